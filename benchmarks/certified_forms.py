@@ -65,7 +65,7 @@ def kind_of(problem: Problem, seconds: float) -> tuple[str, list[str]]:
     rules = rules_of(proof.theorem.premises)
     with TemporaryDirectory() as folder:
         try:
-            manifest = certify_sides(proof, Path(folder), options)
+            ((_, manifest),) = certify_sides(proof, Path(folder), options)
         except CertificateError:
             return "none", rules
         kinds = {found.kind for found in check_folder(Path(folder))}

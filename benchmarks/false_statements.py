@@ -25,13 +25,14 @@ from mmaprobe.queries.claims.contradiction import within_bound
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
-from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
@@ -138,11 +139,9 @@ def exceeded(claim: BoundClaim, bits: int) -> list[int] | None:
     """An input whose error is above a bound."""
     layout, k = layout_of(claim.model), claim.model.length
     table = admitted_rows(layout, Inputs(finite=True), 300, 3, (bits,))
-    values = np.stack([numbers_of_patterns(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
+    values = np.stack([in_f64(table[:, i], fmt) for i, fmt in enumerate(layout.formats)], axis=1)
     table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
-    results = numbers_of_patterns(
-        evaluate_batch(claim.model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k]), claim.model.d
-    )
+    results = in_f64(evaluate_batch(claim.model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k]), claim.model.d)
     for row, given, d in zip(table.tolist(), values.tolist(), results.tolist(), strict=True):
         if not within_bound(claim, list(map(Fraction, given)), d):
             return list(row)

@@ -107,7 +107,7 @@ def measure(name: str, length: int) -> tuple[int, float]:
 
     asked, start = parse_signature("f32,f32,f32", length), time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):
-        found = reveal(lambda vector: ask([vector])[0], asked, ask_all=ask, addend=False)
+        found = reveal(ask, asked, addend=False)
     seconds = time.perf_counter() - start
     assert shape(found.root) == shape(in_order(tree(length))), name
     return len(found.questions), seconds

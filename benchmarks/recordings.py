@@ -22,12 +22,13 @@ from benchmarks.pages import table_row
 from mmaprobe.hypotheses.family import family_named
 from mmaprobe.queries.candidates.identify import Identification, Identifier
 from mmaprobe.queries.candidates.kinds import candidate_of, unique_models
-from mmaprobe.queries.candidates.outcomes import simulate, without_payload
+from mmaprobe.queries.candidates.outcomes import simulate
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import without_payload
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from tests.inputs import normal

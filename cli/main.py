@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import MutableMapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -47,32 +48,15 @@ PLACES = {
 }
 
 
-class Commands(MutableMapping[str, click.Command]):
-    """Commands by name; the module of a command in PLACES is imported when the command is looked up."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[str, click.Command] = {}
+class Commands(UserDict[str, Any]):
+    """Commands by name. That of a command in PLACES is its place until it is looked up, when its module is imported."""
 
     def __getitem__(self, name: str) -> click.Command:
-        if name not in self._loaded:
-            module, _, attribute = PLACES[name].partition(":")
-            self._loaded[name] = getattr(import_module(module), attribute)
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in PLACES or name in self._loaded
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*PLACES, *self._loaded]))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+        if isinstance(place := self.data[name], str):
+            module, _, attribute = place.partition(":")
+            self.data[name] = getattr(import_module(module), attribute)
+        command: click.Command = self.data[name]
+        return command
 
 
 class Group(click.Group):
@@ -175,7 +159,7 @@ def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
         context.exit()
 
 
-@click.group(cls=Group, commands=Commands(), context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, commands=Commands(PLACES), context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version and exit."
 )

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from mmaprobe.cli.choice import Choice, FileName, RoundingName, Seconds, VectorsFile, WholeNumber
-from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
@@ -32,15 +32,24 @@ if TYPE_CHECKING:
 #: neither, --verbose
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 #: where what a user gives comes from, and not a default
 TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 #: the names of the options about solvers, but for the timeout
 SOLVING = ("solver", "memory", "store", "fresh", "cluster")
 
-VECTORS_OUTPUT = click.option(
-    "-o", "--output", type=VectorsFile(), metavar="FILE", shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)  # fmt: skip
+
+def output_option(what: str, metavar: str = "FILE", kind: FileName | None = None) -> Decorator:
+    """The option for a file to write, of vectors if no other `kind` is given; `what`: its help."""
+    file = kind or VectorsFile()
+    return click.option("-o", "--output", type=file, metavar=metavar, shell_complete=file_names, help=what)
+
+
+VECTORS_OUTPUT = output_option("Write the vectors here as JSONL (default: standard output).")
+MODEL_OF_ROWS = click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 DESIGN = "rtl:"  # before the name of a device that is a design
 DEVICE = click.option(
@@ -65,25 +74,34 @@ CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them
 )  # fmt: skip
+STORE = click.option(
+    "--store", type=FileName(), metavar="FILE", help="Keep answers in this SQLite file (default: in the cache folder)."
+)
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
-RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+
+def inputs_option(about: str = "") -> Decorator:
+    """The option for the inputs admitted; `about`: what stands before its help."""
+    text = f"{about}Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+    return click.option(
+        "--inputs", "restrictions", metavar="LIST", default="", callback=_named_restrictions, help=text
+    )  # fmt: skip
 
 
-def named_restrictions(context: click.Context, param: click.Parameter, value: str) -> str:
+def _named_restrictions(context: click.Context, param: click.Parameter, value: str) -> str:
     """The value of --inputs. Raises click.BadParameter for an empty one, as an unset variable of a script gives it."""
     if not value and context.get_parameter_source(str(param.name)) in TYPED:
         raise click.BadParameter(f"a word is missing; known: {', '.join((*RESTRICTIONS, WINDOW))}.", context, param)
     return value
 
 
+#: the exit code of each verdict
+EXIT = {"equal": 0, "holds": 0, "different": 1, "refuted": 1, "unknown": 3}
 LISTED = 4  # lines of a list that are printed without --all
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
-def solver_options(
-    timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def solver_options(timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None) -> Decorator:
     """Adds --solver, --timeout, --memory, --store, --fresh and --cluster to a command, which gets them as `options`.
     `timed`: what the timeout is for; `unread`: of the command's own parameters, why no solver is asked, if none is."""
     return functools.partial(_with_solver_options, timed, unread)
@@ -110,10 +128,7 @@ def _with_solver_options(
     for option in (
         CLUSTER,
         click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
-        click.option(
-            "--store", type=FileName(), metavar="FILE",
-            help="Keep answers in this SQLite file (default: in the cache folder).",
-        ),
+        STORE,
         click.option(
             "--memory", type=WholeNumber(64, 1 << 24), default=8192, show_default=True,
             help="Memory limit of a solver process, in MiB.",
@@ -257,6 +272,18 @@ def write_vectors(
     else:
         write_whole(Path(target), lines)
     return size_of(Path(target))
+
+
+def write_output(content: bytes, target: str | None, about: str, note: str = "") -> None:
+    """Write what a command makes to a file, and say what it is; or to standard output if `target` is None or "-", and
+    say the `note` about it, if there is one. Raises what `write_whole` raises."""
+    if target is None or target == "-":
+        click.echo(content, nl=False)
+        if note:
+            say(note)
+    else:
+        write_whole(Path(target), content)
+        say(f"{target}: {about}")
 
 
 def overall(codes: Sequence[int]) -> int:

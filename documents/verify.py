@@ -8,6 +8,9 @@ from typing import Literal
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part
 from mmaprobe.documents.prove import Certificate, PairProof
 
+#: the quantifier of a claim, in words
+QUANTIFIED = {"all": "for all inputs", "exists": "for some input"}
+
 
 class ClaimLemma(Part):
     """One query of a claim."""

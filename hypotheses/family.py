@@ -197,7 +197,7 @@ class Family:
 
     def _model(self, member: Member) -> Model:
         """A candidate, named as the base's instruction with every parameter in which the two differ."""
-        name, base = self.base.reference.partition("@")[0], self.base
+        name, base = self.base.instruction, self.base
         kept = self._kept(member.family)
         changes = [each for each in PARAMETERS if each in kept and kept[each] != member.values[each]]
         if member.family != self._instruction.family:
@@ -213,7 +213,7 @@ class Family:
     @cached_property
     def _instruction(self) -> Member:
         """The unit that the base's name means, whatever was changed in the base itself."""
-        return member_of(parse_reference(self.base.reference.partition("@")[0]))
+        return member_of(parse_reference(self.base.instruction))
 
     def _kept(self, family: str) -> Mapping[str, Any]:
         """What a candidate of a family has in common with the base's instruction."""
@@ -236,7 +236,7 @@ class Family:
             if "block" in grid.values:
                 changed["block"] = tuple(sorted({b for b in grid.values["block"] if length % b == 0} | {length}))
             grids.append(replace(grid, values=changed, signature=signature))
-        base = Model.of(model.reference.partition("@")[0], model.a, model.b, model.c, member_of(model))
+        base = Model.of(model.instruction, model.a, model.b, model.c, member_of(model))
         return replace(self, base=base, grids=tuple(grids))
 
 

@@ -228,7 +228,7 @@ def same_arithmetic(first: Model, second: Model) -> bool:
 
 def _same(first: Model, second: Model) -> bool:
     """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
-    bases = [model.reference.partition("@")[0] for model in (first, second)]
+    bases = [model.instruction for model in (first, second)]
     return bases[0] == bases[1] and same_arithmetic(first, second)
 
 

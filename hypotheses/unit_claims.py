@@ -116,6 +116,11 @@ class OverflowClaim(Statement):
     overflow: Literal["smallest", "never"]
 
     @property
+    def proved(self) -> int:
+        """The count up to which no sum is to overflow."""
+        return self.numbers - (self.overflow == "smallest")
+
+    @property
     def text(self) -> str:
         wanted = {"smallest": "can overflow, fewer cannot", "never": "cannot overflow"}
         return f"{self.numbers} numbers from 0 to below 1 {wanted[self.overflow]}"

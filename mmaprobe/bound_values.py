@@ -27,7 +27,7 @@ from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, type_of
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
@@ -72,7 +72,7 @@ def value_of(
     if isinstance(bound, PlanBound):  # what is lost of words counts as lost
         flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
-        sides[name] = to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
+        sides[name] = in_f64(side, fmt)
         numbers = np.abs(sides[name])
         if not np.isfinite(numbers).all():
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")

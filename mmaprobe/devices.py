@@ -193,18 +193,22 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
 def _recorded(device: Device, base: Model) -> list[Vector]:
     """The rows of a recording, which are inputs of the base; none for a device that can be asked. Raises InputError for
     other rows."""
-    from mmaprobe.queries.compare.asked_rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import row_of, takes_the_same
     from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.evaluate.operands import layout_of
 
     if not isinstance(device, RecordedDevice):
         return []
-    names = sorted({vector.model.reference.partition("@")[0] for vector in device.vectors})
+    names = sorted({vector.model.instruction for vector in device.vectors})
     if len(names) > 1:
         raise InputError(f"{device.name} holds several instructions: {', '.join(names)}; give one with the rows of one")
     layout = layout_of(base)
     for vector in device.vectors:
-        if not fits(vector, base) or vector.model.d.width != base.d.width or row_of(vector.operands, layout) is None:
+        if (
+            not takes_the_same(vector.model, base)
+            or vector.model.d.width != base.d.width
+            or row_of(vector.operands, layout) is None
+        ):
             raise InputError(f"{device.name}: line {vector.line} is no input of {base.reference}")
     return device.vectors
 

@@ -70,12 +70,11 @@ class Explained:
     def __str__(self) -> str:
         from mmaprobe.reports.bits_text import Canvas
         from mmaprobe.reports.evaluation_text import draw
+        from mmaprobe.reports.words import sides_of
 
-        sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []
-        for explanation, side in zip(self.explanations, sides, strict=False):
-            alone = self.divergence is not None and self.divergence.of_one_side
-            canvas = Canvas(marked=side.name if side else None, alone=alone)
+        for explanation, marked in sides_of(self.explanations, self.divergence):
+            canvas = Canvas(marked=marked, alone=self.divergence is not None and self.divergence.of_one_side)
             draw(explanation, canvas)
             lines += canvas.lines
         if len(self.explanations) == 2:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.wording import as_words
+from mmaprobe.smtmodel.base.wording import as_words, some_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.node import of_kind, walk
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
@@ -76,13 +76,9 @@ _ZERO = {"ieee": "signed as IEEE 754 has it", "exact_positive": "+0 for an exact
 
 def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """(name of a line of a data sheet, what the unit does there)."""
-    nodes = list(walk(unit.result))
-    sums = [node for node in nodes if isinstance(node, FusedSum)]
-    grids = [node for node in nodes if isinstance(node, GridSum)]
-    inputs = [node for node in nodes if isinstance(node, Element) and not node.is_factor]
-    products = [node for node in nodes if isinstance(node, Product)]
-    cuts = [node for node in nodes if isinstance(node, Cut)]
-    relus = [node for node in nodes if isinstance(node, Relu)]
+    sums, grids = list(of_kind(unit.result, FusedSum)), list(of_kind(unit.result, GridSum))
+    inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
+    products = of_kind(unit.result, Product)
     (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
     lines = [
         ("Operation", "; ".join(_operations(unit))),
@@ -93,9 +89,9 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Carry bits", _each(unit, sums, _carry_bits)),
         ("Exponent floor", _each(unit, sums, _floor)),
         ("Products before alignment", _each(unit, products, _product) if sums or grids else ""),
-        ("Addend", _addend(unit, nodes)),
-        ("Cut of the sum", _each(unit, cuts, lambda node: node.sentence())),
-        ("Activation", _each(unit, relus, lambda node: node.sentence())),
+        ("Addend", _addend(unit)),
+        ("Cut of the sum", _each(unit, of_kind(unit.result, Cut), lambda node: node.sentence())),
+        ("Activation", _each(unit, of_kind(unit.result, Relu), lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
         ("Subnormal inputs", _each(unit, inputs, lambda node: _READ[node.subnormals])),
@@ -164,7 +160,7 @@ def alternatives_text(texts: Iterable[str]) -> str:
 
 
 def _each(
-    unit: Unit, nodes: list[Kind], say: Callable[[Kind], str], name: Callable[[Unit, Node], str] | None = None
+    unit: Unit, nodes: Iterable[Kind], say: Callable[[Kind], str], name: Callable[[Unit, Node], str] | None = None
 ) -> str:
     """The texts of the nodes of a kind: one if they agree, else each with its nodes' names."""
     texts = {node: say(node) for node in nodes}
@@ -242,8 +238,7 @@ def _steps(unit: Unit) -> str:
     if len(list(of_kind(unit.result, Repeat))) != 1:
         return f"{steps} steps of {size}"
     plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
-    first = ", ".join(map(str, unit.blocks[0][:6])) + (", ..." if size > 6 else "")
-    order = "products in order" if plain else f"the first of products {first}"
+    order = "products in order" if plain else f"the first of products {some_of(unit.blocks[0], 6)}"
     return f"{steps} steps of {size}, {order}, each result the next step's addend"
 
 
@@ -278,11 +273,11 @@ def _product(node: Product) -> str:
     return ("normalised" if node.normalised else "unnormalised") + limit
 
 
-def _addend(unit: Unit, nodes: list[Node]) -> str:
+def _addend(unit: Unit) -> str:
     """How c, or the running sum, is added to the products."""
-    joins = [node for node in nodes if isinstance(node, Sum) and any(map(_comes_in, node.items))]
+    joins = [node for node in of_kind(unit.result, Sum) if any(map(_comes_in, node.items))]
     late = [node for node in joins if any(item.is_addend for item in node.items)]
-    if late and any(isinstance(node, Constant) for node in nodes):
+    if late and any(of_kind(unit.result, Constant)):
         joins = late
     texts = dict.fromkeys(map(_joins, joins))
     return "; ".join(texts)

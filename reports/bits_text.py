@@ -10,7 +10,7 @@ import click
 from mmaprobe.reports import words
 from mmaprobe.reports.drawings.grid import LEAD, Grid, grid_of
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
-from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.nodes.trace import Name
 
 WIDTH = 100
 STYLES = {
@@ -64,26 +64,14 @@ class PictureText:
         self.gutter = self.label + self.places + 5
 
     def draw(self) -> None:
-        picture, say = self.picture, self.canvas.say
-        if picture.special is not None:
-            say(f"  {words.special_text(picture)}", "special", picture.special.signals)
-            return
-        if not picture.rows:
-            if picture.rounded is not None:
-                say(f"  {words.zero_text(picture)}", "fill")
-                self._say_rounded()
-            return
-        if words.is_plain(picture):
-            say(f"  {words.plain_text(picture)}", signals=words.plain_signals(picture))
-            return
-        signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
-        say(f"  {words.title_text(picture)}", signals=signals)
-        self._draw_rows()
-        self._say_rounded()
-
-    def _say_rounded(self) -> None:
-        if self.picture.rounded is not None:
-            self.canvas.say(f"  {words.rounded_text(self.picture.rounded)}", signals=self.picture.rounded.signals)
+        if first := words.first_line(self.picture):
+            text, style, signals = first
+            self.canvas.say(f"  {text}", style, signals)
+        if words.has_bits(self.picture):
+            self._draw_rows()
+        if last := words.last_line(self.picture):
+            text, signals = last
+            self.canvas.say(f"  {text}", signals=signals)
 
     # -- bits
 

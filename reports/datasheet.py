@@ -172,7 +172,7 @@ def sheet_of_model(model: Model, ask: PropertyAnswers) -> Sheet:
 
 
 def _row(model: Model) -> Instruction | None:
-    base = model.reference.partition("@")[0]
+    base = model.instruction
     return INSTRUCTIONS.get(base) or sparse_rows().get(base)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 
 from mmaprobe.documents.emulate import Diverged, Divergence
 from mmaprobe.reports.drawings.sheet import LETTER, LINE, MARGIN, Box, Drawing, Sheet
+from mmaprobe.reports.emulated import size_text
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, table_lines
 
 HEADINGS = ("product", "M x N x K", "differ itself", "ulps", "of bound", "differ in the run", "ulps", "relative")
 BAR = 220.0  # pixels of the longest bar
@@ -16,9 +18,7 @@ DECADES = 10  # orders of magnitude that a bar spans
 
 def diverged_lines(diverged: Diverged) -> list[str]:
     """The answer, a table of the products, and the few terms that show the first difference."""
-    rows = [HEADINGS, *(tuple(_cells(row)) for row in diverged.products)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADINGS))]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    table = table_lines([HEADINGS, *map(_cells, diverged.products)])
     return [*answer(diverged), "", *table, *terms_lines(diverged)]
 
 
@@ -62,11 +62,9 @@ def name_of(row: Divergence) -> str:
 
 
 def _cells(row: Divergence) -> Sequence[str]:
-    blocks, m, n, k = row.shape
-    size = f"{m} x {n} x {k}" if blocks == 1 else f"{blocks} of {m} x {n} x {k}"
     share = "" if not isinstance(row.bound, float) else f"{row.bound:.2g}"
     return (
-        name_of(row), size, f"{row.own} of {row.outputs}", str(row.own_ulps), share, str(row.carried),
+        name_of(row), size_text(row), f"{row.own} of {row.outputs}", str(row.own_ulps), share, str(row.carried),
         str(row.carried_ulps), f"{row.relative:.1e}",
     )  # fmt: skip
 
@@ -84,19 +82,13 @@ def diverged_drawing(diverged: Diverged) -> Drawing:
             sheet.text(MARGIN, name, "mp-special" if row.number == diverged.first else "")
             share = 0.0
             if row.relative > 0:
-                share = min(1.0, max(0.02, 1 + _log10(row.relative) / DECADES))
+                share = min(1.0, max(0.02, 1 + log10(row.relative) / DECADES))
             sheet.add(Box(left, sheet.y + 2, BAR, LINE - 4, "mp-zero"))
             if share:
                 sheet.add(Box(left, sheet.y + 2, BAR * share, LINE - 4, "mp-one"))
             sheet.text(left + BAR + LETTER, f"{row.relative:.1e}, {row.carried} differ" if row.carried else "same bits")
             sheet.y += LINE
     return Drawing([sheet], "where two machines part", "\n".join(diverged_lines(diverged)), prefix="parts")
-
-
-def _log10(value: float) -> float:
-    from math import log10
-
-    return log10(value)
 
 
 def diverged_page(diverged: Diverged) -> str:

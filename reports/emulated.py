@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from mmaprobe.documents.emulate import Emulated
+from mmaprobe.documents.emulate import Divergence, Emulated, EmulatedProduct
 from mmaprobe.smtmodel.base.wording import counted
+
+
+def size_text(row: EmulatedProduct | Divergence) -> str:
+    """The shape of a product, or of several at once."""
+    blocks, m, n, k = row.shape
+    return f"{m} x {n} x {k}" if blocks == 1 else f"{blocks} of {m} x {n} x {k}"
 
 
 def emulated_lines(emulated: Emulated) -> list[str]:
@@ -13,11 +19,11 @@ def emulated_lines(emulated: Emulated) -> list[str]:
         f"{emulated.machine}, {emulated.framework}: {counted(total, 'matrix product')} computed as this machine does"
     ]
     for row in emulated.products:
-        blocks, m, n, k = row.shape
-        size = f"{m} x {n} x {k}" if blocks == 1 else f"{blocks} of {m} x {n} x {k}"
         what = f"{row.operator}{' (gradient)' if row.backward else ''}"
         a, b, d = row.formats
-        lines.append(f"  {row.count} x {what}  {a} * {b} -> {d}  {size}  {', '.join(row.plans)}  [{row.known}]")
+        lines.append(
+            f"  {row.count} x {what}  {a} * {b} -> {d}  {size_text(row)}  {', '.join(row.plans)}  [{row.known}]"
+        )
         if row.after:
             lines.append(f"      {row.after}")
     evidence = dict.fromkeys((", ".join(row.plans), row.evidence) for row in emulated.products if row.plans)

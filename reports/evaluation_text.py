@@ -38,7 +38,7 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
 
 
 def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
-    rows = [row for row in explanation.products if row.bits or row.marks]
+    rows = words.nonzero_products(explanation)
     if len(rows) > LIST_UP_TO:
         _draw_many(explanation, rows, canvas)
     else:
@@ -51,17 +51,12 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
 
 
 def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
-    lines = [("k", "a", "b", "product", "exponent, significand")]
-    for row in rows:
-        lines.append((row.name, *words.factor_texts(explanation, row), *words.term_text(row)))
-    alone = words.whole_sum_operands(explanation)
-    lines += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
+    lines, shown = words.product_table(explanation, rows)
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     if sum(widths) + 10 > canvas.width:  # the values of the products can be read off the pictures
         widths[3] = 0
     if sum(widths) + 10 > canvas.width:
         widths[4] = 0
-    shown = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
     for line, signals in zip(lines, shown, strict=True):
         text = "  ".join(f"{part:<{width}}" for part, width in zip(line, widths, strict=True) if width)
         style = "fill" if line is lines[0] else ""
@@ -98,10 +93,8 @@ def _pack(texts: Sequence[str], canvas: Canvas) -> None:
 def _draw_step(explanation: Explanation, index: int, canvas: Canvas) -> None:
     step = explanation.steps[index]
     canvas.say(words.step_text(explanation, index), "title")
-    for group in words.drawn_groups(step):
-        canvas.say(f"  {words.group_text(explanation, group)}")
-    if exact := words.exact_products_text(step):
-        canvas.say(f"  {exact}")
+    for text in words.undrawn_texts(explanation, step):
+        canvas.say(f"  {text}")
     for picture in words.drawn_pictures(step):
         PictureText(picture, canvas).draw()
     if result := words.result_text(explanation, step, canvas.width - 2):

@@ -48,7 +48,7 @@ def fact_of(fact: SignalFact) -> devices.Fact:
         name=str(fact.name),
         kind=fact.kind.value,
         width=fact.width,
-        value=f"{fact.value:0{(fact.width + 3) // 4}x}",
+        value=fact.digits,
         scale=scale if number else ABSENT,
         signed=fact.is_signed if number else ABSENT,
         offset=scale if fact.kind is Kind.EXPONENT else ABSENT,

@@ -10,6 +10,7 @@ from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES
 from mmaprobe.reports.datasheet import Sheet, Unasked, sheets_of
 from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.base.wording import ranges_text
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -206,7 +207,7 @@ def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
     rows = []
     for name, values in told.items():
         for value, numbers in values.items():
-            where = EVERY if len(numbers) == len(sheets) else numbered(numbers)
+            where = EVERY if len(numbers) == len(sheets) else ranges_text(numbers)
             rests = f" {_rests(name, sheets, numbers, sources)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""
             rows.append(f"| {name} | {where} | {value} |{rests}")
     return rows
@@ -236,14 +237,8 @@ def _marked(marks: Mapping[int, str]) -> str:
     parts: list[str] = []
     for mark, run in groupby(sorted(marks.items()), key=lambda pair: pair[1]):
         numbers = [number for number, _ in run]
-        parts += [f"{number}{SOME}" for number in numbers] if mark else [numbered(numbers)]
+        parts += [f"{number}{SOME}" for number in numbers] if mark else [ranges_text(numbers)]
     return ", ".join(parts)
-
-
-def numbered(numbers: Sequence[int]) -> str:
-    """Numbers as ranges: 1, 2, 3, 5 as 1-3, 5."""
-    runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
-    return ", ".join(f"{run[0][1]}-{run[-1][1]}" if len(run) > 1 else str(run[0][1]) for run in runs)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -19,7 +19,9 @@ from mmaprobe.reports.views import (
     Section,
     Tone,
     VectorView,
+    more_vectors,
     operands_of,
+    title_of,
     vector_view,
 )
 from mmaprobe.smtmodel.arithmetic.display import value_text
@@ -57,8 +59,8 @@ def run_sections(document: Run, pictures: Pictures) -> list[Section]:
     rows = document.vectors or []
     for row in rows[:MOST_VECTORS]:
         vector = input_of(row)
-        section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
-    section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the results." if len(rows) > MOST_VECTORS else ""
+        section.vectors.append(vector_view(title_of(vector), vector, _hypotheses(vector), pictures))
+    section.more = more_vectors(len(rows))
     if not rows and document.output:
         section.more = f"The answers are in {document.output}: give that file to the report too."
     return [section]
@@ -68,20 +70,15 @@ def _described(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(f"device: {key}", str(value)) for key, value in description.items()]
 
 
-def _title(vector: Vector) -> str:
-    return "vector" if vector.id is None else str(vector.id)
-
-
 def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
     """(name, model, predicted bits) of each prediction of a vector, if its question is in the library; else the
     vector's own model, without a prediction."""
     from mmaprobe.hypotheses.library import library
 
-    question = library().get(str(vector.extra.get("question")))
-    said: dict[str, str] = vector.extra.get("predictions", {})
-    asked = [(name, question.models[name], bits) for name, bits in said.items() if question and name in question.models]
-    own = (vector.model.reference, vector.model, None)
-    return [(name, model, bits) for name, model, bits in asked] or [own]
+    question = library().get(vector.question)
+    asked = [(name, question.models[name], bits) for name, bits in vector.predictions.items()
+             if question and name in question.models]  # fmt: skip
+    return [*asked] or [(vector.model.reference, vector.model, None)]
 
 
 def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
@@ -91,8 +88,8 @@ def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list
         "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"
     )
     for vector in vectors[:MOST_VECTORS]:
-        section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
-    section.more = f"{len(vectors) - MOST_VECTORS} more vectors are in the file." if len(vectors) > MOST_VECTORS else ""
+        section.vectors.append(vector_view(title_of(vector), vector, _hypotheses(vector), pictures))
+    section.more = more_vectors(len(vectors), "file")
     section.repeat = f"mmaprobe evaluate {name}"
     return [section]
 

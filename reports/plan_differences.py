@@ -52,7 +52,6 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
     taken = [f"rounded to {rounding_words(how)}" if how else "taken as they are"
              for how in (plan.convert_a, plan.convert_b)]  # fmt: skip
-    stages = (one for products in plan.sums for one in stage_words(products.stage))
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
     result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
     result += ", but zero for those below zero" if any(of_kind(plan.result, Relu)) else ""
@@ -65,9 +64,7 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     words = {
         "the inputs are": taken[0] if taken[0] == taken[1] else f"{taken[0]} (A) and {taken[1]} (B)",
         "the unit is": " and ".join(model.reference for model in plan.models),
-        "the sum of the products:": "; ".join(
-            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
-        ),
+        "the sum of the products:": "; ".join(str(one) for own in plan.sums for one in stage_words(own.stage)),
         C: "the first sum begins with it" if starts else "added at the end" if uses else "not used",
         "the result is": result,
     }

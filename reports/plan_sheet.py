@@ -53,6 +53,10 @@ class StageWords:
     place: Literal["outermost", "inside", "left over"]
     text: str
 
+    def __str__(self) -> str:
+        """The text, after where the stage is if it is not the outermost one."""
+        return self.text if self.place == "outermost" else f"{self.place}: {self.text}"
+
 
 def stage_words(stage: Stage) -> Iterator[StageWords]:
     """The stages in words, the outer one first."""

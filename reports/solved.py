@@ -6,8 +6,18 @@ from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, Questi
 from mmaprobe.documents.identify import Separate
 from mmaprobe.documents.parts import ABSENT, input_of
 from mmaprobe.documents.prove import PairProof, Prove
-from mmaprobe.documents.verify import Claim, ClaimVector, Verify
-from mmaprobe.reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
+from mmaprobe.documents.verify import QUANTIFIED, Claim, ClaimVector, Verify
+from mmaprobe.reports.views import (
+    MOST_VECTORS,
+    Pictures,
+    Section,
+    Tone,
+    VectorView,
+    models_named,
+    more_vectors,
+    title_of,
+    vector_view,
+)
 from mmaprobe.smtmodel.arithmetic.display import both, value_text
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.wording import counted
@@ -38,17 +48,13 @@ def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
     for row in question.vectors[:MOST_VECTORS]:
         vector, said = input_of(row), row.predictions or {}
         candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
-        section.vectors.append(vector_view(str("vector" if row.id is ABSENT else row.id), vector, candidates, pictures))
-    section.more = _more(len(question.vectors))
+        section.vectors.append(vector_view(title_of(vector), vector, candidates, pictures))
+    section.more = more_vectors(len(question.vectors))
     return section
 
 
 def _tone_of(verdict: str) -> Tone:
     return "yes" if verdict == "different" else "no" if verdict == "equal" else "open"
-
-
-def _more(count: int) -> str:
-    return f"{count - MOST_VECTORS} more vectors are in the results." if count > MOST_VECTORS else ""
 
 
 def _pair(pair: PairOfHypotheses) -> str:
@@ -114,10 +120,9 @@ def verify_sections(document: Verify, pictures: Pictures) -> list[Section]:
     sections = []
     for claim in document.claims:
         section = Section("verify", claim.about or claim.id, claim.verdict, TONES[claim.verdict])
-        quantifier = {"all": "for all inputs", "exists": "for some input"}[claim.quantifier]
         by, confirmed = _claim_words(claim)
         section.facts = [
-            (quantifier, claim.claim), *claim.parts.items(), ("by", by), ("confirmed by", confirmed),
+            (QUANTIFIED[claim.quantifier], claim.claim), *claim.parts.items(), ("by", by), ("confirmed by", confirmed),
         ]  # fmt: skip
         if claim.expect is not None:
             section.facts.append(("expected", "yes" if claim.as_expected else f"no: {claim.expect}"))
@@ -186,5 +191,5 @@ def separate_sections(document: Separate, pictures: Pictures) -> list[Section]:
         if len(candidates) > MOST_OUTCOMES:
             view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
         section.vectors.append(view)
-    section.more = _more(len(rows))
+    section.more = more_vectors(len(rows))
     return [section]

@@ -135,8 +135,7 @@ def vector_view(
     total = sum(len(patterns) for _, _, patterns in sides(vector))
     drawn = {d: model for _, model, d in reversed(predicted)}  # one model for each result
     firsts = [model for _, model, d in predicted if drawn[d] is model]
-    exercises = vector.extra.get("exercises")
-    notes = [f"exercises: {', '.join(exercises)}"] if exercises else []
+    notes = [f"exercises: {', '.join(vector.exercises)}"] if vector.exercises else []
     return VectorView(
         title,
         _paired(operands),
@@ -170,6 +169,16 @@ def _paired(operands: Sequence[OperandView]) -> list[tuple[OperandView, ...]]:
     for one in operands:
         rows.setdefault(one.row, []).append(one)
     return [tuple(row) for row in rows.values()]
+
+
+def title_of(vector: Vector) -> str:
+    """The name of a vector in a section."""
+    return "vector" if vector.id is None else str(vector.id)
+
+
+def more_vectors(count: int, where: str = "results") -> str:
+    """What is said of vectors beyond those that a section shows."""
+    return f"{count - MOST_VECTORS} more vectors are in the {where}." if count > MOST_VECTORS else ""
 
 
 def models_named(names: Mapping[str, str]) -> dict[str, Model]:

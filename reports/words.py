@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.wording import as_words, ranges_text
+from mmaprobe.smtmodel.base.wording import as_words, ranges_text, some_of
 from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import fraction_line
@@ -93,6 +93,23 @@ def alone_text(explanation: Explanation, name: str) -> str:
     return f"{int(exponent):>4}  {sign_of(row)}{_binary(row, int(exponent))}"
 
 
+def product_table(
+    explanation: Explanation, rows: Sequence[BitLine]
+) -> tuple[list[tuple[str, str, str, str, str]], list[Sequence[Name]]]:
+    """A head, a line for each of these products, and one for each operand of the whole sum; and the signals that each
+    line shows."""
+    alone = whole_sum_operands(explanation)
+    lines = [("k", "a", "b", "product", "exponent, significand")]
+    lines += [(row.name, *factor_texts(explanation, row), *term_text(row)) for row in rows]
+    lines += [(name, input_text(given), "", "", alone_text(explanation, name)) for name, given in alone]
+    return lines, [(), *(row.signals for row in rows), *map(alone_signals, dict(alone))]
+
+
+def nonzero_products(explanation: Explanation) -> list[BitLine]:
+    """The products that are not zero."""
+    return [row for row in explanation.products if row.bits or row.marks]
+
+
 def _binary(row: BitLine, point: int) -> str:
     """The bits with the binary point after the place `point`."""
     top, low = max(row.first, point), min(row.last, point)
@@ -141,16 +158,15 @@ def group_text(explanation: Explanation, group: Group) -> str:
     return f"group {group.name}: exact sum {powers(group.total)}, scaled {scaled}"
 
 
-def drawn_groups(step: StepView) -> list[Group]:
-    return [group for group in step.groups if len(group.members) > 1 and group.total]
-
-
-def exact_products_text(step: StepView) -> str:
-    """The products that are exactly representable in the format to which each is rounded; empty if there are none."""
-    exact = [picture for picture in step.pictures if _is_exact_product(picture)]
-    numbers = [int(picture.name) for picture in exact]
-    formats = {picture.rounded.format.name for picture in exact if picture.rounded}
-    return f"product{'s' * (len(exact) > 1)} {ranges_text(numbers)}: exact in {', '.join(formats)}" if exact else ""
+def undrawn_texts(explanation: Explanation, step: StepView) -> list[str]:
+    """What is said of a step above its pictures: the groups of products that are scaled, and the products that are
+    exactly representable in the format to which each is rounded."""
+    texts = [group_text(explanation, group) for group in step.groups if len(group.members) > 1 and group.total]
+    if exact := [picture for picture in step.pictures if _is_exact_product(picture)]:
+        numbers = [int(picture.name) for picture in exact]
+        formats = {picture.rounded.format.name for picture in exact if picture.rounded}
+        texts.append(f"product{'s' * (len(exact) > 1)} {ranges_text(numbers)}: exact in {', '.join(formats)}")
+    return texts
 
 
 def _is_exact_product(picture: Picture) -> bool:
@@ -213,12 +229,36 @@ def factor_inputs(explanation: Explanation, row: BitLine) -> list[Input]:
 # -- one sum
 
 
+def first_line(picture: Picture) -> tuple[str, str, Sequence[Name]] | None:
+    """What is said of a sum first: the words, their style, and the signals that they show; None where nothing is, as of
+    zeros that are not rounded."""
+    if picture.special is not None:
+        return _special_text(picture), "special", picture.special.signals
+    if not picture.rows:
+        return None if picture.rounded is None else (_zero_text(picture), "fill", ())
+    if _is_plain(picture):
+        return _plain_text(picture), "", _plain_signals(picture)
+    return _title_text(picture), "", () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
+
+
+def has_bits(picture: Picture) -> bool:
+    """Whether the bits of a sum are drawn below its first line."""
+    return picture.special is None and bool(picture.rows) and not _is_plain(picture)
+
+
+def last_line(picture: Picture) -> tuple[str, Sequence[Name]] | None:
+    """How a sum was rounded, and the signals of that; None where it was not, or where the first line says it."""
+    if picture.rounded is None or not (has_bits(picture) or (picture.special is None and not picture.rows)):
+        return None
+    return rounded_text(picture.rounded), picture.rounded.signals
+
+
 def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
     """Whether two models diverge in one of the signals, or in a part of one."""
     return marked is not None and any(name in (marked, marked.whole) for name in signals)
 
 
-def special_text(picture: Picture) -> str:
+def _special_text(picture: Picture) -> str:
     """The rule that decides the result in place of a sum."""
     special = picture.special
     assert special is not None
@@ -239,12 +279,12 @@ def _cause(cause: Cause) -> str:
     return f"term {name}" + (f" ({', '.join(cause.inputs)})" if cause.inputs else "")
 
 
-def is_plain(picture: Picture) -> bool:
+def _is_plain(picture: Picture) -> bool:
     """Whether a sum loses nothing and is short enough for one line."""
     return picture.maximum is None and picture.plain and len(picture.rows) <= 2
 
 
-def plain_text(picture: Picture) -> str:
+def _plain_text(picture: Picture) -> str:
     """A sum that loses nothing, on one line."""
     terms = [f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows]
     called = [*(row.name for row in picture.rows), *picture.zeros]
@@ -255,17 +295,17 @@ def plain_text(picture: Picture) -> str:
     return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, {exact}"
 
 
-def zero_text(picture: Picture) -> str:
+def _zero_text(picture: Picture) -> str:
     """A sum without a term that is not zero, or a number that is zero."""
     return f"{picture.name}: 0" if picture.single else "every term is zero"
 
 
-def plain_signals(picture: Picture) -> list[Name]:
+def _plain_signals(picture: Picture) -> list[Name]:
     signals = [*picture.total.signals, *(picture.rounded.signals if picture.rounded else ())]
     return signals + [signal for row in picture.rows for signal in row.signals]
 
 
-def title_text(picture: Picture) -> str:
+def _title_text(picture: Picture) -> str:
     """What is added, and the exponent at which the terms are aligned."""
     if picture.single and picture.rounded is not None:
         return f"{picture.name}: rounded to {picture.rounded.format.name}"
@@ -279,7 +319,7 @@ def title_text(picture: Picture) -> str:
         source = "the exponent floor, above every term"
     else:
         word = f"term{'s' * (len(winners) > 1)} " if winners[0].isdigit() else ""
-        source = word + ", ".join(winners[:6]) + (", ..." if len(winners) > 6 else "")
+        source = word + some_of(winners, 6)
     kept = f"{picture.maximum - picture.unit} bits kept below it, to 2^{picture.unit}"
     return f"{what}maximum exponent {picture.maximum} ({source}); {kept}"
 
@@ -322,6 +362,14 @@ def rounded_line(rounded: Rounded | None) -> BitLine | None:
 # -- two evaluations
 
 
+def sides_of(
+    explanations: Sequence[Explanation], difference: Divergence | None
+) -> list[tuple[Explanation, Name | None]]:
+    """The evaluations, each with the signal at which it diverges from the other."""
+    sides = [None, None] if difference is None else [difference.left, difference.right]
+    return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
+
+
 def difference_text(difference: Divergence | None) -> str:
     """Where two evaluations diverge, on one line."""
     return _divergence_text(difference, "{left} | {right}", "only the first has {only}", "only the second has {only}")
@@ -357,5 +405,5 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
 def value_text(fact: SignalFact) -> str:
     real = fact.real
     if real is None:
-        return f"{fact.value:0{(fact.width + 3) // 4}x}"
+        return fact.digits
     return powers(real) if fact.kind is Kind.NUMBER else str(real)

@@ -91,7 +91,7 @@ class Session:
 
         self.progress("revealing the summation order")
         try:
-            self.structure = reveal(lambda vector: every([vector])[0], base, ask_all=every, again=self.again)
+            self.structure = reveal(every, base, again=self.again)
         except UnrevealedError as error:
             self.tell(f"summation order: {error}")
             return

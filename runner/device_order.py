@@ -67,10 +67,8 @@ def revealed(
         return answers
 
     def tree(without: Collection[int] = ()) -> Tree:
-        return reveal(  # every question decides something
-            lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,
-            asked_again=None if ends else AGAIN, without=without,
-        )  # fmt: skip
+        often = None if ends else AGAIN  # with `ends` every question decides something
+        return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often, without=without)
 
     order, failed = None, None
     try:

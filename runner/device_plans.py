@@ -54,7 +54,7 @@ def mapper_of(
             return [d for d in part.every(vectors) if d is not None]
 
         try:
-            return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
+            return reveal(every, given, addend=given.addend).root
         except UnrevealedError:
             return None
 

@@ -63,7 +63,7 @@ class VectorRun:
                 elif target.earlier:
                     vectors = self._remaining(vectors, target)
                     with open_device(self.name, self.timeout) as device:
-                        target.recheck(device, lambda vector: bool(vector.extra.get("predictions")))
+                        target.recheck(device, lambda vector: bool(vector.predictions))
                 self._ask(vectors, name, target)
         if self.unanswered:
             count, first = len(self.unanswered), self.unanswered[0]

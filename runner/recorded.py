@@ -71,5 +71,5 @@ def _key(vector: Vector) -> Hashable:
     """Equal for the same input of the same instruction; zero products at the end do not count."""
     model, parts = vector.model, unpadded(vector.operands)
     formats = (model.d.name, *((name, fmt.name) for name, fmt in model.formats.items()))
-    instruction = model.reference.partition("@")[0]
+    instruction = model.instruction
     return instruction, formats, parts

@@ -135,8 +135,6 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, ev
 def _name(model: Model) -> str:
     """The name of a unit that gives the same answers; of a draft, its steps."""
     from mmaprobe.queries.building.answers import BUILT
-    from mmaprobe.smtmodel.units.unitfile import step_texts
+    from mmaprobe.reports.words import parameters_text
 
-    if model.reference != BUILT:
-        return model.reference
-    return f"a draft ({'; '.join(f'{step}: {text}' for step, text in step_texts(model.unit).items())})"
+    return f"a draft ({parameters_text(model)})" if model.reference == BUILT else model.reference

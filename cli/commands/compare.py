@@ -334,10 +334,10 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
     models: dict[str, Model] = {}
     for vector in device.vectors:
-        base = vector.model.reference.partition("@")[0]
+        base = vector.model.instruction
         if base not in models and (lead is None or takes_the_same(vector.model, lead)):
             models[base] = vector.model
-    if lead is not None and (own := lead.reference.partition("@")[0]) in models:
+    if lead is not None and (own := lead.instruction) in models:
         return models[own]
     if not models:
         raise InputError(f"{device.name}: no result for the formats of {lead.reference if lead else 'any model'}")
@@ -350,11 +350,11 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
 def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
     """The recorded inputs of the instruction compared that fit the pair, with their results (None: not recorded)."""
-    from mmaprobe.queries.compare.asked_rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import row_of, takes_the_same
 
-    instruction = side.model.reference.partition("@")[0]
+    instruction = side.model.instruction
     for vector in recording.vectors:
-        if vector.model.reference.partition("@")[0] == instruction and fits(vector, pair.left.model):
+        if vector.model.instruction == instruction and takes_the_same(vector.model, pair.left.model):
             row = row_of(vector.operands, pair.layout)
             if row is not None:
                 yield row, vector.d
@@ -376,13 +376,13 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
     """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
-    from mmaprobe.queries.compare.asked_rows import fits, row_of
+    from mmaprobe.queries.compare.asked_rows import row_of, takes_the_same
     from mmaprobe.runner.protocol import unread
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
 
     with open_input(file) as (lines, name):
         for vector in read_vectors(lines, name, lambda: pair.left.model):
-            row = row_of(vector.operands, pair.layout) if fits(vector, pair.left.model) else None
+            row = row_of(vector.operands, pair.layout) if takes_the_same(vector.model, pair.left.model) else None
             if row is None:
                 message = f"{vector.model.reference} takes other formats, or more products, than {pair.left.name}"
                 raise InputError(message, name, vector.line)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from mmaprobe.cli.choice import FileName, PageFile, Seconds
+from mmaprobe.cli.choice import PageFile, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
-from mmaprobe.cli.options import JSON, opened_store, print_json, progress, refuse, say
+from mmaprobe.cli.options import JSON, STORE, opened_store, print_json, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import KnownProperty, Sheet
     from mmaprobe.smtmodel.evaluate.model import Model
+
+T = TypeVar("T")
 
 
 @click.command(cls=Command)
@@ -47,8 +49,7 @@ if TYPE_CHECKING:
 )
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: no solver is asked.")  # fmt: skip
-@click.option("--store", type=FileName(), metavar="FILE",
-              help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
+@STORE
 @JSON
 def datasheet(
     subject: str | None, every: bool, output: Path | None, disclosure: str | None, p3109: bool, limit: float,
@@ -165,17 +166,12 @@ def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> N
 def _model_and_basis(subject: str) -> tuple[Model, str]:
     """A model, or what identify found, and where it is from."""
     from mmaprobe.reports.datasheet import basis_of_identified, basis_of_model, model_of_identified
-    from mmaprobe.reports.report import wrong_document
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     if not _is_document(subject):
         model = parse_reference(subject)
         return model, basis_of_model(model)
-    try:
-        document = _identification(subject)
-        return model_of_identified(document), basis_of_identified(document)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise wrong_document(error, subject) from None
+    return _of_identified(subject, lambda document: (model_of_identified(document), basis_of_identified(document)))
 
 
 def _is_document(subject: str) -> bool:
@@ -185,11 +181,15 @@ def _is_document(subject: str) -> bool:
     return is_file(subject) and not is_unit_file(subject)
 
 
-def _identification(subject: str) -> Identify | Build:
+def _of_identified(subject: str, make: Callable[[Identify | Build], T]) -> T:
+    """What is made of a document of identify. Raises InputError."""
     from mmaprobe.reports.datasheet import identification
-    from mmaprobe.reports.report import documents
+    from mmaprobe.reports.report import documents, wrong_document
 
-    return identification(documents(subject)[0])
+    try:
+        return make(identification(documents(subject)[0]))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise wrong_document(error, subject) from None
 
 
 def _short(subject: str | None, output: Path) -> None:
@@ -207,7 +207,6 @@ def _short(subject: str | None, output: Path) -> None:
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
-    from mmaprobe.reports.report import wrong_document
     from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import is_unit_file, names_plan, parse_reference
@@ -216,10 +215,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
     if _is_document(subject):
-        try:
-            return [sheet_of_identified(_identification(subject), ask)]
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise wrong_document(error, subject) from None
+        return [_of_identified(subject, lambda document: sheet_of_identified(document, ask))]
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
     if subject.endswith(".json"):
@@ -327,13 +323,13 @@ class _Asker:
     def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
         """What proofs say. Raises KeyboardInterrupt where one was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
-        from mmaprobe.queries.tactics.records import confirmations_of
+        from mmaprobe.queries.tactics.records import confirmations_of, engines_of
         from mmaprobe.reports.datasheet import KnownProperty
 
         proofs = proofs_of(problems, options, True)
         if any(proof.interrupted for proof in proofs):
             raise KeyboardInterrupt
-        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        engines = engines_of(proofs)
         seconds = round(sum(proof.seconds for proof in proofs), 3)
         return KnownProperty(verdict_on(wanted, proofs), engines, confirmations_of(proofs), seconds=seconds)
 

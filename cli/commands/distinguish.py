@@ -19,9 +19,8 @@ from mmaprobe.cli.completion import models, questions_or_models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
-    RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
-    named_restrictions,
+    inputs_option,
     overall,
     print_json,
     progress,
@@ -60,14 +59,7 @@ if TYPE_CHECKING:
     shell_complete=models,
     help="Ask the questions about this model instead of the model in the question.",
 )
-@click.option(
-    "--inputs",
-    "restrictions",
-    metavar="LIST",
-    default="",
-    callback=named_restrictions,
-    help=f"For two models. {RESTRICTIONS_HELP}",
-)
+@inputs_option("For two models. ")
 @click.option(
     "--compare",
     type=Choice(["bits", "value"]),

@@ -13,6 +13,7 @@ from mmaprobe.cli.options import print_json
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.escapes import printable
+from mmaprobe.smtmodel.base.wording import table_lines
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.operands import Operands
@@ -57,9 +58,8 @@ def _show(found: ElementLosses) -> None:
     for one in found.steps:
         parts = (_signed(part) if part else "" for part in (one.cut, one.rounded))
         rows.append((one.step, one.format.name, _products(one), *parts, _signed(one.total)))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows if len(rows) > 1 else ():
-        click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
+    for line in table_lines(rows) if len(rows) > 1 else ():
+        click.echo(f"  {line}")
     lossy = sum(1 for step in found.steps if step.cut or step.rounded)
     click.echo(f"  {lossy} of {found.count} rounded steps lose bits")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.options import progress, say
+from mmaprobe.cli.options import EXIT, progress, say
 from mmaprobe.cli.text.certificates import finish
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PlanFormula,
     )
     from mmaprobe.queries.kernel.forms import Form
+    from mmaprobe.queries.kernel.theorem import Theorem
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
     from mmaprobe.queries.search.distinguish import Options
@@ -68,16 +69,16 @@ def prove_bound(
     _show(result, document, how)
     write = certify_bound if result.verdict == "holds" else certify_wrap
     into = None if result.verdict == "unknown" else certificate
-    finish(document, into, lambda folder: [(folder, write(result, folder, options))], options.timeout, as_json)
-    return {"holds": 0, "refuted": 1, "unknown": 3}[result.verdict]
+    finish(document, into, lambda folder: write(result, folder, options), options.timeout, as_json)
+    return EXIT[result.verdict]
 
 
 def _prove_of_plan(
     name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, how: Shown, as_json: bool,
     certificate: Path | None,
 ) -> int:  # fmt: skip
-    from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
     from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from mmaprobe.queries.plans.certify import certify_plan_bound
     from mmaprobe.queries.tactics.settling import Settled
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 
@@ -89,7 +90,7 @@ def _prove_of_plan(
     _show_plan(bound, document, how)
     into = certificate if bound.verdict == "holds" else None
     finish(document, into, lambda folder: certify_plan_bound(bound, folder, options), options.timeout, as_json)
-    return {"holds": 0, "unknown": 3}[bound.verdict]
+    return EXIT[bound.verdict]
 
 
 def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
@@ -114,8 +115,8 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
         _show_largest(document.largest)
         say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s; none in sum |a_k b_k|: {bound.reason}")
         return
-    for theorem in bound.theorems[0].walk() if how.explain else ():
-        say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
+    if how.explain:
+        _show_theorems(bound.theorems[0])
     if (formula := document.formula) is not None:
         say(f"  for {_lengths(formula)}: {formula.bound}")
         if " G" in formula.bound:
@@ -132,11 +133,22 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
             tried = f"nearest input of {row.tried}"
             say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there (its numbers: --json)")
     say(f"  where {_premises(bound)}")
+    _show_proved(document)
+
+
+def _show_theorems(last: Theorem) -> None:
+    """The chain of theorems that ends in one."""
+    for theorem in last.walk():
+        say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
+
+
+def _show_proved(document: ErrorBound | PlanErrorBound, checked: str = "") -> None:
+    """The lemmas of a bound that is proved, and the verdict; `checked`: against what it was held."""
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
     rules = sum(document.rules.values()) - len(document.lemmas)
-    say(f"{ERROR_BOUND}: proved in {bound.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
-        f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
+    say(f"{ERROR_BOUND}: proved in {document.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
+        f"{counted(len(document.lemmas), 'lemma')} about the datapath{checked}")  # fmt: skip
 
 
 def _premises(bound: PlanBound) -> str:
@@ -220,9 +232,8 @@ def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
         chain = [("", document.chain.any)] if document.chain else []
         say(latex_of_bounds([("", document.formula), *chain], conditions_of(result.premises, document.formula)))
         return
-    for theorem in result.shown.walk() if how.explain else ():
-        word = f" ({theorem.word})" if theorem.word else ""
-        say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
+    if how.explain:
+        _show_theorems(result.shown)
     say(f"  {document.formula}")
     _show_constants(error_of(result.shown), document.formula)
     say(f"  where {conditions_of(result.premises, document.formula)}")
@@ -236,9 +247,4 @@ def _show(result: BoundResult, document: ErrorBound, how: Shown) -> None:
         say(f"  each instruction: {document.chain.step}")
         say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
         say(f"  {document.chain.any}")
-    for lemma in document.lemmas:
-        say(f"  the datapath: {lemma.lemma}: {lemma.by}")
-    rules = sum(document.rules.values()) - len(document.lemmas)
-    say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
-        f"{counted(len(document.lemmas), 'lemma')} about the datapath; checked against "
-        f"{counted(result.tried, 'input')}")  # fmt: skip
+    _show_proved(document, f"; checked against {counted(document.tried, 'input')}")

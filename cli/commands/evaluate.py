@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.choice import FileName, VectorsFile
+from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import FLAGS, JSON, print_json, say, write_vectors
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.options import FLAGS, JSON, MODEL_OF_ROWS, output_option, print_json, say, write_vectors
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -25,17 +25,8 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
-@click.option(
-    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=VectorsFile(),
-    metavar="FILE",
-    shell_complete=file_names,
-    help="Write every row with the model's result under `predictions`.",
-)
+@MODEL_OF_ROWS
+@output_option("Write every row with the model's result under `predictions`.")
 @click.option(
     "--junit", type=FileName(dir_okay=False), metavar="FILE",
     help="Write JUnit's XML, in which every row is a test, and a file in which nothing is compared an error.",
@@ -81,7 +72,7 @@ def evaluate(
         from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(junit, suite(report.rows, name, str(failure or ""))[0].decode())
+        write_whole(junit, suite(report.rows, name, str(failure or "")).content.decode())
     if as_json:
         print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.reports.drawings.sheet import Drawing
     from mmaprobe.smtmodel.evaluate.model import Model
-    from mmaprobe.smtmodel.evaluate.operands import Operands
     from mmaprobe.smtmodel.explain.explanation import Explanation
+    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 NARROWEST, WIDEST = 60, 160
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
@@ -87,19 +87,20 @@ def explain(
         refuse("it is a name in drawings: give --svg, --pdf or --tikz", "names")
     if len(vectors) != 1:
         raise click.UsageError("give one vector: JSON, or FILE:LINE (matrix files go with --element ROW,COLUMN)")
-    (vector,) = vectors
+    (text,) = vectors
     models = [parse_reference(name) for name in (model, other) if name is not None]
     for one in models[1:]:
         check_same_inputs(models[0], one)
-    row, place = _row(vector)
-    explanations = [explained(one, _operands(one, row, place)) for one in models]
+    row, place = _row(text)
+    given = [_vector(one, row, place) for one in models]
+    explanations = [explained(one, vector.operands) for one, vector in zip(models, given, strict=True)]
     difference = None
     if len(explanations) == 2:
         from mmaprobe.queries.compare.neighbours import first_difference
 
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
-    observed = [_observed(one, row, place) for one in models]
+    observed = [vector.d for vector in given]
     if len(names) > len(models):
         raise click.UsageError(f"--name is given {len(names)} times for {counted(len(models), 'model')}")
     for one in models:
@@ -124,12 +125,11 @@ def _drawing(
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
-    from mmaprobe.reports.words import difference_text, pattern_text
+    from mmaprobe.reports.words import difference_text, pattern_text, sides_of
 
-    sides = [None, None] if difference is None else [difference.left, difference.right]
-    for explanation, seen, side in zip(explanations, observed, sides, strict=False):
-        alone = difference is not None and difference.of_one_side
-        canvas = Canvas(*terminal(sys.stdout), marked=side.name if side else None, alone=alone)
+    alone = difference is not None and difference.of_one_side
+    for (explanation, marked), seen in zip(sides_of(explanations, difference), observed, strict=True):
+        canvas = Canvas(*terminal(sys.stdout), marked=marked, alone=alone)
         draw(explanation, canvas)
         if seen is not None:
             verdict = "as the model has it" if seen == explanation.result else "not what the model gives"
@@ -183,15 +183,15 @@ def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
     return row
 
 
-def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
-    """The operands of a row, read in the formats of `model`. If the row names a model of its own, and its unit file (if
+def _vector(model: Model, row: dict[str, Any], place: str) -> Vector:
+    """The vector of a row, read in the formats of `model`. If the row names a model of its own, and its unit file (if
     it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
     Raises InputError."""
     from mmaprobe.smtmodel.inputs.vectors import parse_row
     from mmaprobe.smtmodel.operand import OPERANDS
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
-    given = dict(row, model=model.reference, d=None)
+    given = dict(row, model=model.reference)
     try:
         name = row.get("model")
         if isinstance(name, str) and is_unit_file(name) and not os.path.exists(name):
@@ -206,7 +206,7 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
                     raise ValueError(f"{operand.key}: {said}")
         for name in ("a", "b"):
             given[name] = _shortened(row, name, model.length)
-        return parse_row(given).operands
+        return parse_row(given)
     except (ValueError, MmaprobeError) as error:
         raise InputError(str(error), place) from None
 
@@ -218,17 +218,6 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
     beyond = zip(*(side[length:] for side in both), strict=False)  # type: ignore[index]
     zero = all(any(isinstance(x, str) and x.strip("0") == "" for x in pair) for pair in beyond)
     return row[name][:length] if zero else row[name]
-
-
-def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
-    from mmaprobe.smtmodel.inputs.vectors import parse_pattern
-
-    if row.get("d") is None:
-        return None
-    try:
-        return parse_pattern(row["d"], model.d, "d")
-    except ValueError as error:
-        raise InputError(str(error), place) from None
 
 
 # -- for `evaluate`

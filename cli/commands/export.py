@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
 
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import say
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
-from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.base.wording import counted
 
 #: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
@@ -108,17 +106,8 @@ class _FormatName(Choice):
 @click.option(
     "--format", "wanted", type=_FormatName([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FileName(path_type=None),
-    metavar="OUT",
-    shell_complete=file_names,
-    help="Write it here (default: standard output).",
-)
-@click.option(
-    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
-)
+@output_option("Write it here (default: standard output).", "OUT", FileName(path_type=None))
+@MODEL_OF_ROWS
 @click.option(
     "--tininess",
     type=Choice(["after", "before"]),
@@ -150,29 +139,16 @@ def export(
             raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
-        written = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(
-            given, *([stages] if stages else [])
-        )
-        _write(output, *written)
+        made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given, *[stages] * bool(stages))
+        write_output(made.content, output, made.about, made.note)
         return
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
-    _write(output, content, note, note or counted(len(rows), "vector"))
-
-
-def _write(output: str | None, content: bytes, note: str, about: str) -> None:
-    """`note`: said beside the text on standard output; `about`: of a file."""
-    if output in (None, "-"):
-        click.echo(content, nl=False)
-        if note:
-            say(note)
-    else:
-        write_whole(Path(str(output)), content)
-        say(f"{output}: {about}")
+    made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
+    write_output(made.content, output, made.note or counted(len(rows), "vector"), made.note)
 
 
 def _terminal() -> bool:

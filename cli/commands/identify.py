@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
-from mmaprobe.cli.choice import FileName, Length, VectorsFile, WholeNumber
+from mmaprobe.cli.choice import FileName, Length, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
 from mmaprobe.cli.commands.identify_invariant import ask_invariant
 from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
-from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, FIXED, JSON, print_json, progress, refuse, say, solver_options
+from mmaprobe.cli.options import (
+    DEVICE,
+    DEVICE_TIMEOUT,
+    FIXED,
+    JSON,
+    output_option,
+    print_json,
+    progress,
+    refuse,
+    say,
+    solver_options,
+)
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun, why_ended
 from mmaprobe.smtmodel.base.wording import counted
@@ -34,14 +45,7 @@ if TYPE_CHECKING:
 @click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
 @DEVICE
 @MODEL
-@click.option(
-    "-o",
-    "--output",
-    type=VectorsFile(),
-    metavar="ANSWERS",
-    shell_complete=file_names,
-    help="Append the answers here; a run cut short goes on from them.",
-)
+@output_option("Append the answers here; a run cut short goes on from them.", "ANSWERS")
 @click.option(
     "--formats",
     metavar="A,B,C,D",
@@ -262,7 +266,7 @@ def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str 
 
 
 def _same_instruction(vector: Vector, reference: str | None) -> bool:
-    return vector.model.reference.partition("@")[0] == (reference or "").partition("@")[0]
+    return vector.model.instruction == (reference or "").partition("@")[0]
 
 
 def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:

@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.queries.plans.report import outline_of
 
     for what, shapes in _missing(mapped).items():
-        say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {_some(shapes)}")
+        say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {some_of(shapes, LISTED)}")
     for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # one that is revealed
         say(f"order of {shape}:")
         for line in outline_of(tree):
@@ -143,7 +143,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
             total = counted(said.agree + len(said.differ), "new shape")
-            say(f"  another kernel runs on {len(said.differ)} of {total}: {_some(said.differ)}")
+            say(f"  another kernel runs on {len(said.differ)} of {total}: {some_of(said.differ, LISTED)}")
         elif said.confirmed:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so; {_lengths(said)} asked")
         elif said.agree < said.wanted:
@@ -155,7 +155,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
     if any(said.plan is None for said in mapped.rules):
         say("other elements that were looked at: no plan found")
     if mapped.open:
-        say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {_some(mapped.open)}")
+        say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {some_of(mapped.open, LISTED)}")
     say(
         f"{mapped.right} of {counted(mapped.checked, 'new random shape')} are as the rules say; "
         f"{counted(mapped.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
@@ -209,7 +209,3 @@ def _step(ends: Mapping[Shape, int]) -> int | None:
     if len(set(ends.values())) < 3:
         return None
     return next((step for step in steps if all(shape.length % step == count for shape, count in ends.items())), None)
-
-
-def _some(shapes: list[Any]) -> str:
-    return ", ".join([*map(str, shapes[:LISTED]), *(["..."] if len(shapes) > LISTED else [])])

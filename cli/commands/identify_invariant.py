@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from mmaprobe.cli.commands.identify_gemm import shapes_of
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, spans_text
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
@@ -76,6 +76,4 @@ def _show_depends(depends: Depends, asked: Signature) -> None:
 
 
 def _groups(groups: Sequence[Sequence[Sequence[int]]]) -> str:
-    return " | ".join(
-        ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in spans) for spans in groups
-    )
+    return " | ".join(map(spans_text, groups))

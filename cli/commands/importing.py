@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ import click
 from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import output_option, write_output
 from mmaprobe.cli.reading import open_input
 
 if TYPE_CHECKING:
@@ -26,10 +25,7 @@ _COMMENT = re.compile(r"(#|//).*")
 @click.command("import", cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option("--model", metavar="MODEL", required=True, shell_complete=models, help="What the words are operands of.")
-@click.option(
-    "-o", "--output", type=FileName(path_type=None), metavar="OUT", shell_complete=file_names,
-    help="Write the vectors here as JSONL (default: standard output).",
-)  # fmt: skip
+@output_option("Write the vectors here as JSONL (default: standard output).", "OUT", FileName(path_type=None))
 def import_command(file: str, model: str, output: str | None) -> None:
     """Read vectors from hexadecimal lines, as TestFloat's.
 
@@ -41,7 +37,6 @@ def import_command(file: str, model: str, output: str | None) -> None:
     mmaprobe import lines.txt --model ieee/fma/f32 -o vectors.jsonl
     mmaprobe evaluate vectors.jsonl
     """
-    from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.base.wording import counted
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -49,11 +44,7 @@ def import_command(file: str, model: str, output: str | None) -> None:
     with open_input(file) as (lines, name):
         rows = list(_rows(lines, name, read))
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    if output in (None, "-"):
-        click.echo(text, nl=False)
-    else:
-        write_whole(Path(str(output)), text.encode())
-        say(f"{output}: {counted(len(rows), 'vector')}")
+    write_output(text.encode(), output, counted(len(rows), "vector"))
 
 
 def _rows(lines: Iterable[str], name: str, model: Model) -> Iterator[dict[str, object]]:

@@ -15,20 +15,19 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
     COMPARE_HELP,
     DESIGN,
+    EXIT,
     FIXED,
     FLAGS,
     JSON,
-    RESTRICTIONS_HELP,
-    named_restrictions,
+    inputs_option,
     refuse,
     say,
     show_zeros,
     solver_options,
 )
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
-from mmaprobe.cli.text.vectors import merged, show_lemmas
+from mmaprobe.cli.text.vectors import merged, show_lemmas, stopped_text
 from mmaprobe.hypotheses.properties import FALLING, Property
-from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
@@ -54,14 +53,7 @@ NAMED = 3  # the most lemmas whose names are in the first line
     default="equal",
     help="For two models: equal. For one model: the others (`mmaprobe list words` explains them).",
 )
-@click.option(
-    "--inputs",
-    "restrictions",
-    metavar="LIST",
-    default="",
-    callback=named_restrictions,
-    help=RESTRICTIONS_HELP,
-)
+@inputs_option()
 @click.option(
     "--compare",
     type=Choice(["bits", "value"]),
@@ -179,7 +171,7 @@ def prove(
 
     into, seconds = None if verdict == "unknown" else certificate, options.timeout and options.timeout * len(proofs)
     finish(document, into, write, seconds, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[verdict])
+    sys.exit(EXIT[verdict])
 
 
 def _fixed(models: tuple[str, ...]) -> str:
@@ -240,9 +232,8 @@ def _headline(document: Prove, verdict: Verdict) -> str:
     if verdict == "different":
         return f"{stated}: no; both results below were evaluated again, with NumPy"
     tried = merged(text for proof in proofs for text in proof.unanswered) or "nothing in time"
-    stopped = why_ended() if document.interrupted else "unknown"
     left = "".join(f"; open: {proof.open}" for proof in proofs if proof.open)
-    return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved{left}; tried {tried}"
+    return f"{stated}: {stopped_text(document)}, {count} proved{left}; tried {tried}"
 
 
 def _show_details(document: Prove, explain: bool) -> None:

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, show_witness
-from mmaprobe.smtmodel.base.interrupts import why_ended
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.cli.text.vectors import merged, proved_text, show_witness, stopped_text
+from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +43,7 @@ def run_invariant(
         return certify_invariance(found, folder, options)
 
     finish(document, None if found.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[found.verdict])
+    sys.exit(EXIT[found.verdict])
 
 
 def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
@@ -54,14 +53,12 @@ def _show(document: ProveInvariant, found: Invariance, explain: bool) -> None:
         return
     pairs = document.compared
     engines = sorted({engine for pair in pairs for engine in pair.engines})
-    by = sorted({engine for pair in pairs for engine in pair.confirmed_by}) or ["no other engine"]
-    how = f"by {', '.join(engines)}; confirmed by {', '.join(by)}" if engines else "by rewriting alone"
+    by = sorted({engine for pair in pairs for engine in pair.confirmed_by})
     if document.verdict == "equal":
-        how = how if pairs else "as each K has one plan"
+        how = proved_text(engines, by, "by rewriting alone" if pairs else "as each K has one plan")
         say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
     else:
-        stopped = why_ended() if document.interrupted else "unknown"
-        say(f"{wanted}: {stopped} after {document.seconds:.1f} s")
+        say(f"{wanted}: {stopped_text(document)}")
     for pair in pairs[: None if explain else LISTED]:
         say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
         say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")
@@ -93,5 +90,4 @@ def _named(element: ElementAt) -> str:
 
 
 def _spans(spans: Sequence[Sequence[int]]) -> str:
-    found = [str(low) if low == high else f"{low} to {high}" for low, high in spans]
-    return ", ".join([*found[:LISTED], *(["..."] if len(found) > LISTED else [])]) or "no K"
+    return spans_text(spans, LISTED) or "no K"

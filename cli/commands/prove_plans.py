@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import say
+from mmaprobe.cli.options import EXIT, say
 from mmaprobe.cli.text.certificates import finish
-from mmaprobe.cli.text.vectors import merged, show_lemmas, show_witness
-from mmaprobe.smtmodel.base.interrupts import why_ended
+from mmaprobe.cli.text.vectors import merged, proved_text, show_lemmas, show_witness, stopped_text
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -52,18 +51,16 @@ def run_plans(
         return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
 
     finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
+    sys.exit(EXIT[proof.verdict])
 
 
 def _show(document: ProvePlans, proof: PlanProof) -> None:
-    length, multiples, seconds = document.length, document.multiples, document.seconds
+    length, multiples = document.length, document.multiples
     if proof.verdict == "equal":
         what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
-        engines = ", ".join(document.engines)
-        by = ", ".join(document.confirmed_by) or "no other engine"
         alone = "by rewriting alone" if proof.is_rewritten else "by a lemma about scale factors"
-        how = f"by {engines}; confirmed by {by}" if engines else alone
-        say(f"equal {what}: proved in {seconds:.1f} s, {how}")
+        how = proved_text(document.engines, document.confirmed_by, alone)
+        say(f"equal {what}: proved in {document.seconds:.1f} s, {how}")
         for line in document.rules:
             say(f"  {line}")
     elif proof.verdict == "different":
@@ -73,5 +70,4 @@ def _show(document: ProvePlans, proof: PlanProof) -> None:
         show_witness(proof.problem, proof.witness, (proof.left.reference, proof.right.reference))
     else:
         tried = merged(document.unanswered) or "nothing, in so short a time"
-        stopped = why_ended() if proof.interrupted else "unknown"
-        say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
+        say(f"equal: {stopped_text(document)}; tried: {tried}")

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, output_option, print_json, progress, refuse, say
 from mmaprobe.cli.reading import open_input
 from mmaprobe.cli.streams import NobodyReadsError, check_reader
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -51,14 +50,7 @@ def device(model: str, device_timeout: float) -> None:
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @DEVICE
-@click.option(
-    "-o",
-    "--output",
-    type=VectorsFile(),
-    metavar="ANSWERS",
-    shell_complete=file_names,
-    help="Append the answers here (default: standard output).",
-)
+@output_option("Append the answers here (default: standard output).", "ANSWERS")
 @click.option(
     "--check", is_flag=True,
     help="Compare every answer with its model's: exit code 1 where one is another. Every vector is asked; answers of "

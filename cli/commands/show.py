@@ -53,17 +53,17 @@ def show(model: str, pictures: PictureFiles) -> None:
 
 def _picture(model: Model, width: float | None) -> Drawing:
     """The tree of the sums of a unit with its steps, or the sums of a plan along K."""
-    from mmaprobe.queries.order.structure import steps_of
+    from mmaprobe.queries.order.structure import tree_of
     from mmaprobe.queries.order.text import Outliner
     from mmaprobe.reports.drawings.order_drawing import order_drawing
     from mmaprobe.reports.drawings.plan_drawing import plan_drawing
     from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path
     from mmaprobe.smtmodel.units.unitfile import step_texts
 
-    base = model.reference.partition("@")[0]
+    base = model.instruction
     if names_plan(base):
         return plan_drawing(parse_plan_path(base), model.length, width)
     formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
     notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
-    outline = Outliner(steps_of(model.unit)).outline()
+    outline = Outliner(tree_of(model.unit, aligned_apart=True)).outline()
     return order_drawing(outline, f"{model.reference}: {model.length} products ({formats})", notes, width)

@@ -19,9 +19,10 @@ from mmaprobe.cli.commands.prove import show_witness
 from mmaprobe.cli.completion import claim_names
 from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
+from mmaprobe.cli.text.vectors import stopped_text
 from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import allow, left, why_ended
+from mmaprobe.smtmodel.base.interrupts import allow, left
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -138,11 +139,12 @@ def _code(document: Document) -> int:
 
 
 def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> None:
+    from mmaprobe.documents.verify import QUANTIFIED
+
     say(f"{document.id}: {document.verdict}")
     if document.about:
         say(f"  {document.about}")
-    quantified = {"all": "for all inputs", "exists": "for some input"}[document.quantifier]
-    say(f"  {quantified}: {document.claim}")
+    say(f"  {QUANTIFIED[document.quantifier]}: {document.claim}")
     for name, text in document.parts.items():
         say(f"  {name} = {text}")
     show_zeros(zeros)
@@ -161,8 +163,7 @@ def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> Non
         "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"
     )
     if document.verdict == "unknown":
-        stopped = why_ended() if document.interrupted else "unknown"
-        say(f"  {stopped} after {document.seconds:.1f} s; tried")
+        say(f"  {stopped_text(document)}; tried")
         for step in document.asked[:TRIED]:
             say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")
         if len(document.asked) > TRIED:

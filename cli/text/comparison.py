@@ -112,7 +112,6 @@ def _show_contradiction(one: Contradiction) -> None:
 
 
 def _show_counts(report: Report) -> None:
-    from mmaprobe.queries.compare.explanations import software
     from mmaprobe.runner.wiring import as_netlist
 
     comparison = report.comparison
@@ -126,10 +125,10 @@ def _show_counts(report: Report) -> None:
         return
     say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
     sides = report.pair.sides
-    if software(sides):
+    if all(side.software for side in sides):
         say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in sides)}")
     for model, other in (sides, sides[::-1]):
-        if software((model,)) and not software((other,)):
+        if model.software and not other.software:
             reference = shlex.quote(model.model.reference)
             if other.design:
                 say(f"to prove it: mmaprobe prove {reference} {shlex.quote(as_netlist(other.name))}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import say
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plantext import step_text
 
@@ -31,7 +31,7 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
         own = next((group for group in groups if names[0] in group), None)  # None: with the first of `given`
         apart = {name for group in groups for name in group}
         also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
-        more = f" (also: {', '.join(also[: PLANS - 1])}{', ...' if also[PLANS - 1 :] else ''})" if also else ""
+        more = f" (also: {some_of(also, PLANS - 1)})" if also else ""
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{more}")
         lines += _apart(given, names[0])
     else:

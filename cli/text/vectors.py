@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
-from mmaprobe.documents.prove import PairProof
+from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
+from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.verify import Claim
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.queries.kernel.problem import Placed
@@ -109,6 +111,17 @@ def show_lemmas(proofs: Iterable[PairProof]) -> None:
         say(f"  lemma {lemma.name} ({counted(lemma.cuts, 'cut-point')}{using}): {lemma.answer}{second}")
 
 
+def stopped_text(document: Prove | ProvePlans | ProveInvariant | Claim) -> str:
+    """Why there is no verdict, and after how long."""
+    return f"{why_ended() if document.interrupted else 'unknown'} after {document.seconds:.1f} s"
+
+
+def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str) -> str:
+    """Which solvers proved something, and which confirmed it; `without`: how it was proved if none was asked."""
+    by = f"by {', '.join(engines)}; confirmed by {', '.join(confirmed_by) or 'no other engine'}"
+    return by if engines else without
+
+
 def merged(answers: Iterable[str]) -> str:
     """The inconclusive answers of solvers in one line; answers of one solver with one reason are merged."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
@@ -139,20 +152,16 @@ def show_witness(problem: Placed | None, witness: Witness | None, names: Iterabl
 def show_vector(question: Question, vector: Vector) -> None:
     """Print the inputs, then each prediction and the hardware known to agree with it."""
     show_operands(vector.model, vector.operands)
-    predictions: dict[str, str] = vector.extra.get("predictions", {})
-    width = max((len(name) for name in predictions), default=0)
-    for name, text in predictions.items():
+    width = max(map(len, vector.predictions), default=0)
+    for name, text in vector.predictions.items():
         fmt = question.models[name].d
         devices = [device for device, seen in question.observed.items() if seen == name]
         tail = f"   <- {', '.join(devices)}" if devices else ""
         say(f"  {name:>{width}} gives {result_text(int(text, 16), fmt)}{tail}")
-    if vector.extra.get("exercises"):
-        say(f"  exercises: {', '.join(vector.extra['exercises'])}")
+    if vector.exercises:
+        say(f"  exercises: {', '.join(vector.exercises)}")
 
 
 def show_mismatch(row: ObservedVector, file: str) -> None:
     """One line for a mismatch of `evaluate`."""
-    vector, fmt = row.vector, row.model.d
-    assert vector.d is not None
-    observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
-    say(f"  {file}:{vector.line}: {row.model.reference}: observed {observed}, the model gives {predicted}")
+    say(f"  {file}:{row.vector.line}: {row.model.reference}: {row.mismatch_text}")

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.numbers import nans, without_payload
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -59,6 +59,11 @@ class DeviceAnswers:
         self.bank: list[Answered] = []
         self.validated: list[Answered] = []
         self.at = ""
+
+    @property
+    def every(self) -> list[Answered]:
+        """All answers, to questions and to vectors of validation."""
+        return [*self.bank, *self.validated]
 
     @property
     def questions(self) -> int:
@@ -117,7 +122,7 @@ class DeviceAnswers:
 
     def same(self, patterns: Patterns) -> Patterns:
         """The results with one pattern for all NaNs."""
-        return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
+        return without_payload(patterns, self.asked.d)
 
     def evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
         """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
@@ -141,11 +146,11 @@ class DeviceAnswers:
 
     def nan(self) -> int | None:
         """The pattern of NaN answers, if all have one; else None."""
-        answers = np.concatenate([asked.answers for asked in (*self.bank, *self.validated)])
+        answers = joined_rows(self.every)[1]
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
     def wrong(self, units: Sequence[Unit]) -> list[int]:
         """For each unit the number of answers that it does not give."""
-        counts: list[int] = self.differences(units, [*self.bank, *self.validated]).sum(axis=1).tolist()
+        counts: list[int] = self.differences(units, self.every).sum(axis=1).tolist()
         return counts

@@ -22,7 +22,7 @@ from mmaprobe.queries.building.draft import (
     in_mode,
     of_rounding,
     round_to,
-    with_ends,
+    with_rounding,
 )
 from mmaprobe.queries.building.draft import fused as fused_sum
 from mmaprobe.queries.building.likely import MODES, varied_expressions
@@ -211,7 +211,7 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     """The rounding with another treatment of tiny results; `unbounded`: rounded first with unbounded exponent, unless
     it has such a first rounding of its own."""
-    precision, changed = own.rounding.format.precision, with_ends(own, subnormals=kind)
+    precision, changed = own.rounding.format.precision, with_rounding(own, subnormals=kind)
     if first_bits(own) in (None, precision):
         return of_rounding(changed.rounding, precision if unbounded else None)
     return changed
@@ -228,12 +228,12 @@ def with_ends_of(draft: Draft, like: Draft) -> Draft:
 
     def ended(own: Round, given: Round) -> Round:
         how = given.rounding
-        ended_draft = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
-        return with_ends(ended_draft, zero=how.zero, overflow=how.overflow)
+        tiny = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
+        return with_rounding(tiny, zero=how.zero, overflow=how.overflow)
 
-    ended_draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
     floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
-    return with_floor(ended_draft, floor.pop()) if len(floor) == 1 else ended_draft
+    return with_floor(draft, floor.pop()) if len(floor) == 1 else draft
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
@@ -247,9 +247,10 @@ def with_negated(draft: Draft, roles: Set[int]) -> Draft:
     return replace(draft, steps=steps)
 
 
-def floors_of(draft: Draft, d: Format) -> Sequence[int | None]:
-    """The exponents of zero terms to be tried."""
-    return likely.zero_floors(d) if draft.fuses else (None,)
+def with_floors(draft: Draft, d: Format, first: int = 0) -> Iterator[Draft]:
+    """Drafts with each of the likely exponents of zero terms, from number `first` on."""
+    floors: Sequence[int | None] = likely.zero_floors(d) if draft.fuses else (None,)
+    return (with_floor(draft, zeros) for zeros in floors[first:])
 
 
 def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
@@ -283,7 +284,7 @@ def every_tiny(draft: Draft) -> Iterator[Draft]:
 
 def each_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     """The axis of a parameter of roundings with the same value in every rounding."""
-    return lambda draft: (draft.every_how(partial(with_ends, **{parameter: value})) for value in values)
+    return lambda draft: (draft.every_how(partial(with_rounding, **{parameter: value})) for value in values)
 
 
 def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
@@ -292,7 +293,7 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     def axis(draft: Draft) -> Iterator[Draft]:
         for last, rest in product(values, values):
             hows = draft.hows().items()
-            apart = {at: with_ends(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
+            apart = {at: with_rounding(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
             yield draft.with_hows(apart)
 
     return axis
@@ -310,9 +311,6 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
             yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
 
-    def floored(draft: Draft) -> Iterator[Draft]:
-        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d)[1:])
-
     def tiny_products(draft: Draft) -> Iterator[Draft]:
         """Products that are rounded only where they are tiny, as all others are numbers of the format."""
         for mode in MODES if _exact(round_to(asked.d), asked) else ():
@@ -327,6 +325,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
 
     ends, few, every = partial(at_ends, weights=weights), reading_axis(likely.READS[:3]), reading_axis(likely.READS)
+    floored = partial(with_floors, d=asked.d, first=1)
     exact_factors = reading_axis([("keep", "keep"), ("keep", "zero")])
     return [
         tier_of(ends, few, every_tiny),
@@ -390,16 +389,13 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
         yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
 
-    def floored(draft: Draft) -> Iterator[Draft]:
-        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d))
-
     signs = plain, with_signs, each_rounding("zero", likely.SIGNS), begun
     return [
         tier_of(*signs),
         tier_of(*signs, lambda draft: [draft.with_zeros(positive=True)]),
         tier_of(plain, last_rounding("zero", likely.SIGNS), begun),
         tier_of(*signs, negated),
-        tier_of(floored, *signs),
+        tier_of(partial(with_floors, d=asked.d), *signs),
         tier_of(*signs, partial(with_another_node, d=asked.d)),  # such as a gate, for products with a zero factor
         tier_of(*signs, reading_axis(likely.READS), every_tiny),
     ]
@@ -411,11 +407,6 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     def limited(draft: Draft) -> Iterator[Draft]:
         yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
 
-    def rests(draft: Draft) -> Iterator[Draft]:
-        """The remainders of infinities and NaNs from which a part is subtracted."""
-        for rest in RESTS if len(draft.parts.pairs) > 1 else ():
-            yield replace(draft, parts=replace(draft.parts, rest=rest))
-
     alike = partial(at_ends, weights=weights), each_rounding("overflow", likely.OVERFLOW)
     last = last_rounding("overflow", likely.OVERFLOW)
     another = partial(with_another_node, d=asked.d)  # such as a gate, for which zero times infinity is zero
@@ -424,8 +415,14 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         tier_of(*alike, limited),
         last,
         tier_of(lambda draft: [without_gates(draft)], last, another),
-        tier_of(last, rests),
+        tier_of(last, with_rests),
     ]
+
+
+def with_rests(draft: Draft) -> Iterator[Draft]:
+    """Drafts with each remainder of infinities and NaNs from which a part is subtracted."""
+    for rest in RESTS if len(draft.parts.pairs) > 1 else ():
+        yield replace(draft, parts=replace(draft.parts, rest=rest))
 
 
 def without_gates(draft: Draft) -> Draft:
@@ -444,16 +441,14 @@ def with_limit(draft: Draft, limit: int | None) -> Draft:
 def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Draft]:
     """The drafts with one choice changed, which vectors of validation must refute."""
     yield from ordinary_neighbours(draft, asked)
-    for zeros in floors_of(draft, asked.d):
-        yield with_floor(draft, zeros)
+    yield from with_floors(draft, asked.d)
     for place, own in draft.hows().items():
         for other in _other_ends(own):
             yield draft.with_hows({place: other})
     yield from at_ends(draft, weights)
     yield from with_signs(draft)
     yield draft.with_zeros(positive=not draft.c.positive_zeros)
-    for rest in RESTS if len(draft.parts.pairs) > 1 else ():
-        yield replace(draft, parts=replace(draft.parts, rest=rest))
+    yield from with_rests(draft)
     yield from reading_axis(likely.READS)(draft)
     yield from one_factor_flushed(draft)
 
@@ -483,18 +478,17 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for parts in other_parts(draft.parts):
         yield replace(draft, parts=parts)
     if draft.convert is not None:
-        last = draft.steps[0]
-        yield replace(draft.with_step(0, replace(last, how=last.how and _in(last.how, asked.d))), convert=None)
+        yield replace(draft.with_step(0, _in_format(draft.steps[0], asked.d)), convert=None)
         return
     for fmt in likely.INNER:
         if fmt != asked.d:
-            steps = tuple(step if step.how is None else replace(step, how=_in(step.how, fmt)) for step in draft.steps)
+            steps = tuple(_in_format(step, fmt) for step in draft.steps)
             yield replace(draft, steps=steps, convert=round_to(asked.d, draft.hows()[0].rounding.mode))
 
 
-def _in(own: Round, fmt: Format) -> Round:
-    """The same rounding to another format."""
-    return Round(own.term, replace(own.rounding, format=fmt))
+def _in_format(step: Step, fmt: Format) -> Step:
+    """The step whose sum, if it is rounded, is rounded to another format."""
+    return step if step.how is None else replace(step, how=with_rounding(step.how, format=fmt))
 
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
@@ -522,20 +516,17 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
             yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
         if wide.precision > step.rounding(d).precision:  # rounded to the same bits, but only in another role's step
-            yield replace(
-                step,
-                how=round_to(wide) if step.how is None else _in(step.how, wide),
-                leaves=step.how or round_to(d),
-            )
+            own = step.how or round_to(d)
+            yield replace(step, how=with_rounding(own, format=wide), leaves=own)
 
 
 def _other_ends(own: Round) -> Iterator[Round]:
     for kind, unbounded in likely.TINIES:
         yield with_tiny(own, kind, unbounded)
     for sign in likely.SIGNS:
-        yield with_ends(own, zero=sign)
+        yield with_rounding(own, zero=sign)
     for overflow in likely.OVERFLOW:
-        yield with_ends(own, overflow=overflow)
+        yield with_rounding(own, overflow=overflow)
 
 
 # -- simplification
@@ -575,7 +566,7 @@ def _simplest(own: Round, least: int, most: int) -> Round:
     """The simplest rounding of values that are less than 2^most, and zero or multiples of 2^least."""
     given, fmt = own.rounding, own.rounding.format
     if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
-        own = with_ends(own, overflow="ieee")  # which is infinity in these modes
+        own = with_rounding(own, overflow="ieee")  # which is infinity in these modes
     exact = least >= fmt.unit  # whether tiny results are exact
     unbounded = first_bits(own) == fmt.precision
     if least >= fmt.emin:

@@ -28,7 +28,7 @@ from mmaprobe.queries.building.describing import Describer, Description
 from mmaprobe.queries.building.draft import Draft
 from mmaprobe.queries.building.drafter import TooDeepError
 from mmaprobe.queries.building.lanes import with_one_lane
-from mmaprobe.queries.building.mending import mended, of_result
+from mmaprobe.queries.building.mending import mended
 from mmaprobe.queries.building.naming import same_signature, with_nan
 from mmaprobe.queries.building.number_kinds import every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.outcome import Built
@@ -41,7 +41,7 @@ from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.building.weights import Weights
 from mmaprobe.queries.order.ends import products_of
 from mmaprobe.queries.order.probe import AskAll, Probe
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
+from mmaprobe.queries.order.tree import Leaf, Node, nodes_of, one_after_another
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
@@ -246,7 +246,7 @@ class Builder:
         place of steps that seem to lose nothing. Of several orders those with one step come first; two orders are tried
         one after the other, each as if it were the only one."""
         if len(self.roots) > 2:
-            at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
+            at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == x.size > 2]
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
             yield Attempt([self._uniform(root) for root in self.roots], True, ORDERS)
             yield from (
@@ -308,7 +308,7 @@ class Builder:
     def _recognised(self) -> list[Candidate]:
         """The instructions of the table and the shipped units that give every answer; those of one signature are
         distinguished by a few questions."""
-        alive = [Candidate(None, of_result(model.unit, model.unit.result)) for model in self.known]
+        alive = [Candidate(None, model.unit.computing(model.unit.result)) for model in self.known]
         self.answers.at = "what is known"
         for kind, rank in zip(KINDS, self.search.stages.ranks, strict=True):
             stage = DraftStage(self.answers.at, rank, (), (), every)
@@ -323,7 +323,7 @@ class Builder:
             return []
         rows, answers = joined_rows(chosen)
         near = [*list(self.search.noted)[-NOTED:], *(model.unit for model in self.known)]
-        near = [of_result(unit, unit.result) for unit in near]
+        near = [unit.computing(unit.result) for unit in near]
         if not near:
             return []
         answers = self.answers.same(answers)
@@ -359,7 +359,7 @@ class Builder:
         near = [(unit, draft) for unit, draft in self._near() if draft.fuses and draft.odd is None]
         if not near:
             return []
-        rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
+        rows, answers = joined_rows(self.answers.every)
         numbers = ordinary(answers, self.asked.d)
         rows, answers = rows[numbers], self.answers.same(answers[numbers])
         wrong = self.answers.evaluated([unit for unit, _ in near], rows) != answers
@@ -390,7 +390,7 @@ class Builder:
         if not near:
             return []
         wrong = self.answers.wrong([unit for unit, _ in near])
-        if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.answers.bank, *self.answers.validated)):
+        if min(wrong) > NEAR * (self.answers.questions + self.answers.checks):
             return []
         unit, base = near[int(np.argmin(wrong))]
         last, stages = self.search.stages.everything.rank, self._likely_first(unit)
@@ -409,7 +409,7 @@ class Builder:
         those decided last first."""
         d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
-        asked = [*self.answers.bank, *self.answers.validated]
+        asked = self.answers.every
         [wrong], (rows, answers) = self.answers.differences([unit], asked), joined_rows(asked)
         given, results = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
         if any((ordinary(x, d) & nonzero(x, d)).any() for x in (results, given)):
@@ -476,7 +476,7 @@ class Builder:
             units, known = ranked[:COMPARED], {model.unit for model in self.known}
             units += [unit for unit in ranked if unit in known][:1]  # which a simple condition may be about
             units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
-            rows, answers = joined_rows([*self.answers.bank, *self.answers.validated])
+            rows, answers = joined_rows(self.answers.every)
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), told])
             return Describer(self.asked, self.shapes, ask, until).described(units, rows, answers)
         except IncompleteError:  # a recording has no answers to other vectors

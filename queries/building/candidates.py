@@ -10,6 +10,7 @@ from mmaprobe.queries.building.draft import Draft, Step, round_to
 from mmaprobe.queries.building.drafter import Drafter
 from mmaprobe.queries.building.roles import RoledTree, kinds_of
 from mmaprobe.queries.building.weights import ADDED
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.units.unit import Unit
@@ -55,6 +56,13 @@ class Sketch:
                 self._units.clear()
             self._units[draft, kept] = self._drafted(draft, kept)
         return self._units[draft, kept]
+
+    def possible_unit(self, draft: Draft, kept: Kept) -> Unit | None:
+        """As `unit`; None where the draft's parts exclude each other."""
+        try:
+            return self.unit(draft, kept)
+        except ParameterError:
+            return None
 
     def _drafted(self, draft: Draft, kept: Kept) -> Unit:
         turns = self.parts[draft.tree].turns

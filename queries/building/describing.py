@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.building.answers import BUILT
-from mmaprobe.queries.building.features import LOW, Feature, Flags, features_of
+from mmaprobe.queries.building.features import LOW, Feature, Flags, Places, features_of
 from mmaprobe.queries.building.shapes import Kind, Shapes
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.numbers import nans, without_payload
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.units.unit import Unit
@@ -35,17 +35,17 @@ TRIED = 20  # facts of which every two and three are tried together
 SPLITS = 8  # facts by which the vectors that differ are parted in two
 MOST = 8  # facts of a condition
 TURNS = 24  # of learning from fresh vectors that refute conditions
-ROUNDS = 8  # of the same, where conditions only have to hold
-EXACT = 0.7  # share of the time after which they only have to
-GOOD = 0.6  # the most of the vectors that do not differ, on which a condition that only has to hold may hold too
-NEAR = 0.5  # the most of vectors on which a device may differ from a unit near it, of random ones above all
-FEW = 0.01  # of the vectors that differ, about so many others conditions may be wrong until these are learnt from
-BAD = 0.002  # the most of the fresh vectors that conditions may be wrong about
+ROUNDS = 8  # further turns, in which conditions only have to hold
+EXACT = 0.7  # share of the time after which conditions only have to hold where vectors differ
+GOOD = 0.6  # share of the vectors that do not differ on which a condition that only has to hold may hold too
+NEAR = 0.5  # share of the vectors, and of random ones, on which a device may differ from a unit that is near it
+FEW = 0.01  # conditions may be wrong about so many other vectors for each one that differs
+BAD = 0.002  # share of the fresh vectors about which conditions may be wrong
 SIMPLE = (False, False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
 MANY = 24.0  # cost of conditions that say too much
-HALF = 0.6  # of the vectors about which a condition that only has to hold is wrong, that two for parts may be
-PART = 0.04  # of the vectors that do not differ, which a fact of a condition that only has to hold has to rule out
+HALF = 0.6  # two conditions, each for a part, may be wrong about so many vectors for each one about which one is
+PART = 0.04  # share of the vectors that do not differ that a fact has to rule out where it only has to hold
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
 
@@ -56,6 +56,12 @@ class Fact(NamedTuple):
     name: str
     at: int | None
     holds: bool
+
+    def among(self, values: Places) -> Flags:
+        """Of which values of its feature it holds."""
+        if self.at is None:
+            return np.asarray((values != 0) == self.holds)
+        return np.asarray(values >= self.at if self.holds else values <= self.at)
 
 
 @dataclass(frozen=True)
@@ -98,10 +104,7 @@ class Description:
 
 def holds(fact: Fact, features: dict[str, Feature]) -> Flags:
     """On which vectors a fact holds."""
-    values = features[fact.name].values
-    if fact.at is None:
-        return np.asarray((values != 0) == fact.holds)
-    return np.asarray(values >= fact.at if fact.holds else values <= fact.at)
+    return fact.among(features[fact.name].values)
 
 
 def words(fact: Fact, feature: Feature) -> str:
@@ -138,11 +141,11 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
             options = [Fact(name, low, True)] if low > LOW else []
             options += [Fact(name, high, False)] if high < -LOW else []
         for fact in options:
-            flags = (outside != 0) != fact.holds if fact.at is None else outside < low if fact.holds else outside > high
+            flags = ~fact.among(outside)
             if flags.any():
                 facts.append(fact)
                 costs.append(feature.cost)
-                excluded.append(np.asarray(flags))
+                excluded.append(flags)
     left = np.ones(int(other.sum()), dtype=np.bool_)
     if not facts or not len(left):
         return Condition((), 0.0, len(left))
@@ -223,7 +226,7 @@ def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: 
         else:
             options = [Fact(name, int(outside.max()) + 1, True), Fact(name, int(outside.min()) - 1, False)]
         for fact in options:
-            kept = (inside != 0) if fact.at is None else inside >= fact.at if fact.holds else inside <= fact.at
+            kept = fact.among(inside)
             if 0 < kept.sum() < count and (fact.at is None or abs(fact.at) < -LOW // 2):
                 found.append((feature.cost if fact.at is None else feature.cost + 1 - kept.sum() / count, fact))
     flags, sizes = ([one for one in found if (one[1].at is None) == kind] for kind in (True, False))
@@ -462,8 +465,7 @@ class _Learnt:
 
     def results(self, rows: Table) -> Patterns:
         """The unit's results, with one pattern for all NaNs."""
-        d = evaluate_models([Model(BUILT, self.unit)], rows)[0]
-        return np.where(nans(d, self.asked.d), np.uint64(self.asked.d.nan), d)
+        return without_payload(evaluate_models([Model(BUILT, self.unit)], rows)[0], self.asked.d)
 
     def predicted(self, rows: Table, own: Patterns) -> Flags:
         """Where the conditions say that the device differs from the unit, whose results are `own`."""

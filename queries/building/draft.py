@@ -78,8 +78,8 @@ def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None 
     return Round(Cut(TERM, bits, first or rounding.mode), rounding)
 
 
-def made(term: Node, how: Round) -> Node:
-    """The rounding of a term."""
+def rounded(term: Node, how: Round) -> Node:
+    """A term, rounded."""
     return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
 
 
@@ -96,9 +96,9 @@ def in_mode(how: Round, mode: Mode) -> Round:
     return Round(term, replace(own, mode=mode))
 
 
-def with_ends(how: Round, **ends: Any) -> Round:
-    """The rounding with other parameters for tiny results, zeros and overflow."""
-    return Round(how.term, replace(how.rounding, **ends))
+def with_rounding(how: Round, **parameters: Any) -> Round:
+    """The rounding with other parameters, such as those for tiny results, zeros and overflow."""
+    return Round(how.term, replace(how.rounding, **parameters))
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
@@ -244,14 +244,12 @@ class Draft:
 
     def read_as(self, a: Subnormals, b: Subnormals, c: Subnormals) -> Draft:
         """The draft whose subnormal inputs are read in these ways."""
-        read = (replace(x, subnormals=way) for x, way in ((self.a, a), (self.b, b), (self.c, c)))
-        return self._reading(*read)
+        left, right = replace(self.a, subnormals=a), replace(self.b, subnormals=b)
+        return replace(self, a=left, b=right, c=replace(self.c, subnormals=c))
 
     def with_zeros(self, positive: bool) -> Draft:
         """The draft whose zero inputs are read as +0, or keep their signs."""
-        return self._reading(*(replace(x, positive_zeros=positive) for x in (self.a, self.b, self.c)))
-
-    def _reading(self, a: Element, b: Element, c: Element) -> Draft:
+        a, b, c = (replace(x, positive_zeros=positive) for x in (self.a, self.b, self.c))
         return replace(self, a=a, b=b, c=c)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from mmaprobe.queries.building.draft import (
     FACTORS,
@@ -16,14 +16,14 @@ from mmaprobe.queries.building.draft import (
     Hole,
     Step,
     changed,
-    made,
+    rounded,
 )
 from mmaprobe.queries.building.parts import Pair, part_of
 from mmaprobe.queries.building.roles import RoledTree, adders_of
 from mmaprobe.queries.building.weights import ADDED, negated_number, power_of_two, shift_of, times_power_of_two
 from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.text import Outliner
-from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of, stride_of
 from mmaprobe.queries.order.tree import Node as Sum
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, is_stochastic
@@ -82,7 +82,7 @@ class Drafter:
     def unit(self, draft: Draft) -> Unit:
         """The unit of a draft. Raises ParameterError where its parts exclude each other, and TooDeepError."""
         asked, parts, result = self.asked, draft.parts, None
-        if parts.passes == "whole" and not (isinstance(self.root, Sum) and "c" in leaves_of(self.root)):
+        if parts.passes == "whole" and not (isinstance(self.root, Sum) and self.root.has_c):
             raise ParameterError("passes", "there is no c for the result of another one")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
             result = self._result(_Making(self, draft, pairs, result))
@@ -96,7 +96,7 @@ class Drafter:
         if isinstance(self.root, Sum) and making.multiplies(self.root):
             result = making.multiplied(result, self.root)
         last = draft.convert or (None if isinstance(result, (Round, Repeat)) else draft.steps[0].how)
-        return result if last is None else made(result, last)
+        return result if last is None else rounded(result, last)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
         """The start of a chain, and its steps in stretches, each with the period of its repetition."""
@@ -115,15 +115,14 @@ class Drafter:
         """How many times the pattern of the first `period` steps occurs in succession, its products shifted by one
         constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer ones."""
         assert self.outliner is not None
-        first, shape, distances = self.outliner.first, self.outliner.shape, set()
-        count = period
-        for (node, added), (later, others) in zip(steps, steps[period:], strict=False):
-            if node.kind != later.kind or [*map(shape, added)] != [*map(shape, others)] or "c" in added:
+        distances, count = set[int](), period
+        for step, other in zip(steps, steps[period:], strict=False):
+            (node, added), (later, others) = step, other
+            own = self.outliner.displaced(step, other)
+            if not own or "c" in added or self.weighs(added) != self.weighs(others):
                 break
-            if self.weighs(added) != self.weighs(others) or (id(node) in self.scaled) != (id(later) in self.scaled):
-                break
-            distances |= {first(y) - first(x) for x, y in zip(added, others, strict=True)}
-            if len(distances) > 1:
+            distances |= own
+            if len(distances) > 1 or (id(node) in self.scaled) != (id(later) in self.scaled):
                 break
             count += 1
         return count // period if count // period >= REPEATED else int(period == 1)
@@ -136,10 +135,13 @@ class Drafter:
 
 
 class _Making:
-    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: an expression in place of c."""
+    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: an expression in place of c. `base`:
+    the first product of the loop whose body is made, to which the indices of products are relative."""
 
-    def __init__(self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None) -> None:
-        self.drafter, self.draft, self.pairs, self.before = drafter, draft, pairs, before
+    def __init__(
+        self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None, base: int = 0
+    ) -> None:
+        self.drafter, self.draft, self.pairs, self.before, self.base = drafter, draft, pairs, before, base
         self.odd: dict[Node, int] = {}  # terms with more fraction bits than their step's (fewer if negative)
 
     @property
@@ -223,12 +225,12 @@ class _Making:
         if isinstance(branch, Sum):
             leaves = self.does(branch).leaves
             if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
-                value = made(value, leaves)
+                value = rounded(value, leaves)
             if self.multiplies(branch) and not self.multiplies(node):
                 value = self.multiplied(value, branch)
         store = self.draft.store
         if store is not None and self.stored([branch]) < self.stored(added):
-            value = made(value if isinstance(branch, Sum) else self.alone(node, [value]), store.how)
+            value = rounded(value if isinstance(branch, Sum) else self.alone(node, [value]), store.how)
         return value
 
     def begun(
@@ -265,8 +267,7 @@ class _Making:
             return False
         if len(set(self.drafter.weighs(numbers))) > 1:
             return False
-        firsts = [self.drafter.outliner.first(k) for k in numbers]
-        return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
+        return stride_of(map(self.drafter.outliner.first, numbers)) is not None
 
     def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
         assert self.drafter.outliner is not None
@@ -274,7 +275,7 @@ class _Making:
         base = first(steps[0][1][0])
         stride = first(steps[period][1][0]) - base
         places = [base + number * stride for number in range(len(steps) // period)]
-        shifted = _Shifted(self, base)
+        shifted = _Making(self.drafter, self.draft, self.pairs, self.before, self.base + base)
         body: Node = Running(level)
         for number, (node, added) in enumerate(steps[:period]):
             body = shifted.joined(body, steps[number - 1][0], node, added) if number else body
@@ -330,11 +331,10 @@ class _Making:
                 self.odd |= dict.fromkeys(alone, more)
                 terms += alone
             return terms
-        steps = {later - earlier for earlier, later in pairwise(leaves)}
-        weighs = len(set(self.drafter.weighs(leaves)))
-        if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
+        stride, weighs = stride_of(leaves), len(set(self.drafter.weighs(leaves)))
+        if len(leaves) < 3 or stride is None or weighs > 1 or self.drafter.asked.scale is not None:
             return [self.product(leaf, loop, pair) for pair in pairs for leaf in leaves]
-        places = *loop, (level, steps.pop())
+        places = *loop, (level, stride)
         return [Each(level, range(len(leaves)), self.product(leaves[0], places, pair)) for pair in pairs]
 
     def term(self, leaf: Leaf, loop: Loop) -> Node:
@@ -347,11 +347,11 @@ class _Making:
         addend: Node = draft.c
         turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
         addend = self.weighed(negated_number(addend, self.drafter.asked.c) if turns else addend, leaf)
-        return addend if draft.addend is None else made(addend, draft.addend)
+        return addend if draft.addend is None else rounded(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
         """The product of two parts, formed once for all drafts that have it."""
-        draft, asked, index = self.draft, self.drafter.asked, Index(self.place(leaf), loop)
+        draft, asked, index = self.draft, self.drafter.asked, Index(leaf - self.base, loop)
         key, known = (leaf, index, pair, draft.product, draft.a, draft.b, draft.parts), self.drafter.products
         if key not in known:
             if len(known) >= REMEMBERED:
@@ -360,7 +360,7 @@ class _Making:
         product = self.weighed(known[key], leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
         if draft.products is not None and not exact:
-            product = made(product, draft.products)
+            product = rounded(product, draft.products)
         if asked.scale is None:
             return product
         block = Index(leaf // asked.scale_block)
@@ -374,10 +374,6 @@ class _Making:
         right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
         filling = dict(zip(FACTORS, (left, right), strict=True))
         return replaced(draft.product, lambda part: filling.get(part) if isinstance(part, Hole) else None)
-
-    def place(self, leaf: int) -> int:
-        """The index of a product, without the offsets that loops add."""
-        return leaf
 
     # -- sums
 
@@ -396,7 +392,7 @@ class _Making:
                 sum_of = replace(does.joins, items=(TERMS,))
         if not does.negated:
             [result] = self.filled(sum_of, products, others, fmt)
-            return result if does.how is None else made(result, does.how)
+            return result if does.how is None else rounded(result, does.how)
         if does.how is None:
             raise ParameterError("negated", "only sums that are rounded are drafted so")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
@@ -404,7 +400,7 @@ class _Making:
         [result] = self.filled(
             turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
         )
-        return negated_number(made(result, mirrored_how(does.how)), fmt)
+        return negated_number(rounded(result, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
         """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
@@ -468,19 +464,6 @@ class _Making:
         return Product(term, power_of_two(0), True)
 
 
-class _Shifted(_Making):
-    """Drafts the body of a loop whose variable starts at `base`: the indices of products are relative to `base`."""
-
-    base: int
-
-    def __init__(self, making: _Making, base: int) -> None:
-        super().__init__(making.drafter, making.draft, making.pairs, making.before)
-        self.base = base + (making.base if isinstance(making, _Shifted) else 0)
-
-    def place(self, leaf: int) -> int:
-        return leaf - self.base
-
-
 def _cuts(node: WholeSum) -> bool:
     """Whether a fused sum keeps fewer bits than the finished sum that is its first operand."""
     kept = node.items[0].bits_of_terms
@@ -502,9 +485,10 @@ def mirrored(mode: Mode) -> Mode:
 
 def mirrored_how(how: Round) -> Round:
     """A rounding in the mirrored mode, also where it first rounds to fewer bits."""
-    term = replace(how.term, mode=mirrored(how.term.mode)) if isinstance(how.term, Cut) else how.term
-    mode = how.rounding.mode
-    return Round(term, replace(how.rounding, mode=mode if is_stochastic(mode) else mirrored(mode)))
+    term, mode = how.term, how.rounding.mode
+    assert not is_stochastic(mode)  # no unit that is built takes random bits
+    term = replace(term, mode=mirrored(term.mode)) if isinstance(term, Cut) else term
+    return Round(term, replace(how.rounding, mode=mirrored(mode)))
 
 
 GROUPED: Mapping[Groups, Callable[[int], int]] = {

@@ -3,7 +3,7 @@ order of their sizes, of the exact sum, and of the signals of a unit's datapath.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -15,12 +15,10 @@ from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
-from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, to_integers
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_lanes, sides_of, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
-from mmaprobe.smtmodel.evaluate.operands import layout_of
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, nans
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.trace import Kind as Signals
@@ -57,10 +55,10 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
     if 1 < asked.length <= ALONE:
         found.say_terms("", by_field=False, more=0.0)
         found.say_terms("by exponent fields, ", by_field=True, more=0.2)
-    signals = dict(_signals(asked, unit, rows)) if asked.length <= LONG else {}
-    features = found.by_name | signals
-    assert all(len(feature.values) == len(rows) for feature in features.values())
-    return features
+    if asked.length <= LONG:
+        found.say_signals(unit, rows)
+    assert all(len(feature.values) == len(rows) for feature in found.by_name.values())
+    return found.by_name
 
 
 class _Features:
@@ -74,8 +72,8 @@ class _Features:
         self.read = {name: _Numbers(side, formats[name]) for name, side in sides.items() if name != "c" or asked.addend}
         self.products = self.read["a"].times(self.read["b"])
 
-    def _flag(self, name: str, values: Flags, yes: str, no: str, cost: float) -> None:
-        self.by_name[name] = Feature(values.astype(np.int64), yes, no, cost)
+    def _flag(self, name: str, values: NDArray[np.generic], yes: str, no: str, cost: float) -> None:
+        self.by_name[name] = Feature(np.asarray(values).astype(np.int64), yes, no, cost)
 
     def _size(self, name: str, values: Places, what: str, cost: float) -> None:
         self.by_name[name] = Feature(values, f"{what} is at least 2^{{}}", f"{what} is below 2^{{}}", cost)
@@ -203,13 +201,50 @@ class _Features:
         what = f"{told}the largest term over the sum of all others"
         self._size(what, over, what, cost)
 
+    def say_signals(self, unit: Unit, rows: Table) -> None:
+        """The result of the unit, the exact sum, and the signals of the unit's datapath."""
+        count, given = len(rows), sides_of(self.asked, rows)
+
+        def flag(values: NDArray[np.generic], yes: str, no: str, cost: float) -> None:
+            self._flag(yes, values, yes, no, cost)
+
+        evaluation = evaluate_lanes(Model(BUILT, unit), *given)
+        self._say_result("the unit's result", to_integers(evaluation.d, count), unit.d, 1.1)
+        if unit.scale is None:
+            ends = [to_integers(evaluate_lanes(Model(BUILT, _exact(unit, mode)), *given, traced=False).d, count)
+                    for mode in ("toward_zero", "up", "down")]  # fmt: skip
+            self._say_result("the exact sum", ends[0], unit.d, 1.0)
+            flag(ends[1] != ends[2], "the exact sum is no result", "the exact sum is a result", 1.0)
+        for signal in evaluation.trace:
+            name, value = str(signal.name), signal.value
+            if signal.kind is Signals.FLAG:
+                flag(to_integers(value, count), f"the signal {name} is set", f"the signal {name} is not set", 1.6)
+            elif signal.kind is Signals.NUMBER and isinstance(value, Bits) and value.width <= 64:
+                words = to_integers(value, count)
+                flag(words == 0, f"the signal {name} is zero", f"the signal {name} is not zero", 1.5)
+                if signal.name.part is not Part.SIGNIFICAND:
+                    low = words & np.uint64(1)
+                    flag(low, f"the last bit of {name} is set", f"the last bit of {name} is clear", 1.7)
+            elif isinstance(value, Bits) and signal.kind is Signals.EXPONENT and signal.name.stage in SIZES:
+                exponents, width = to_integers(value, count).astype(np.int64), value.width
+                signed = np.where(exponents >> (width - 1) & 1, exponents - (1 << width), exponents) + signal.offset
+                yes, no = f"the signal {name} is at least {{}}", f"the signal {name} is below {{}}"
+                self.by_name[name] = Feature(signed, yes, no, 1.6)
+
+    def _say_result(self, name: str, patterns: Patterns, fmt: Format, cost: float) -> None:
+        one = _Numbers(patterns[:, None], fmt)
+        for values, yes, no in ((one.zero, "is +-0", "is not zero"), (one.negative, "is negative", "is positive"),
+                                (one.subnormal, "is subnormal", "is not subnormal"),
+                                (one.special, "is infinite or NaN", "is finite")):  # fmt: skip
+            self._flag(f"{name} {yes}", values[:, 0], f"{name} {yes}", f"{name} {no}", cost)
+        self._size(name, one.exponent[:, 0], f"|{name}|", cost)
+
 
 class _Numbers:
     """Signs, exponents, kinds and significant bits of some numbers, shape (vectors, numbers)."""
 
     def __init__(self, patterns: Table, fmt: Format) -> None:
-        with np.errstate(invalid="ignore"):  # signalling NaNs
-            values = to_numbers(np.ascontiguousarray(patterns.astype(kind_of(fmt))), fmt).astype(np.float64)
+        values = in_f64(patterns, fmt)
         self.nan = nans(patterns, fmt)
         self.special = self.nan | ~np.isfinite(values)
         sized = np.where(self.special, 1.0, np.abs(values))
@@ -276,49 +311,4 @@ def _exact(unit: Unit, mode: Literal["toward_zero", "up", "down"]) -> Unit:
     terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
     total = ExactSum((terms, Element("c") if unit.addend else Constant()))
     node = Round(total, replace(unit.rounding, mode=mode, overflow="ieee", subnormals="keep", zero="ieee"))
-    return replace(unit, result=node, names={}, signals={}, titles={})
-
-
-def _signals(asked: Signature, unit: Unit, rows: Table) -> Iterator[tuple[str, Feature]]:
-    """The result of the unit, the exact sum, and the signals of the unit's datapath."""
-    count, length, layout = len(rows), asked.length, layout_of(asked)
-    rest = layout.split([rows[:, place] for place in range(rows.shape[1])]).rest
-    given = (rows[:, :length], rows[:, length : 2 * length], rows[:, 2 * length],
-             *(np.stack(side, axis=1) for side in rest if side))  # fmt: skip
-
-    def flag(values: NDArray[np.generic], yes: str, no: str, cost: float) -> tuple[str, Feature]:
-        return yes, Feature(np.asarray(values).astype(np.int64), yes, no, cost)
-
-    def whole(name: str, patterns: Patterns, fmt: Format, cost: float) -> Iterator[tuple[str, Feature]]:
-        one = _Numbers(patterns[:, None], fmt)
-        for values, yes, no in ((one.zero, "is +-0", "is not zero"), (one.negative, "is negative", "is positive"),
-                                (one.subnormal, "is subnormal", "is not subnormal"),
-                                (one.special, "is infinite or NaN", "is finite")):  # fmt: skip
-            yield flag(values[:, 0], f"{name} {yes}", f"{name} {no}", cost)
-        yield name, Feature(one.exponent[:, 0], f"|{name}| is at least 2^{{}}", f"|{name}| is below 2^{{}}", cost)
-
-    evaluation = evaluate_lanes(Model(BUILT, unit), *given)
-    yield from whole("the unit's result", to_integers(evaluation.d, count), unit.d, 1.1)
-    if unit.scale is None:
-        ends = [to_integers(evaluate_lanes(Model(BUILT, _exact(unit, mode)), *given, traced=False).d, count)
-                for mode in ("toward_zero", "up", "down")]  # fmt: skip
-        yield from whole("the exact sum", ends[0], unit.d, 1.0)
-        yield flag(ends[1] != ends[2], "the exact sum is no result", "the exact sum is a result", 1.0)
-    for signal in evaluation.trace:
-        name, value = str(signal.name), signal.value
-        if signal.kind is Signals.FLAG:
-            yield flag(_lanes(value, count), f"the signal {name} is set", f"the signal {name} is not set", 1.6)
-        elif signal.kind is Signals.NUMBER and isinstance(value, Bits) and value.width <= 64:
-            words = _lanes(value, count)
-            yield flag(words == 0, f"the signal {name} is zero", f"the signal {name} is not zero", 1.5)
-            if signal.name.part is not Part.SIGNIFICAND:
-                low = words & np.uint64(1)
-                yield flag(low, f"the last bit of {name} is set", f"the last bit of {name} is clear", 1.7)
-        elif isinstance(value, Bits) and signal.kind is Signals.EXPONENT and signal.name.stage in SIZES:
-            exponents, width = _lanes(value, count).astype(np.int64), value.width
-            signed = np.where(exponents >> (width - 1) & 1, exponents - (1 << width), exponents) + signal.offset
-            yield name, Feature(signed, f"the signal {name} is at least {{}}", f"the signal {name} is below {{}}", 1.6)
-
-
-def _lanes(value: Bit | Bits, count: int) -> Patterns:
-    return np.full(count, value.value, dtype=np.uint64) if value.value is not None else to_integers(value, count)
+    return unit.computing(node)

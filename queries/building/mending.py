@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Counting, Cut, Each, ExactSum, FusedSum, Node, Round, SortedSum
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced
+from mmaprobe.smtmodel.nodes.rewriting import at_place, rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -30,36 +30,27 @@ TAKEN = 3  # units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
 
 
-def of_result(unit: Unit, result: Node) -> Unit:
-    """A unit of the same signature with another expression for its result."""
-    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block, more=unit.more)
-
-
 def in_mode(unit: Unit, mode: Mode) -> Unit:
     """The unit with one mode for all its roundings."""
 
-    def changed(node: Node) -> Node | None:
+    def changed(_: Node, node: Node) -> Node:
         if isinstance(node, Round):
-            return Round(replaced(node.term, changed), replace(node.rounding, mode=mode))
-        return replace(node, term=replaced(node.term, changed), mode=mode) if isinstance(node, Cut) else None
+            return replace(node, rounding=replace(node.rounding, mode=mode))
+        return replace(node, mode=mode) if isinstance(node, Cut) else node
 
-    return of_result(unit, replaced(unit.result, changed))
+    return unit.computing(rebuilt(unit.result, changed, {}))
 
 
 def beside(unit: Unit) -> Iterator[Unit]:
     """The units that differ in one parameter, of all terms or of one term of a fused sum, or by one rounding."""
     seen = {unit.result}
     for _, _, near in neighbours(Model("", unit)):
-        if near.unit.result not in seen and _alike(unit, near.unit):
+        if near.unit.result not in seen and (unit.length, unit.d) == (near.unit.length, near.unit.d):
             seen.add(near.unit.result)
-            yield of_result(unit, near.unit.result)
+            yield unit.computing(near.unit.result)
     for result in (*_of_one_term(unit.result), *_rounded_twice(unit.result), *_sorted(unit)):
         if result not in seen:
-            yield of_result(unit, result)
-
-
-def _alike(unit: Unit, other: Unit) -> bool:
-    return (unit.length, unit.d) == (other.length, other.d)
+            yield unit.computing(result)
 
 
 def _of_one_term(root: Node) -> Iterator[Node]:

@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.operands import unpadded
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.normal import normal as normal_form
-from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -127,22 +127,21 @@ def any_pattern(node: Node) -> Node:
 def with_nan(unit: Unit, nan: int | None) -> Unit:
     """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
     give any quiet NaN, as do those to formats in which the pattern is a number."""
-    result = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block, more=unit.more)
+    return unit.computing(_patterned(unit.result, nan, unit.d.width))
 
 
 def _patterned(node: Node, nan: int | None, width: int) -> Node:
-    def changed(part: Node) -> Node | None:
+    def changed(_: Node, part: Node) -> Node:
         if not isinstance(part, Round):
-            return None
+            return part
         fmt = part.rounding.format
         fits = nan is not None and fmt.width == width and exact_value(nan, fmt) == "nan"
         pattern = nan if fits else None
         if part.rounding.nan is not None and not part.rounding.keeps_nan:
             pattern = part.rounding.nan  # in this format the NaN becomes a number
-        return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
+        return replace(part, rounding=replace(part.rounding, nan=pattern))
 
-    return replaced(node, changed)
+    return rebuilt(node, changed, {})
 
 
 def why_of(equality: Equality) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mmaprobe.queries.building.weights import ADDED, Weights, shift_of
 from mmaprobe.queries.order.text import Outliner
-from mmaprobe.queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, Node, compact, folded, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
 Turns = dict[Leaf, int]
@@ -44,23 +44,19 @@ class RoledTree:
         it; it is merged with that operand if this is a step of the same role."""
         roles: Roles = {}
         scaled: set[int] = set()
-        branches: dict[int, Node | Leaf | None] = {}
-        for node in nodes_of(self.root):
-            given = [branches[id(child)] if isinstance(child, Node) else child for child in node.children]
-            children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
+
+        def form(node: Node, given: list[Node | Leaf | None]) -> Node | Leaf | None:
+            children = [child for child in given if child is not None]
             role, only = self.roles[id(node)], children[0] if len(children) == 1 else None
             alike = isinstance(only, Node) and (id(only) in scaled) == (id(node) in self.scaled)
-            if isinstance(only, Node) and roles[id(only)] == role and alike:
-                branches[id(node)] = only
-            elif not children:
-                branches[id(node)] = None
-            else:
-                made = Node(node.kind, tuple(children))
-                branches[id(node)], roles[id(made)] = made, role
-                scaled |= {id(made)} if id(node) in self.scaled else set()
-        if not isinstance(self.root, Node):
-            return self if self.root in kept else None
-        root = branches[id(self.root)]
+            if not children or (isinstance(only, Node) and roles[id(only)] == role and alike):
+                return only
+            step = Node(node.kind, tuple(children))
+            roles[id(step)] = role
+            scaled.update({id(step)} if id(node) in self.scaled else ())
+            return step
+
+        root = folded(self.root, form, lambda leaf: leaf if leaf in kept else None)
         if root is None:
             return None
         return RoledTree(root, roles, self.count, self.turns, self.weights, frozenset(scaled))
@@ -138,8 +134,8 @@ def placements(part: RoledTree, role: int, chance: random.Random, count: int) ->
     """Up to `count` sets of leaves that reveal the arithmetic of a role. Each has one leaf below every branch of some
     step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
     neighbouring step, as results may be converted between two steps, or of any other one, as they may be converted now
-    and then. Most have one or two leaves that are added to the
-    result later. None of these meets another leaf in a step of a role further from the root, which is decided later."""
+    and then. Most have one or two leaves that are added to the result later. No leaf added so meets another one in a
+    step of a role further from the root, which is decided later."""
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)

@@ -121,17 +121,14 @@ class TierSearch:
         seen: dict[Unit, Candidate] = {}
         for base in alive:
             for draft in self.simplest(tier, base):
-                try:
-                    unit = self.sketch.unit(draft, kept)
-                except ParameterError:
-                    continue
-                if unit not in seen:
-                    seen[unit] = Candidate(draft, unit)
+                unit = self.sketch.possible_unit(draft, kept)
+                if unit is not None:
+                    seen.setdefault(unit, Candidate(draft, unit))
         return list(seen.values())
 
     def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: DraftStage) -> list[Candidate]:
         """The candidates of a tier that give every answer, after no input of the stage distinguishes them any more."""
-        drafts: list[Draft] = [made for base in alive for made in self.simplest(tier, base)]
+        drafts: list[Draft] = [draft for base in alive for draft in self.simplest(tier, base)]
         # the treatment of small numbers shows in few answers to other stages' questions: these are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
@@ -152,23 +149,15 @@ class TierSearch:
             if candidates and ordinary_only:
                 candidates = self._confirmed(candidates, stage, pool, first)
             left = {candidate.unit for candidate in candidates}
-            drafts = [given for given in drafts if self._drafts(given, pool.kept) in left]
+            drafts = [given for given in drafts if self.sketch.possible_unit(given, pool.kept) in left]
         # drafts with the same unit here may differ at other leaves
         alike: dict[tuple[Store | None, Odd | None, tuple[Unit | None, ...]], Draft] = {}
         for given in drafts:  # the number of steps between stores shows only at leaves of many steps
-            alike.setdefault(
-                (given.store, given.odd, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given
-            )
+            units = tuple(self.sketch.possible_unit(given, pool.kept) for pool in stage.pools)
+            alike.setdefault((given.store, given.odd, units), given)
         last = stage.pools[-1].kept
-        made = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
-        return made if own is stage else self.agreeing(made, stage)
-
-    def _drafts(self, draft: Draft, kept: Kept) -> Unit | None:
-        """The unit of a draft; None where its parts exclude each other."""
-        try:
-            return self.sketch.unit(draft, kept)
-        except ParameterError:
-            return None
+        candidates = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
+        return candidates if own is stage else self.agreeing(candidates, stage)
 
     def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
         """The candidates that agree on some inputs, `most` at most, that distinguish one of them from units that differ

@@ -413,9 +413,7 @@ class Shapes:
         c[self.random.random(count) < 0.4] = 0
         if self.asked.addend:
             a[self.random.random(count) < 0.05] = 0  # only the addend is left
-        chance, targets = self.random.random((count, terms)), exponents[:, :terms]
-        self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.1)
-        self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.9)
+        self._tiny_factors(a, b, exponents[:, :terms], 0.1)
         return self._placed(a, b, c)
 
     def _vanishing(self, count: int, terms: int) -> Table:
@@ -448,24 +446,22 @@ class Shapes:
         exponents[near] = (top - self.random.integers(0, 4, exponents.shape))[near]
         signs = self._signs(exponents.shape)
         a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
-        chance, targets = self.random.random((count, terms)), exponents[:, :terms]
-        self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.3)
-        self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.7)
+        self._tiny_factors(a, b, exponents[:, :terms], 0.3)
         c = self._addends(exponents[:, terms], signs[:, terms])
         c[self.random.random(count) < 0.3] = 0
         return self._placed(a, b, c)
 
-    def _tiny(
-        self, one: tuple[Table, Format], other: tuple[Table, Format], targets: Lanes, here: NDArray[np.bool_]
-    ) -> None:
-        """Give some products a subnormal factor, and another one so large that the product is normal."""
-        (side, fmt), (beside, its) = one, other
-        count = int(here.sum())
-        bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
-        side[here] = side[here] & np.uint64(fmt.sign_bit) | bits << np.uint64(fmt.padding)
-        exponents = targets[here] - self.shift - fmt.emin + self.random.integers(0, 4, count)
-        signs = (beside[here] & np.uint64(its.sign_bit) > 0).astype(np.int64)
-        beside[here] = self._numbers(its, np.clip(exponents, its.emin, its.emax), signs)
+    def _tiny_factors(self, a: Table, b: Table, targets: Lanes, share: float) -> None:
+        """Give a share of the products a subnormal factor a, and as many a subnormal b, beside a factor so large that
+        the product is normal."""
+        chance, one, other = self.random.random(targets.shape), (a, self.asked.a), (b, self.asked.b)
+        for (side, fmt), (beside, its), here in ((one, other, chance < share), (other, one, chance > 1 - share)):
+            count = int(here.sum())
+            bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
+            side[here] = side[here] & np.uint64(fmt.sign_bit) | bits << np.uint64(fmt.padding)
+            exponents = targets[here] - self.shift - fmt.emin + self.random.integers(0, 4, count)
+            signs = (beside[here] & np.uint64(its.sign_bit) > 0).astype(np.int64)
+            beside[here] = self._numbers(its, np.clip(exponents, its.emin, its.emax), signs)
 
     def _ties(self, count: int, terms: int) -> Table:
         self._seed += 1

@@ -22,7 +22,6 @@ from mmaprobe.queries.covering.cover import Change, Cover, Covering
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.specials import special_rows
-from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -58,7 +57,7 @@ class Validation:
             kinds = zip(KINDS, self.stages.ranks, strict=True)
             new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
             if not done:
-                specials = special_rows(self.answers.layout, SPECIAL, self.asked.addend, count * len(KINDS))
+                specials = special_rows(self.answers.layout, SPECIAL, count * len(KINDS))
                 new.append(self.answers.checked(specials, self.stages.all[-1].rank))
             wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
             right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
@@ -142,11 +141,8 @@ class Validation:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
             return
         for number, draft in enumerate(neighbours(candidate.draft, self.asked, self.search.sketch.weights)):
-            if draft != candidate.draft:
-                try:
-                    yield Change(str(number), Model(BUILT, self.search.sketch.unit(draft, kept)))
-                except ParameterError:
-                    continue
+            if draft != candidate.draft and (unit := self.search.sketch.possible_unit(draft, kept)) is not None:
+                yield Change(str(number), Model(BUILT, unit))
         if kept is None and (converted := in_wider_format(candidate.unit)):
             yield Change("input_format", Model(BUILT, converted[1]))
 
@@ -210,7 +206,7 @@ class Validation:
 
     def _smallest(self, model: Model) -> Vector | None:
         """The smallest input so far on which a model and the device differ."""
-        asked = [*self.answers.bank, *self.answers.validated]
+        asked = self.answers.every
         rows = joined_rows(asked)[0][self.answers.differences([model.unit], asked)[0]]
         if not len(rows):
             return None

@@ -7,13 +7,12 @@ by adding -1 * c. Powers of two are scale factors of a term.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from mmaprobe.queries.compare.steady import AskDevice
 from mmaprobe.queries.order.mask_traces import Power
 from mmaprobe.queries.order.probe import power_pattern, weights_of
 from mmaprobe.queries.order.tree import Leaf
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -34,13 +33,8 @@ def weights_of_device(ask: AskDevice, asked: Signature) -> Weights:
     leaves: list[Leaf] = list(range(asked.length))
     leaves += ["c"] if asked.addend else []
     ones = ask([Vector(asked, _alone(leaf, asked), id=f"1 at {leaf}") for leaf in leaves])
-    values = [None if d is None else _finite(d, asked.d) for d in ones]
+    values = [None if d is None else finite_value(d, asked.d) for d in ones]
     return weights_of(dict(zip(leaves, values, strict=True)))
-
-
-def _finite(pattern: int, fmt: Format) -> Fraction | None:
-    value = exact_value(pattern, fmt)
-    return value if isinstance(value, Fraction) else None
 
 
 def _alone(leaf: Leaf, asked: Signature) -> Operands[int]:
@@ -58,13 +52,10 @@ def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
 def negated_number(number: Node, fmt: Format) -> Node:
     """A number with its sign changed."""
     inner = number.term if isinstance(number, Round) and number.rounding == Rounding(fmt) else None
-    if isinstance(inner, Product) and inner.left == _minus_one(fmt):
+    minus_one = Literal(power_pattern(fmt, -1, 0), fmt)
+    if isinstance(inner, Product) and inner.left == minus_one:
         return inner.right
-    return Round(Product(_minus_one(fmt), number), Rounding(fmt))
-
-
-def _minus_one(fmt: Format) -> Literal:
-    return Literal(power_pattern(fmt, -1, 0), fmt)
+    return Round(Product(minus_one, number), Rounding(fmt))
 
 
 def times_power_of_two(term: Node, places: int) -> Node:

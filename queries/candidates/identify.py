@@ -13,7 +13,7 @@ import numpy as np
 from mmaprobe.hypotheses.family import parameters_of, steps_of
 from mmaprobe.queries.candidates.classes import Equality, partition_sets
 from mmaprobe.queries.candidates.kinds import unique_models
-from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
+from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows
 from mmaprobe.queries.candidates.separate import smallest_set
 from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
@@ -25,6 +25,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import without_payload
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 

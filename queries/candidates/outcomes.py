@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.progress import Count
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.numbers import without_payload
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
@@ -42,10 +42,10 @@ def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
 def _corner_rows(layout: Layout) -> Table:
     """Rows with zeros of both signs, sums that cancel, the largest and the smallest numbers, in the first products."""
     products, formats = layout.length, layout.formats
-    a, b, c = formats[0], formats[products], formats[2 * products]
+    a, b, c = layout.a, layout.b, layout.c
     rows = []
     for x in _corner_values(a):
-        for y in (b.one, b.largest, 1 << b.padding, b.one | (1 << b.field_width if b.signed else 0)):
+        for y in (b.one, b.largest, 1 << b.padding, b.one | b.sign_bit):
             for z in _corner_values(c):
                 row = [0] * len(formats)
                 row[0], row[products], row[2 * products] = x, y, z
@@ -58,14 +58,8 @@ def _corner_rows(layout: Layout) -> Table:
 
 
 def _corner_values(fmt: Format) -> list[int]:
-    sign = 1 << fmt.field_width if fmt.signed else 0
     positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
-    return list(dict.fromkeys([*positive, *(value | sign for value in positive)]))
-
-
-def without_payload(results: Results, fmt: Format) -> Results:
-    """Results with all NaN patterns replaced by one."""
-    return np.where(nans(results, fmt), np.uint64(fmt.nan), results)
+    return list(dict.fromkeys([*positive, *(value | fmt.sign_bit for value in positive)]))
 
 
 def _simulate(models: Sequence[Model], table: Table) -> Results:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.unit_claims import ClassicalClaim, OverflowClaim, WrapClaim
+from mmaprobe.hypotheses.claim import AnyClaim, Claim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import (
     CLAIM,
@@ -45,7 +45,6 @@ from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
 from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
 from mmaprobe.queries.kernel.wording import up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps
-from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.plans import Plan
@@ -64,7 +63,7 @@ class Asked:
         """Whether a log states the right goals: these, or, where they are bounds, bounds of this unit or plan."""
         if self.goals:
             return tuple(goals) == self.goals
-        lengths = [_length(goal) for goal in goals if isinstance(goal, InLargest) or (
+        lengths = [length_of(goal) for goal in goals if isinstance(goal, InLargest) or (
             isinstance(goal, Enclosed | OfLargest) and isinstance(goal.unit, PlanAt))]  # fmt: skip
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
@@ -84,8 +83,8 @@ class Asked:
         return goal.unit in self.subject.units
 
 
-def _length(goal: Any) -> int | None:
-    """The K that a bound of a plan is about."""
+def length_of(goal: Any) -> int | None:
+    """The K that a bound of a plan is about; None: any."""
     found: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
     return found
 
@@ -126,47 +125,42 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
     return Asked(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
 
 
-def of_assertion(assertion: Assertion) -> Asked:
-    """A claim about algorithms."""
-    if assertion.most is not None:
-        plans = tuple(part.plan for part in assertion.shape.parts.values())
-        return Asked(Subject(plans=plans, lengths=(None,), assertions=(assertion,)), (NoLengthDecides(assertion),))
-    models = dict.fromkeys(model for part in assertion.shape.parts.values() for model in part.plan.models)
-    return Asked(Subject(tuple(models), assertions=(assertion,)), (NoInputDecides(assertion),))
+def of_claim(claim: AnyClaim) -> Asked:
+    """A claim about algorithms, or about sums of any numbers. Raises TypeError for a claim about one unit."""
+    match claim:
+        case Claim(assertion=assertion) if assertion.most is not None:
+            plans = tuple(part.plan for part in assertion.shape.parts.values())
+            about = Subject(plans=plans, lengths=(None,), assertions=(assertion,))
+        case Claim(assertion=assertion):
+            used = dict.fromkeys(model for part in assertion.shape.parts.values() for model in part.plan.models)
+            about = Subject(tuple(used), assertions=(assertion,))
+        case OverflowClaim(reduction=reduction):
+            models = {model for count in largest_counts(reduction, claim.proved).values()
+                      for model in models_of(recorded(reduction, count))}  # fmt: skip
+            about = Subject(tuple(sorted(models, key=lambda model: model.reference)), reductions=(reduction,))
+        case WrapClaim() | ClassicalClaim():
+            about = Subject(plans=(claim.plan,))
+        case _:
+            raise TypeError(f"{CLAIM} is of another kind")
+    return Asked(about, (claimed(claim),))
 
 
-def of_overflow(claim: OverflowClaim) -> Asked:
-    """A claim that sums do not overflow."""
-    least = claim.numbers - (claim.overflow == "smallest")
-    models = {model for count in largest_counts(claim.reduction, least).values()
-              for model in models_of(recorded(claim.reduction, count))}  # fmt: skip
-    about = Subject(tuple(sorted(models, key=lambda model: model.reference)), reductions=(claim.reduction,))
-    return Asked(about, (NeverOverflows(claim.reduction, least),))
-
-
-def of_wraps(claim: WrapClaim) -> Asked:
-    """A claim that sums of integers do not wrap."""
-    return Asked(Subject(plans=(claim.plan,)), (NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b),))
-
-
-def of_classical(claim: ClassicalClaim) -> Asked:
-    """A claim that errors are within some times the classical bound."""
-    return Asked(Subject(plans=(claim.plan,)), (classical_goal(claim),))
-
-
-def classical_goal(claim: ClassicalClaim) -> WithinClassical | WithinSpan:
-    """What is to be proved."""
-    times = Fraction(claim.classical)
-    if claim.span is not None:
-        return WithinSpan(claim.plan, claim.products, claim.reach, claim.span, times)
-    return WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, times)
-
-
-def of_sums(claim: OverflowClaim | WrapClaim | ClassicalClaim) -> Asked:
-    """A claim about a sum of any numbers."""
-    if isinstance(claim, OverflowClaim):
-        return of_overflow(claim)
-    return of_wraps(claim) if isinstance(claim, WrapClaim) else of_classical(claim)
+def claimed(claim: AnyClaim) -> Goal:
+    """What is to be proved of a claim that is proved by one theorem. Raises TypeError for a property."""
+    match claim:
+        case Claim(assertion=assertion):
+            return NoInputDecides(assertion) if assertion.most is None else NoLengthDecides(assertion)
+        case BoundClaim(model=model):
+            return BoundInUnits(model.unit, *claim.units)
+        case OverflowClaim():
+            return NeverOverflows(claim.reduction, claim.proved)
+        case WrapClaim():
+            return NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
+        case ClassicalClaim(span=int(span)):
+            return WithinSpan(claim.plan, claim.products, claim.reach, span, Fraction(claim.classical))
+        case ClassicalClaim():
+            return WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, Fraction(claim.classical))
+    raise TypeError("a property is proved by theorems about each of its problems")
 
 
 def of_unit(model: Model) -> Asked:
@@ -228,15 +222,6 @@ def asked(texts: Mapping[str, str]) -> Asked:
     raise ValueError("nothing in the folder says what was proved")
 
 
-def _claim(texts: Mapping[str, str]) -> Asked:
-    claim = read_claim(texts)
-    if isinstance(claim, Claim):
-        return of_assertion(claim.assertion)
-    if isinstance(claim, OverflowClaim | WrapClaim | ClassicalClaim):
-        return of_sums(claim)
-    raise TypeError(f"{CLAIM} is of another kind")
-
-
 def _cover(texts: Mapping[str, str]) -> Asked:
     document = read_document(texts, COVER)
     changed = [read_model(texts, change["unit"]) for change in document["changes"]]
@@ -258,7 +243,7 @@ def _bounded_plan(texts: Mapping[str, str]) -> Asked:
 
 
 _READ: Mapping[str, Callable[[Mapping[str, str]], Asked]] = {
-    CLAIM: _claim,
+    CLAIM: lambda texts: of_claim(read_claim(texts)),
     QUESTION: lambda texts: of_problem(read_question(texts)),
     PROPERTY: lambda texts: of_property(*read_property(texts)),
     COVER: _cover,

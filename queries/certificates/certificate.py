@@ -25,7 +25,13 @@ from mmaprobe.queries.certificates.checker import Check, check_files
 from mmaprobe.queries.certificates.manifest import MANIFEST, README, Piece
 from mmaprobe.queries.certificates.names import NAMES, SUFFIXES
 from mmaprobe.queries.certificates.reading import digest, file_text
-from mmaprobe.queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
+from mmaprobe.queries.certificates.sat import (
+    CertificateError,
+    FaultyProofError,
+    OutOfTimeError,
+    solver_version,
+    time_left,
+)
 from mmaprobe.queries.certificates.statement import guide, plain_line, statement
 from mmaprobe.queries.certificates.whole import WholeLemma, WholeProof
 from mmaprobe.queries.search.distinguish import Options
@@ -87,8 +93,8 @@ def write_certificate(
     options: Options,
     texts: Mapping[str, str],
     leaves: Sequence[Leaf] = (),
-) -> Manifest:
-    """Write the files of a certificate, check each proof, and return the manifest, which is written last.
+) -> list[Certificate]:
+    """Write the files of a certificate, check each proof, and write the manifest last: the one certificate of a folder.
 
     `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
     answers of engines. An error leaves no certificate. Raises FaultyProofError if a proof is rejected, CertificateError
@@ -113,7 +119,7 @@ def write_certificate(
         with suppress(OSError, MmaprobeError):
             writer.clear()
         raise
-    return manifest
+    return [(directory, manifest)]
 
 
 class _Writer:
@@ -132,12 +138,7 @@ class _Writer:
             raise InputError(f"cannot be written: {error.strerror}", str(self.directory)) from None
 
     def remaining(self) -> float | None:
-        if self.deadline is None:
-            return None
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise OutOfTimeError("time ran out for the certificate")
-        return left
+        return time_left(self.deadline, "the certificate")
 
     def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
         """Write a lemma, with its proof if one is found in `LEAF_SECONDS`, or, where no engine has answered the lemma,

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import Asked, asked, bound_words
-from mmaprobe.queries.certificates.certificate import Leaf, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, Leaf, write_certificate
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.certificates.whole import WholeProof
@@ -26,8 +25,8 @@ def certify_theorems(
     directory: Path,
     options: Options,
     wholes: Mapping[Theorem, WholeProof] | None = None,
-) -> Manifest:
-    """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: the texts of the files
+) -> list[Certificate]:
+    """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files
     that say what the theorems are about, by name; `wholes`: for theorems that sides agree, formula and proof of the
     whole question, on which the certificate then rests instead of the theorem's lemmas. Raises CertificateError if a
     proof fails, or if the theorems, made again from the files, have another log."""

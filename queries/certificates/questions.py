@@ -30,30 +30,41 @@ PADDING = "zero-padding"
 
 def question_texts(problem: Problem) -> dict[str, str]:
     """The texts of the files that ask whether two sides agree, by file name."""
-    document = _document(problem.inputs, problem.compare) | {"asks": "agree"}
+    return document_texts(QUESTION, _question(problem)) | _sides(problem)
+
+
+def document_texts(name: str, data: Mapping[str, object]) -> dict[str, str]:
+    """A JSON file of a certificate, as `read_document` reads it: its text by its name."""
+    return {name: json.dumps({"schema": SCHEMA, **data}) + "\n"}
+
+
+def _question(problem: Problem) -> dict[str, Any]:
+    document = _asked_of(problem.inputs, problem.compare)
     match problem:
         case Reordered():
-            document |= {"asks": "reordered", "order": list(problem.order)}
+            return document | {"asks": "reordered", "order": list(problem.order)}
         case Negated():
-            document |= {"asks": "negated"}
+            return document | {"asks": "negated"}
         case Monotonic():
-            document |= {"asks": "raised", "raised": problem.raised}
+            return document | {"asks": "raised", "raised": problem.raised}
         case Designed(design=design):
-            document |= {"asks": "designed", "module": design.module, "ports": dict(design.ports)}
-            return {QUESTION: json.dumps(document) + "\n", LEFT: unit_text(problem.left.unit), DESIGN: design.netlist}
-    units = {LEFT: problem.left, RIGHT: problem.right}
-    return {QUESTION: json.dumps(document) + "\n"} | {name: unit_text(model.unit) for name, model in units.items()}
+            return document | {"asks": "designed", "module": design.module, "ports": dict(design.ports)}
+    return document | {"asks": "agree"}
+
+
+def _sides(problem: Problem) -> dict[str, str]:
+    left, right = unit_text(problem.left.unit), unit_text(problem.right.unit)
+    return {LEFT: left} | ({DESIGN: problem.design.netlist} if isinstance(problem, Designed) else {RIGHT: right})
 
 
 def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dict[str, str]:
     """The texts of the files, by file name, that state an input on which the two sides of a problem differ; `wanted`:
     what the input refutes, "equal" or a property."""
-    texts = question_texts(problem)
     values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
-    document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
+    document = _question(problem) | {"property": wanted, "values": values}
     if wanted == PADDING:
         document |= _shorter(problem.right.reference, problem.left.length)
-    return {WITNESS: json.dumps(document) + "\n"} | texts
+    return document_texts(WITNESS, document) | _sides(problem)
 
 
 def property_texts(
@@ -61,10 +72,10 @@ def property_texts(
 ) -> dict[str, str]:
     """The texts of the files that state a property, by file name; `lengths`: of the shorter units that the property is
     about, if there are any."""
-    document = _document(inputs, compare) | {"property": wanted}
+    document = _asked_of(inputs, compare) | {"property": wanted}
     if wanted == PADDING:
         document |= _shorter(model.reference, *lengths)
-    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(model.unit)}
+    return document_texts(PROPERTY, document) | {UNIT: unit_text(model.unit)}
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
@@ -72,8 +83,8 @@ def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
     return {"model": reference, "lengths": list(lengths)}
 
 
-def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
-    return {"schema": SCHEMA, "inputs": inputs.model_dump(mode="json"), "compare": compare}
+def _asked_of(inputs: Inputs, compare: Compare) -> dict[str, Any]:
+    return {"inputs": inputs.model_dump(mode="json"), "compare": compare}
 
 
 def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:

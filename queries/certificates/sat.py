@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -33,6 +34,16 @@ class FaultyProofError(CertificateError):
 
 class OutOfTimeError(CertificateError):
     """Time or memory ran out."""
+
+
+def time_left(deadline: float | None, what: str) -> float | None:
+    """The seconds until a deadline (of time.monotonic) for something; None without one. Raises OutOfTimeError."""
+    if deadline is None:
+        return None
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise OutOfTimeError(f"time ran out for {what}")
+    return left
 
 
 def solver_version() -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -27,9 +28,9 @@ from mmaprobe.queries.certificates.names import (
     WITNESS,
 )
 from mmaprobe.queries.certificates.plan_files import read_plan
+from mmaprobe.queries.certificates.questions import read_document
 from mmaprobe.queries.kernel.wording import premises_of, premises_of_plan, raised, raised_in
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, parse_reference
@@ -63,13 +64,6 @@ def guide(texts: Mapping[str, str]) -> str:
 def plain_line(text: str) -> str:
     """A line without characters that a terminal would obey."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-
-
-def _document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
-    document = parse_json(texts[name])
-    if not isinstance(document, dict):
-        raise ValueError(f"{name} has no keys and values")
-    return document
 
 
 # -- units, inputs, plans
@@ -135,7 +129,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 
 
 def _question(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, QUESTION)
+    document = read_document(texts, QUESTION)
     yield _asked(document, texts)
     yield _inputs(document["inputs"])
     yield COMPARED[document["compare"]]
@@ -150,7 +144,7 @@ def _sides(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _property(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, PROPERTY)
+    document = read_document(texts, PROPERTY)
     wanted = document["property"]
     yield f"{UNIT} is {wanted}: {STATEMENTS[wanted]}"
     if wanted == "zero-padding":
@@ -166,7 +160,7 @@ def _shorter(document: Mapping[str, Any]) -> str:
 
 
 def _witness(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, WITNESS)
+    document = read_document(texts, WITNESS)
     if CLAIM in texts:
         quantifier = read_yaml(texts[CLAIM], CLAIM).data.get("quantifier", "all")
         yield f"an input {'refutes' if quantifier == 'all' else 'shows'} {next(_claim(texts))}"
@@ -198,7 +192,7 @@ def _values(values: Mapping[str, str]) -> str:
 
 
 def _plans_equal(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, PLANS)
+    document = read_document(texts, PLANS)
     multiples, length = document["multiples"], document["length"]
     where = f"every K that is a multiple of {multiples}" if multiples else f"K = {length}"
     yield f"{LEFT_PLAN} and {RIGHT_PLAN} give the same d, for {where}"
@@ -208,7 +202,7 @@ def _plans_equal(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _cover(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, COVER)
+    document = read_document(texts, COVER)
     cases, changes = counted(len(document["cases"]), "case"), counted(len(document["changes"]), "change")
     yield f"no input of {UNIT} reaches any of {cases}, and {changes} of it alter no result"
     yield f"{COVER}, which lists them: SHA-256 {_digest(texts[COVER])}"
@@ -219,7 +213,7 @@ def _cover(texts: Mapping[str, str]) -> Iterator[str]:
 
 def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
     """Bounds in the words of the log; the check compares these with the words of its theorems."""
-    document = _document(texts, LOG)
+    document = read_document(texts, LOG)
     name = PLAN if PLAN in texts else UNIT
     yield f"of {name}: {document['says'][0]}"
     yield from document["says"][1:]
@@ -308,14 +302,13 @@ def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-[0-9]+\.yaml", name):
             continue
         unit = parse_unit(texts[name], name)
-        called = plain_line(unit.reference)
-        if called.endswith(".yaml") or called.startswith("plan:"):
+        called, own = plain_line(unit.reference), None
+        if not called.endswith(".yaml") and not called.startswith("plan:"):
+            with suppress(MmaprobeError):
+                own = parse_reference(unit.reference).unit
+        if own is None:
             yield name, f"calls itself {called}; the table of units has no such name"
-            continue
-        try:
-            own = parse_reference(unit.reference).unit
-        except MmaprobeError:
-            yield name, f"calls itself {called}; the table of units has no such name"
-            continue
-        same = own == unit or parse_unit(unit_text(own), name) == unit
-        yield name, f"is {called} of the table" if same else f"calls itself {called}, but is NOT the unit of that name"
+        elif own == unit or parse_unit(unit_text(own), name) == unit:
+            yield name, f"is {called} of the table"
+        else:
+            yield name, f"calls itself {called}, but is NOT the unit of that name"

@@ -18,7 +18,7 @@ from pysmt.fnode import FNode
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, defining_clauses
 from mmaprobe.queries.certificates.merging import Merging, ProofText, simplified
-from mmaprobe.queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
+from mmaprobe.queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver, time_left
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.base.progress import Count, Wait
@@ -116,12 +116,7 @@ class WholeProof:
         return self.proof.text
 
     def _remaining(self) -> float | None:
-        if self.deadline is None:
-            return None
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise OutOfTimeError("time ran out for the proof of the whole question")
-        return left
+        return time_left(self.deadline, "the proof of the whole question")
 
     def _share(self) -> float | None:
         limit = self._remaining()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, PropertyClaim
-from mmaprobe.queries.certificates.asked import of_assertion, of_sums
+from mmaprobe.queries.certificates.asked import of_claim
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import WITNESS
+from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.claims.outcome import Outcome
-from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import free_values
 from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
@@ -27,8 +26,8 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[C
     if isinstance(claim, Claim) and outcome.row is not None:
         decided = outcome.decided
         values = free_values(decided.layout, {decided.terms} if claim.zero_addend else (), outcome.row)
-        texts = claim_texts(claim) | {WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
-        return [(directory, write_certificate(directory, options, texts))]
+        texts = claim_texts(claim) | document_texts(WITNESS, {"values": values})
+        return write_certificate(directory, options, texts)
     if isinstance(claim, PropertyClaim):
         if outcome.refuting is not None:
             return certify_refuted(claim.wanted, outcome.refuting, directory, options)
@@ -36,6 +35,5 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[C
     if outcome.theorem is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     if isinstance(claim, BoundClaim):
-        return [(directory, certify_unit_bounds([outcome.theorem], claim.model, directory, options))]
-    about = of_assertion(claim.assertion) if isinstance(claim, Claim) else of_sums(claim)
-    return [(directory, certify_theorems([outcome.theorem], about, claim_texts(claim), directory, options))]
+        return certify_unit_bounds([outcome.theorem], claim.model, directory, options)
+    return certify_theorems([outcome.theorem], of_claim(claim), claim_texts(claim), directory, options)

@@ -3,8 +3,6 @@ largest of their row or column: by rules of the kernel, or shown not to be by an
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,6 +14,7 @@ from mmaprobe.queries.kernel.every import Errors, every_error
 from mmaprobe.queries.kernel.slices import within_classical, within_span
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
+from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -45,7 +44,7 @@ class Beyond:
 
 def verify_classical(claim: ClassicalClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
-    start, outcome = time.monotonic(), Outcome(claim)
+    outcome = Outcome(claim)
     try:
         lose = elements_lose if claim.span is None else slices_lose
         lost = lose(claim.plan, claim.products, claim.reach)
@@ -61,7 +60,6 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
         found = beyond_claim(claim)
         outcome.overflows[claim.products] = found is not None
         outcome.asked.append(SearchStep("no input tried is beyond it" if found is None else str(found)))
-    outcome.seconds = time.monotonic() - start
     return outcome
 
 
@@ -69,9 +67,7 @@ def _of_every(claim: ClassicalClaim) -> Theorem | None:
     """Proved by all inputs, where these are few."""
     spans, times = claim.span is not None, Fraction(claim.classical)
     near = claim.spread if claim.span is None else claim.span
-    with suppress(RuleError):
-        return every_error(claim.plan, claim.products, claim.reach, near, times, spans)
-    return None
+    return granted(every_error, claim.plan, claim.products, claim.reach, near, times, spans)
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:

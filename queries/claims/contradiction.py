@@ -14,7 +14,7 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.wraps import wrapping
 from mmaprobe.queries.kernel.rows import BELOW_ONE
-from mmaprobe.queries.search.admitted_rows import admitted_rows, numbers_of_patterns
+from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.contradiction import SEED, kept_bits, raise_contradiction, row_text
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.algorithms import sum_of_array
 from mmaprobe.smtmodel.arithmetic.display import exact_value, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import FusedSum
@@ -61,11 +62,11 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
     table = np.concatenate(
         [sample_rows(layout, count // 2, SEED), admitted_rows(layout, finite, count, SEED, kept_bits(model))]
     )
-    values = np.stack([numbers_of_patterns(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
+    values = np.stack([in_f64(side, fmt) for side, fmt in zip(table.T, layout.formats, strict=True)], axis=1)
     finite_rows = np.isfinite(values).all(axis=1)
     table, values = table[finite_rows], values[finite_rows]
     results = evaluate_models([model], table)[0]
-    for row, given, d in zip(table, values.tolist(), numbers_of_patterns(results, model.d).tolist(), strict=True):
+    for row, given, d in zip(table, values.tolist(), in_f64(results, model.d).tolist(), strict=True):
         if not within_bound(claim, list(map(Fraction, given)), d):
             raise_contradiction(claimed, row_text(layout, row.tolist()), f"{d!r}")
 
@@ -98,7 +99,7 @@ def _check_wraps(claim: WrapClaim, claimed: str) -> None:
 
 def _check_overflow(claim: OverflowClaim, claimed: str) -> None:
     """No sum of as many numbers (of fewer, where they are the fewest that overflow) is infinite."""
-    count = claim.numbers - (claim.overflow == "smallest")
+    count = claim.proved
     if count < 1:
         return
     rng = np.random.default_rng(SEED)

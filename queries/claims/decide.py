@@ -24,7 +24,9 @@ from mmaprobe.queries.search.distinguish import Options
 def decide(claim: AnyClaim, options: Options) -> Outcome:
     """The verdict on a claim. Raises InputError for an ill-formed claim, FaultError where an evaluation contradicts
     what was proved."""
+    start = time.monotonic()
     outcome = _decide(claim, options)
+    outcome.seconds = time.monotonic() - start
     check_outcome(outcome, outcome.interrupted or outcome.seconds >= (options.timeout or math.inf))
     return outcome
 
@@ -56,7 +58,7 @@ def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
 
 def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     """Decide a property as `prove` does. Raises InputError for models that cannot be compared, SolverFaultError."""
-    start, outcome = time.monotonic(), Outcome(claim)
+    outcome = Outcome(claim)
     with located(claim.file, ("property",)):
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
     verdict = verdict_on(claim.wanted, proofs)
@@ -67,5 +69,4 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     elif verdict == "equal" and not outcome.interrupted:
         outcome.proofs = proofs
         outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
-    outcome.seconds = time.monotonic() - start
     return outcome

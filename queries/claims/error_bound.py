@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from mmaprobe.hypotheses.unit_claims import BoundClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.theorem import RuleError
@@ -21,7 +19,7 @@ def verify_bound(claim: BoundClaim, options: Options) -> Outcome:
 
     That the rules are about a unit is what they check; the parameter that is in the way is looked for here.
     """
-    start, outcome, settle = time.monotonic(), Outcome(claim), Settled(options)
+    outcome, settle = Outcome(claim), Settled(options)
     unit = claim.model.unit
     truncating_steps(unit, ABOUT)
     try:
@@ -34,5 +32,4 @@ def verify_bound(claim: BoundClaim, options: Options) -> Outcome:
         if where not in ("loosened", "open"):
             raise ParameterError(where, f"{why}: {ABOUT}") from None
         outcome.asked.append(SearchStep(why))
-    outcome.seconds = time.monotonic() - start
     return outcome

@@ -31,10 +31,11 @@ from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.reductions import ArrayOperations
 from mmaprobe.smtmodel.algorithms.scene import Scene
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, truth
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes.known import power
@@ -91,11 +92,11 @@ class LongScene(Scene):
         values = {pattern: _number(pattern, shape.factors) for pair in every for pattern in pair}
         products = [values[x] * values[y] * times for (x, y), times in Counter(pairs).items()]
         last = _number(row[-1], shape.addend)
-        known: dict[str | bool, Fraction | str] = {
+        known: dict[str | bool, Fraction | None] = {
             False: sum(products, last), True: sum(map(abs, products), abs(last)),
-            **{name: _value(pattern, shape.parts[name].result) for name, pattern in results.items()},
+            **{name: finite_value(pattern, shape.parts[name].result) for name, pattern in results.items()},
         }  # fmt: skip
-        numbers = {name: value for name, value in known.items() if isinstance(value, Fraction)}
+        numbers = {name: value for name, value in known.items() if value is not None}
         unit = min(1 - value.denominator.bit_length() for value in numbers.values())
         whole = {name: int(value / power(unit)) for name, value in numbers.items()}
         width = max(value.bit_length() for value in whole.values()) + 2
@@ -255,8 +256,9 @@ class LongSums:
 
     def _ratios(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> NDArray[np.longdouble]:
         """What is compared as shares of the sums of magnitudes; infinite where a result is no number."""
-        x, y = (values_of(side, self.factors) for side in sides)
-        first, *second = (values_of(results[name], self.claim.shape.parts[name].result) for name in self.compared)
+        x, y = (in_f64(side, self.factors).astype(np.longdouble) for side in sides)
+        first, *second = (in_f64(results[name], self.claim.shape.parts[name].result).astype(np.longdouble)
+                          for name in self.compared)  # fmt: skip
         whole = abs(x) @ abs(y.T)
         with np.errstate(invalid="ignore"):
             error = abs(first - (second[0] if second else x @ y.T))
@@ -304,19 +306,7 @@ def result_of_part(part: Part, given: Format, a: Matrix, b: Matrix, c: Matrix | 
     return simulate(read(a), read(b), c, part.plan)
 
 
-def values_of(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
-    """The numbers of patterns, which are few; infinite or NaN where they are none."""
-    every, places = np.unique(patterns, return_inverse=True)
-    numbers = [np.longdouble(float(_value(one, fmt))) for one in every.tolist()]
-    return np.array(numbers, dtype=np.longdouble)[places].reshape(patterns.shape)
-
-
-def _value(pattern: int, fmt: Format) -> Fraction | str:
-    value = exact_value(pattern, fmt)
-    return Fraction(0) if value == "-0" else value
-
-
 def _number(pattern: int, fmt: Format) -> Fraction:
-    value = _value(pattern, fmt)
-    assert isinstance(value, Fraction)
+    value = finite_value(pattern, fmt)
+    assert value is not None
     return value

@@ -13,11 +13,11 @@ import numpy as np
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.outcome import BATCH, SHRINK, SearchStep
-from mmaprobe.queries.claims.samples import Table, claim_rows, mutated
+from mmaprobe.queries.claims.samples import claim_rows, mutated
 from mmaprobe.queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.scene import row_of
-from mmaprobe.queries.search.witness import Row, shrink_rows
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.algorithms import fixed
@@ -183,7 +183,7 @@ class _Search:
         self.worst.asked.append(SearchStep(what, tuple(answers)))
         answer = answers[0]
         if answer.status == "sat":
-            row = row_of(self.claim, answer)
+            row = answered_row(self.claim.layout, answer)
             (value,) = self._values(np.array([row], dtype=np.uint64))
             if value < target:
                 raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that does not reach {target}")

@@ -8,14 +8,10 @@ from typing import Any, Literal
 
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
-from mmaprobe.queries.certificates.asked import classical_goal
-from mmaprobe.queries.kernel.rows import NeverOverflows
+from mmaprobe.queries.certificates.asked import claimed
 from mmaprobe.queries.kernel.shares import Apart
-from mmaprobe.queries.kernel.table9 import BoundInUnits
-from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
-from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
+from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
 from mmaprobe.queries.kernel.unit_shares import compared_parts
-from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer
@@ -66,22 +62,19 @@ class Outcome:
         match self.claim:
             case Claim():
                 by_input, otherwise = DECIDED[self.claim.quantifier]
-                about = self.claim.assertion
-                proved = self._states(NoInputDecides(about) if about.most is None else NoLengthDecides(about))
-                return by_input if self.row is not None else otherwise if proved else "unknown"
+                return by_input if self.row is not None else otherwise if self._proved else "unknown"
             case BoundClaim():
-                units, apart = self.claim.units
-                return "holds" if self._states(BoundInUnits(self.claim.model.unit, units, apart)) else "unknown"
+                return "holds" if self._proved else "unknown"
             case PropertyClaim() if self.refuting is not None:
                 return "refuted" if self.refuting.verdict == "different" else "unknown"
             case PropertyClaim():
                 return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
-            case WrapClaim(plan=plan, proved=count, most_a=a, most_b=b):
-                return self._overflow(self.claim.products, self.claim.wraps, NeverWraps(plan, count, a, b))
+            case WrapClaim():
+                return self._overflow(self.claim.products, self.claim.wraps)
             case ClassicalClaim():
-                return self._overflow(self.claim.products, "never", classical_goal(self.claim))
-            case OverflowClaim(reduction=reduction, numbers=numbers, overflow=asked):
-                return self._overflow(numbers, asked, NeverOverflows(reduction, numbers - (asked == "smallest")))
+                return self._overflow(self.claim.products, "never")
+            case OverflowClaim():
+                return self._overflow(self.claim.numbers, self.claim.overflow)
 
     @property
     def decided(self) -> Claim:
@@ -91,13 +84,14 @@ class Outcome:
             return self.claim
         return self.claim.at(len(self.row) // 2)
 
-    def _states(self, goal: Goal) -> bool:
-        """Whether the theorem states this."""
-        return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == goal
+    @property
+    def _proved(self) -> bool:
+        """Whether the theorem states what is to be proved of the claim."""
+        return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == claimed(self.claim)
 
-    def _overflow(self, numbers: int, asked: Literal["smallest", "never"], goal: Goal) -> Verdict:
-        """`goal`: what is to be proved of this count, or of one less if it is to be the smallest one."""
-        infinite, bounded = self.overflows.get(numbers), self._states(goal)
+    def _overflow(self, numbers: int, asked: Literal["smallest", "never"]) -> Verdict:
+        """The verdict on sums of this count; where it is to be the smallest one, the theorem is about one less."""
+        infinite, bounded = self.overflows.get(numbers), self._proved
         if asked == "smallest":
             if infinite is False or self.overflows.get(numbers - 1):
                 return "refuted"

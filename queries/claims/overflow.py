@@ -5,8 +5,6 @@ Where the real reduction of n times the largest number overflows, the claim need
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import OverflowClaim
@@ -25,6 +23,7 @@ from mmaprobe.queries.kernel.rows import (
     trees,
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
+from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -36,25 +35,23 @@ from mmaprobe.smtmodel.evaluate.model import Model
 def verify_overflow(claim: OverflowClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a unit whose sums have no bound here, and FaultError where the bounds
     contradict the evaluation."""
-    start, reduction = time.monotonic(), claim.reduction
-    outcome = Outcome(claim)
-    outcome.theorem = never(reduction, claim.numbers - (claim.overflow == "smallest"))
+    reduction, outcome = claim.reduction, Outcome(claim)
+    outcome.theorem = never(reduction, claim.proved)
     bounded, infinite = outcome.theorem is not None, overflows(reduction, claim.numbers)
     outcome.overflows[claim.numbers] = infinite
-    if infinite and ((claim.overflow == "never" and bounded) or _finite(reduction, claim.numbers)):
+    if infinite and ((claim.overflow == "never" and bounded) or granted(bound, reduction, claim.numbers) is not None):
         raise FaultError(
             f"{claim.id}: bounds say that no {claim.numbers} numbers from 0 to below 1 overflow; evaluated, "
             f"{claim.numbers} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
         )
     steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
     if claim.overflow == "smallest":
-        fewer = infinite and not bounded and overflows(reduction, claim.numbers - 1)
-        outcome.overflows[claim.numbers - 1] = fewer
+        fewer = infinite and not bounded and overflows(reduction, claim.proved)
+        outcome.overflows[claim.proved] = fewer
         steps.append("one less as well" if fewer else f"fewer {'never do' if bounded else 'may as well'}, by bounds")
     else:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
     outcome.asked = [SearchStep(step) for step in steps]
-    outcome.seconds = time.monotonic() - start
     return outcome
 
 
@@ -76,13 +73,6 @@ def never(reduction: Reduction, numbers: int) -> Theorem | None:
 def bound(reduction: Reduction, numbers: int) -> Theorem:
     """A bound of every sum of `numbers` numbers. Raises RuleError where there is none."""
     return reduction.evaluate(_Proved(), below_one(numbers))
-
-
-def _finite(reduction: Reduction, numbers: int) -> bool:
-    try:
-        return bound(reduction, numbers) is not None
-    except RuleError:
-        return False
 
 
 class _Proved(Operations[Theorem]):

@@ -21,7 +21,7 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.witness import Row
-from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, powers, ulp_of
+from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, finite_value, powers, ulp_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
@@ -116,8 +116,8 @@ def worst_of(worst: Worst) -> Largest:
 
 def exact_sum_of(claim: Claim, row: Row) -> Fraction:
     """c + sum of a_k * b_k."""
-    values = [exact_value(x, fmt) for x, fmt in zip(row, claim.layout.formats, strict=True)]
-    *factors, c = (Fraction(0) if isinstance(x, str) else x for x in values)  # "-0": nothing else is admitted
+    values = [finite_value(x, fmt) for x, fmt in zip(row, claim.layout.formats, strict=True)]
+    *factors, c = (x or Fraction(0) for x in values)  # only numbers are admitted
     return c + sum((factors[k] * factors[k + claim.terms] for k in range(claim.terms)), Fraction(0))
 
 

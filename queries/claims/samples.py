@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.search.samples import Table, with_signs
 from mmaprobe.smtmodel.algorithms.scene import Scene
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.carriers.algebra import all_of, constant
 from mmaprobe.smtmodel.evaluate.batch import lanes, to_integers
 
-Table = NDArray[np.uint64]
 EACH = ("zero", "nonzero", "nonnegative", "fits", "lacks", "value", "abs", "max")  # functions of numbers of a side
 
 
@@ -36,9 +36,7 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
         mixed = rng.integers(0, 2, count)
         sign = np.where(modes[2] % 4 == 0, 0, np.where(modes[2] % 4 == 1, len(columns) < terms, mixed))
         fields = (exponent + fmt.bias).astype(np.uint64) << np.uint64(fmt.fraction) | fraction
-        pattern = (np.minimum(fields, np.uint64(fmt.largest_field)) << np.uint64(fmt.padding)) | (
-            sign.astype(np.uint64) << np.uint64(fmt.field_width)
-        )
+        pattern = with_signs(fmt, sign, np.minimum(fields, np.uint64(fmt.largest_field)))
         columns.append(np.where(rng.random(count) < zeros, np.uint64(0), pattern))
     for start, name in ((0, "a"), (terms, "b")):
         _replace(claim, name, columns[start : start + terms], rng)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from fractions import Fraction
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words, recorded_part
 from mmaprobe.queries.kernel.shares import (
     WordIsSmall,
@@ -23,7 +22,7 @@ from mmaprobe.queries.kernel.steps import repeated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.unit_shares import Errs, of_plan, of_plan_at, of_unit, share_claim, unit_of, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
-from mmaprobe.queries.properties.bound import Settle, bound_of
+from mmaprobe.queries.properties.bound import Settle, bound_of, needed
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -118,17 +117,11 @@ class _Sharing:
             how, number = word.words, word.number
             first = Fraction(1) if how.rounding == "toward_zero" else 1 + power(-_kept(how))
             share = first if number == 0 else power(-number * _kept(how))
-            theorems.append(self._settled(WordIsSmall(how, self._window(side), share, number)))
+            theorems.append(needed(WordIsSmall(how, self._window(side), share, number), self.settle))
         return list(dict.fromkeys(theorems))
 
     def _window(self, side: str) -> tuple[int, int]:
         return self.space.window.a if side == "a" else self.space.window.b
-
-    def _settled(self, goal: Lemma) -> Theorem:
-        theorem = self.settle(goal)
-        if theorem is None:
-            raise RuleError(f"open: it is not decided whether {goal.statement()}")
-        return theorem
 
 
 def _share(theorem: Theorem) -> Fraction:

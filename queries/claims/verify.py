@@ -42,8 +42,8 @@ from mmaprobe.queries.kernel.undecided import (
 )
 from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
-from mmaprobe.queries.search.witness import Row, shrink_rows
+from mmaprobe.queries.search.scene import build_query, evaluate_claim
+from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.engines import engines_of
@@ -167,7 +167,7 @@ class _Verifier:
             for self.claim in short:
                 if not self._nothing_admitted():
                     return
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
         """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
@@ -280,7 +280,7 @@ class _Verifier:
             return
         asked = self._conditions()
         if self._nothing_admitted():
-            raise InputError("no input meets all conditions", *self._place())
+            raise self._no_input()
         if not admitted and self._shares():
             return
         first = self._first_words()
@@ -383,7 +383,7 @@ class _Verifier:
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._at_fault(row_of(self.claim, answer))
+                self._at_fault(answered_row(self.claim.layout, answer))
             raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
 
     def _conditions(self) -> Theorem | None:
@@ -397,7 +397,7 @@ class _Verifier:
         except RuleError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._at_fault(row_of(self.claim, answer))
+                self._at_fault(answered_row(self.claim.layout, answer))
             raise IncompleteError(f"it stayed open whether {lemma.statement()}: the time ran out") from None
 
     def _first_words(self) -> dict[str, Theorem]:
@@ -429,10 +429,9 @@ class _Verifier:
         self.apart.append(Lemma(name, 0, said.query, said.answer))
         return theorem
 
-    def _place(self) -> tuple[str, int, str]:
-        file = self.claim.file
-        key = ("inputs", "where") if ("inputs", "where") in file.lines else ("inputs",)
-        return file.name, file.lines.get(key, 1), ".".join(key)
+    def _no_input(self) -> InputError:
+        file, key = self.claim.file, ("inputs", "where")
+        return file.error(key if key in file.lines else key[:1], "no input meets all conditions")
 
     def _nothing_admitted(self) -> bool:
         if self.admitted:
@@ -465,7 +464,7 @@ class _Verifier:
         """An engine's input that decides the claim. Raises SolverFaultError for one that does not."""
         if answer.status != "sat":
             return
-        row = row_of(self.claim, answer)
+        row = answered_row(self.claim.layout, answer)
         if not self._decides(row):
             raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
         self._decide(row)

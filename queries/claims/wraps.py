@@ -3,8 +3,7 @@ by a rule of the kernel, or shown by evaluating K copies of one element of A and
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,8 +17,9 @@ from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.kernel.every import every_sum
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.wraps import never_wraps, numbers_within, promoted, residues_of
+from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, Interval
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Constant, Recombined, Round
@@ -33,6 +33,7 @@ from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, Then
 
 F64 = FORMATS["f64"]
+Pair = tuple[int, int]  # patterns of an element of A and of one of B
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Wrapped:
 
 def verify_wraps(claim: WrapClaim) -> Outcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
-    start, outcome = time.monotonic(), Outcome(claim)
+    outcome = Outcome(claim)
     none = f"no sum of up to {claim.proved} products {'wraps' if claim.plan.adds_integers else 'is rounded'}"
     try:
         outcome.theorem = never_wraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
@@ -68,7 +69,6 @@ def verify_wraps(claim: WrapClaim) -> Outcome:
             wrap = wrapping(claim, count)
             outcome.overflows[count] = wrap is not None
             outcome.asked.append(SearchStep(f"no copies of numbers tried wrap: {count}" if wrap is None else str(wrap)))
-    outcome.seconds = time.monotonic() - start
     return outcome
 
 
@@ -81,12 +81,8 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
             continue
         pairs = product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b))
         ones = {pair: _product_of(plan, chains, *pair) for pair in pairs}
-        low, high = plan.d.integers or NOTHING
-        for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
-            exact = count * ones[pair]
-            if not low <= exact <= high and (result := _of_copies(plan, *pair, count)) != exact:
-                left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
-                return Wrapped(count, left, right, exact, result)
+        if wrap := _first(plan, ones, count, plan.d.integers or NOTHING, int):
+            return wrap
     every = (_recombined(claim, node, count) for node in of_kind(claim.plan.result, Recombined))
     return next(filter(None, every), None)
 
@@ -95,20 +91,27 @@ def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | Non
     """Copies of two elements whose sum is beyond the moduli from which it is recombined: another number in f64 than the
     sum of the products of the integers of which units read the residues."""
     plan = replace(claim.plan, result=Round(node, Rounding(F64)), names={})
-    try:
-        words = residues_of(plan, node)
-    except RuleError:
+    if (words := granted(residues_of, plan, node)) is None:
         return None
-    ones = {}
+    ones: dict[Pair, int] = {}
     for pair in product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b)):
         given = [_copies(fmt, pattern, 1) for fmt, pattern in zip((plan.a, plan.b), pair, strict=True)]
         job = Job(plan, given[0], given[1])
         numbers = [exact_value(int(job.word_matrix(word, Patterns(own, fmt))[0, 0]), word.rounding.format)
                    for word, own, fmt in zip(words, given, (plan.a, plan.b), strict=True)]  # fmt: skip
         ones[pair] = int(prod(x for x in numbers if isinstance(x, Fraction)))
+    most = Fraction((node.whole - 1) // 2)
+    return _first(plan, ones, count, (-most, most), lambda exact: int(float(exact)))
+
+
+def _first(
+    plan: Plan, ones: Mapping[Pair, int], count: int, held: Interval, rounded: Callable[[int], int]
+) -> Wrapped | None:
+    """The first copies whose sum is beyond `held` and not the rounded exact one, by their products, the largest first;
+    `ones`: the products of two elements."""
     for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
         exact = count * ones[pair]
-        if 2 * abs(exact) >= node.whole and (result := _of_copies(plan, *pair, count)) != int(float(exact)):
+        if not held[0] <= exact <= held[1] and (result := _of_copies(plan, *pair, count)) != rounded(exact):
             left, right = (to_hex(x, fmt) for x, fmt in zip(pair, (plan.a, plan.b), strict=True))
             return Wrapped(count, left, right, exact, result)
     return None

@@ -4,7 +4,7 @@ library differ, so that few questions may suffice for a slow device."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import combinations, product
 
@@ -14,11 +14,10 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import Row, row_with
+from mmaprobe.queries.search.witness import Row, results_differ, row_with
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.evaluate.batch import Shared, to_integers
+from mmaprobe.smtmodel.evaluate.batch import Shared
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
 from mmaprobe.smtmodel.inputs.admitted import check_comparable
@@ -26,8 +25,6 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
 SEARCHED = 800  # samples among which those are chosen on which two hypotheses differ
 DISCRIMINATING = 2  # vectors for each two hypotheses
-
-_CARRIER = ArrayCarrier()
 
 
 def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
@@ -69,12 +66,8 @@ def row_of(operands: Operands[int], layout: Layout) -> Row | None:
     return padded(Operands(a, b, operands.c, tuple(rest)), layout).every
 
 
-def fits(vector: Vector, model: Model) -> bool:
-    """Whether a vector was made for the formats of a model."""
-    return takes_the_same(vector.model, model)
-
-
 def takes_the_same(one: Model, other: Model) -> bool:
+    """Whether vectors made for one model have the formats of another."""
     try:
         check_comparable(one, other, "value")
     except ParameterError:
@@ -87,7 +80,7 @@ def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator
     fitting: dict[Model, bool] = {}
     for vector in vectors:
         if vector.model not in fitting:
-            fitting[vector.model] = fits(vector, model)
+            fitting[vector.model] = takes_the_same(vector.model, model)
         row = row_of(vector.operands, layout) if fitting[vector.model] else None
         if row is not None:
             yield row
@@ -119,10 +112,7 @@ def discriminating_rows(layout: Layout, model: Model, seed: int = 1) -> Iterator
         shape, rows = tables[length]
         for one, other in combinations(question.models.values(), 2):
             problem = Problem(one, other, compare=question.compare)
-            lanes = [_CARRIER.lanes(rows.of(side), side.d.width) for side in (one, other)]
-            with np.errstate(over="ignore"):
-                different = to_integers(problem.differ(lanes[0], lanes[1]), len(rows.table))
-            for index in np.flatnonzero(different)[:DISCRIMINATING]:
+            for index in np.flatnonzero(results_differ(problem, rows.of(one), rows.of(other)))[:DISCRIMINATING]:
                 row = row_of(shape.split(rows.table[index].tolist()), layout)
                 assert row is not None
                 yield row
@@ -137,20 +127,16 @@ def _values(fmt: Format) -> list[int]:
 
 def special_value_rows(layout: Layout) -> Iterator[Row]:
     """Special values: two factors beside a plain addend, one factor and the addend, sums of two infinities."""
-    n, formats = layout.length, layout.formats
-    a, b, c = formats[0], formats[n], formats[2 * n]
-    ones = [_values(fmt)[1] for fmt in (a, b, c)]
-    scales = {k: formats[k].one for k in range(2 * n + 1, len(formats))}
+    n, a, b, c = layout.length, layout.a, layout.b, layout.c
+    plain = tuple(fmt.one if index in layout.further else 0 for index, fmt in enumerate(layout.formats))
+    row = partial(row_with, plain)
 
-    def row(changes: dict[int, int]) -> Row:
-        return tuple((scales | changes).get(index, 0) for index in range(len(formats)))
-
-    for x, y, z in product(_values(a), _values(b), (0, ones[2])):
+    for x, y, z in product(_values(a), _values(b), (0, c.one)):
         yield row({0: x, n: y, 2 * n: z})
     for x, z in product(_values(a), _values(c)):
-        yield row({0: x, n: ones[1], 2 * n: z})
+        yield row({0: x, n: b.one, 2 * n: z})
     if n > 1:
         for x, y in product(_values(a), _values(a)):
-            yield row({0: x, 1: y, n: ones[1], n + 1: ones[1]})
+            yield row({0: x, 1: y, n: b.one, n + 1: b.one})
     for z in (0, c.sign_bit):  # with every product a negative zero
-        yield row({**dict.fromkeys(range(n), a.sign_bit), **dict.fromkeys(range(n, 2 * n), ones[1]), 2 * n: z})
+        yield row({**dict.fromkeys(range(n), a.sign_bit), **dict.fromkeys(range(n, 2 * n), b.one), 2 * n: z})

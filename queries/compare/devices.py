@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,16 @@ from numpy.typing import NDArray
 from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised_features, replay, row_with
+from mmaprobe.queries.search.witness import (
+    Row,
+    _cost,
+    _fields,
+    _smaller,
+    exercised_features,
+    replay,
+    results_differ,
+    row_with,
+)
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError, OutOfTimeError, ParameterError
@@ -71,24 +79,22 @@ class ComparedDevice:
         return self.takes_addend and self.model.addend
 
     def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
-        """The results of inputs of one length, cut into tiles of the model's length: each result is the next addend."""
+        """The results of inputs of one length, cut into tiles of the model's length."""
         length = self.model.length
-        running: list[Answer] = [one.c for one in inputs]
-        tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
-        if tiles > 1 and not self.addend:
+        chained = any(len(one.a) > length for one in inputs)
+        if chained and not self.addend:
             raise ParameterError("c", f"{self.name} cannot be chained: it does not read c")
-        if tiles > 1 and self.model.c.width != self.model.d.width:
+        if chained and self.model.c.width != self.model.d.width:
             raise ParameterError(
                 "c", f"{self.model.reference} cannot be chained: its result and its addend differ in width"
             )
-        for start in range(0, tiles * length, length):
-            known = [k for k, addend in enumerate(running) if addend is not None]
-            vectors = [self.vector(segment(inputs[k], start, length, running[k] or 0, self.model)) for k in known]
-            answers = self.ask(vectors)
-            self.asked += len(vectors)
-            for k, answer in zip(known, answers, strict=True):
-                running[k] = answer
-        return running
+        return running_results(self._asked, inputs, length, self.model)[-1] if inputs else []
+
+    def _asked(self, inputs: Sequence[Operands[int]]) -> Sequence[Answer]:
+        """The results of inputs of the model's length or less."""
+        answers = self.ask([self.vector(one) for one in inputs])
+        self.asked += len(inputs)
+        return answers
 
     def vector(self, operands: Operands[int]) -> Vector:
         """An input as a vector for the device, with all of its scale factors."""
@@ -102,6 +108,19 @@ def compared_model(model: Model) -> ComparedDevice:
         return [row.predicted for row in evaluate_vectors(vectors, model)]
 
     return ComparedDevice(f"model:{model.reference}", model, ask, software=True, steady=True)
+
+
+def running_results(
+    ask: Callable[[Sequence[Operands[int]]], Sequence[Answer]], inputs: Sequence[Operands[int]], span: int, model: Model
+) -> list[list[Answer]]:
+    """The addends of inputs of one length, then the results after each span of products: each is the next addend."""
+    after: list[list[Answer]] = [[one.c for one in inputs]]
+    for start in range(0, len(inputs[0].a), span):
+        known = {k: c for k, c in enumerate(after[-1]) if c is not None}
+        answers = ask([segment(inputs[k], start, span, c, model) for k, c in known.items()])
+        told = dict(zip(known, answers, strict=True))
+        after.append([told.get(k) for k in range(len(inputs))])
+    return after
 
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
@@ -119,13 +138,8 @@ def segment(operands: Operands[int], start: int, length: int, c: int, model: Mod
 def differing(problem: Problem, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:
     """Where two lists of results differ, by the problem's comparison; False where one is missing."""
     known = np.array([x is not None and y is not None for x, y in zip(left, right, strict=True)], dtype=bool)
-    sides = [
-        _CARRIER.lanes(np.array([value or 0 for value in values], dtype=np.uint64), model.d.width)
-        for values, model in ((left, problem.left), (right, problem.right))
-    ]
-    with np.errstate(over="ignore"):
-        different: NDArray[np.bool_] = to_integers(problem.differ(sides[0], sides[1]), len(known)) != 0
-    return np.asarray(known & different, dtype=np.bool_)
+    sides = (np.array([value or 0 for value in values], dtype=np.uint64) for values in (left, right))
+    return np.asarray(known & results_differ(problem, *sides), dtype=np.bool_)
 
 
 class Pair:

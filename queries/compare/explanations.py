@@ -12,7 +12,7 @@ from mmaprobe.documents.devices import CommonChange, Support
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.compare.asked_rows import row_of
-from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
+from mmaprobe.queries.compare.devices import Answer, Answered, Comparison, Difference, Pair, differing
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -46,7 +46,7 @@ class Explanation:
     @property
     def about_one_model(self) -> bool:
         """Whether its hypotheses are one model with changed parameters, which are then the difference."""
-        return len({model.reference.partition("@")[0] for model in self.question.models.values()}) == 1
+        return len({model.instruction for model in self.question.models.values()}) == 1
 
     @property
     def rank(self) -> tuple[float, ...]:
@@ -209,8 +209,3 @@ class _Results:
             wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
             agreed.append({i: not bad for i, bad in zip(rows, wrong, strict=True) if answers[i] is not None})
         return agreed[0], agreed[1]
-
-
-def software(sides: Sequence[ComparedDevice]) -> bool:
-    """Whether every side is a model, so that a proof could be asked for."""
-    return all(side.software for side in sides)

@@ -22,10 +22,12 @@ from mmaprobe.queries.compare.devices import (
     Pair,
     compared_model,
     differing,
+    running_results,
     segment,
 )
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.witness import results_differ
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
@@ -106,7 +108,7 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
     elements = []
     for start in range(0, len(unequal), STRIP):
         part = unequal[start : start + STRIP]
-        elements.append(part[differing(problem, one[part].tolist(), two[part].tolist())])
+        elements.append(part[results_differ(problem, one[part], two[part])])
     where = np.concatenate(elements) if elements else unequal
     if not len(where):
         return Differences(0, one.size, None, None, ())
@@ -171,17 +173,8 @@ class Trace:
 
 
 def spans_of(side: ComparedDevice, inputs: Sequence[Operands[int]], span: int) -> list[tuple[Answer, ...]]:
-    """The running results of long dot products after each span."""
-    running: list[Answer] = [one.c for one in inputs]
-    after: list[list[Answer]] = []
-    for start in range(0, len(inputs[0].a), span):
-        known = [k for k, c in enumerate(running) if c is not None]
-        parts = [segment(inputs[k], start, span, running[k] or 0, side.model) for k in known]
-        running = [None] * len(inputs)
-        for k, answer in zip(known, side.results(parts), strict=True):
-            running[k] = answer
-        after.append(running)
-    return list(zip(*after, strict=True))
+    """For each of some long dot products, the running results after each span."""
+    return list(zip(*running_results(side.results, inputs, span, side.model)[1:], strict=True))
 
 
 def traced(

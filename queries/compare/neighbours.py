@@ -98,9 +98,8 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
 
     Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
     it counts. Of signals that only one side has, nonzero terms count, a product against the next one of the other
-    side, and roundings that change a number: an alignment,
-    where the other side sums exactly, is no difference until a sum shows it. Sums of the same terms are one step,
-    whatever their names.
+    side, and roundings that change a number: an alignment, where the other side sums exactly, is no difference until a
+    sum shows it. Sums of the same terms are one step, whatever their names.
     """
     same_nan = one.nan is not None and other.nan is not None
     sides = [_compared_signals(facts, one.d == other.d, same_nan) for facts in (left, right)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mmaprobe.documents.devices import Evaluate, Mismatch, ModelCount
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
 from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import constant
@@ -31,6 +32,18 @@ class ObservedVector:
     model: Model
     predicted: int
     agrees: bool | None
+
+    @property
+    def result(self) -> int:
+        """The observed result, or the model's if none was observed."""
+        return self.predicted if self.vector.d is None else self.vector.d
+
+    @property
+    def mismatch_text(self) -> str:
+        """Both results, where they differ."""
+        observed, predicted = (f"{to_hex(d, self.model.d)} ({value_text(d, self.model.d)})"
+                               for d in (self.result, self.predicted))  # fmt: skip
+        return f"observed {observed}, the model gives {predicted}"
 
 
 def evaluate_vectors(
@@ -150,7 +163,7 @@ class Report:
         vectors = []
         for row in self.rows:
             prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}
-            extra = {**row.vector.extra, "predictions": {**row.vector.extra.get("predictions", {}), **prediction}}
+            extra = {**row.vector.extra, "predictions": {**row.vector.predictions, **prediction}}
             vectors.append(replace(row.vector, extra=extra))
         return vectors
 

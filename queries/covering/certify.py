@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,9 @@ from mmaprobe.queries.certificates.asked import of_cover
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import COVER, UNIT
+from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.covering.cover import Change, Cover
 from mmaprobe.queries.equality.certify import wholes_of
-from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.same import undiffering
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.unreachable import Case, Unreachable, implied
@@ -35,11 +34,9 @@ def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certi
     texts: dict[str, str] = {}
     changes = [{"change": change.name, "unit": _file_of_text(texts, unit_text(change.model.unit))} for change in proofs]
     cases = [list(map(str, case)) for case in cover.unreachable]
-    document = {"schema": SCHEMA, "cases": cases, "changes": changes}
-    texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(cover.model.unit)}
+    texts |= document_texts(COVER, {"cases": cases, "changes": changes}) | {UNIT: unit_text(cover.model.unit)}
     about = of_cover(cover.model, cases, [change.model for change in proofs])
-    manifest = certify_theorems(roots, about, texts, directory, replace(options, timeout=None), wholes)
-    return [(directory, manifest)]
+    return certify_theorems(roots, about, texts, directory, replace(options, timeout=None), wholes)
 
 
 def _proofs(cover: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:

@@ -27,6 +27,7 @@ from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.witness import answered_row
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
@@ -47,9 +48,7 @@ SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the order in which changes are tried
 LONE = 4  # times as many rows that hang on one bit
 CHUNK = 2048  # rows evaluated together
-EACH = (
-    3  # vectors for each condition, and for each change of a parameter; one for each place of a bit, and two conditions
-)
+EACH = 3  # vectors for each condition, and each changed parameter; for a place of a bit, or two conditions, one
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
 SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # a second engine has so many times the first one's seconds, and so many more
@@ -134,8 +133,8 @@ class Covering:
         none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
         self.singles = list(self._flags(none)) if cases else []
         self.together = list(self._pairs()) if pairs else []
-        both = [(self.singles[i], self.singles[j]) for i, j in self.together]
-        self.wanted: list[Wanted] = [*((single,) for single in self.singles), *both, *self.changes]
+        self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
+        self.wanted: list[Wanted] = [*((single,) for single in self.singles), *self.both, *self.changes]
         own = [1 if one.aspect.startswith(ONE_BIT) else EACH for one in self.singles]
         each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
@@ -299,7 +298,7 @@ class Covering:
             self._solve([(one,) for one in self.singles if changes or not one.aspect.startswith(ONE_BIT)])
             if changes:
                 self._show_changes()
-            self._solve([(self.singles[i], self.singles[j]) for i, j in self.together])
+            self._solve(self.both)
             if changes:
                 self._prove_changes()
         except KeyboardInterrupt:
@@ -371,7 +370,7 @@ class Covering:
             [answer, *_] = self._engines(limit).answers(question(left))
             if answer.status != "sat":
                 return answer
-            row = tuple(answer.values.get(name, 0) for name in self.layout.names)
+            row = answered_row(self.layout, answer)
             before = len(left)
             table = np.array([row], dtype=np.uint64)
             self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]))

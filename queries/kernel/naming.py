@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 def model_text(model: Model) -> str:
     """The reference of a model; with a digest of what its unit computes where no row of the table tells that. So no
     reference stands for another unit than its own."""
-    base = model.reference.partition("@")[0]
+    base = model.instruction
     with suppress(MmaprobeError):
         if base in INSTRUCTIONS and parse_reference(model.reference).unit == model.unit:
             return model.reference

@@ -68,21 +68,21 @@ class Ends:
 def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:
     """The terms that are subtracted, or multiplied, in words, a line for each fact; of a sum of `length` products."""
     negative = frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
-    lines = [f"it subtracts {named(negative, length)}"] if negative else []
+    lines = [f"it subtracts {terms_text(negative, length)}"] if negative else []
     for shift in sorted({shift for _, shift in weights.values()} - {0}):
         scaled = frozenset(leaf for leaf, (_, own) in weights.items() if own == shift)
-        lines.append(f"it multiplies {named(scaled, length)} by 2^{shift}")
+        lines.append(f"it multiplies {terms_text(scaled, length)} by 2^{shift}")
     return lines
 
 
-def named(places: frozenset[int | str], length: int) -> str:
+def terms_text(places: frozenset[int | str], length: int) -> str:
     """Terms of a sum of `length` products, in words."""
     products = sorted(place for place in places if isinstance(place, int))
     every = "every product" if len(products) == length else f"the products at {compact(products)}"
     return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])
 
 
-def look(probe: Probe, root: Node | Leaf) -> Ends:
+def ends_of(probe: Probe, root: Node | Leaf) -> Ends:
     """Ask about products and start of a sum whose tree is known."""
     fused, rounded, why = products_of(probe, root)
     return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length, probe.left_out)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
 from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT
-from mmaprobe.queries.order.probe import RAISED, NoTreeError, Probe, sorted_leaves
+from mmaprobe.queries.order.probe import RAISED, NoTreeError, Probe
 from mmaprobe.queries.order.tree import (
     Leaf,
     Node,
@@ -19,6 +19,8 @@ from mmaprobe.queries.order.tree import (
     masked_leaves,
     nodes_of,
     pair_of,
+    size_of,
+    sorted_leaves,
 )
 
 LARGE = 64  # leaves of a group in which the first is paired with all others before other pairs are asked
@@ -46,7 +48,6 @@ class Builder:
 
     def __init__(self, probe: Probe, thorough: bool = False) -> None:
         self.probe, self.thorough = probe, thorough
-        self._sizes: dict[int, tuple[Node, int]] = {}  # the number of leaves of each step, by its identity
 
     def tree(self) -> Node | Leaf:
         """The tree, validated. Raises UnrevealedError."""
@@ -125,9 +126,6 @@ class Builder:
             levels.setdefault(self.probe.lost(pivot, leaf), []).append(leaf)
         return self._grow(_Levels(pivot, sorted(levels.items())), turn)
 
-    def _size(self, branch: Node | Leaf) -> int:
-        return self._sizes[id(branch)][1] if isinstance(branch, Node) else 1
-
     def _grow(self, levels: _Levels, turn: int) -> Node | Leaf:
         """Add the branches that join a leaf, level by level. A level may be a step of its own, or a larger branch that
         joins the exact step before it; the first readings that are consistent count."""
@@ -153,7 +151,7 @@ class Builder:
         self, base: Node | Leaf, siblings: tuple[Node | Leaf, ...], levels: _Levels, level: int, turn: int
     ) -> Node:
         lost, group = levels.groups[level]
-        size = self._size(base)
+        size = size_of(base)
         width = lost - size
         if width < 1 or len(group) % width:
             raise MisfitError(f"a mask that meets {size} + {len(group)} leaves hides {lost}")
@@ -170,7 +168,6 @@ class Builder:
         told_nothing = len(parts) == 1 and not isinstance(base, Node)
         children = (base, *siblings, *(self.build(part, turn + told_nothing) for part in parts))
         node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
-        self._sizes[id(node)] = node, sum(map(self._size, children))
         self._check(node, levels, level)
         if node.kind == "exact":
             self._check_parts(node)
@@ -180,14 +177,14 @@ class Builder:
         """Check masks whose leaves meet in this step; masks within its children were checked with them."""
         parts = [leaves_of(child) for child in node.children[1:]]
         where = {leaf: number for number, part in enumerate(parts, 1) for leaf in part}
-        sizes = list(map(self._size, node.children))
+        sizes = list(map(size_of, node.children))
         for number, part in enumerate(parts, 1):
             for leaf in part:
                 for other in self.probe.met(leaf):
                     there = where.get(other, 0 if levels.place.get(other, level) < level else number)
                     if there != number:
                         exact = sizes[number] + sizes[there]
-                        self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
+                        self._expect(leaf, other, exact if node.kind == "exact" else node.size)
 
     def _check_parts(self, node: Node) -> None:
         """Check that the branches within a part of an exact step are hidden with it: masks hide as many leaves in a sum
@@ -202,7 +199,7 @@ class Builder:
 
     def _check_all(self, root: Node | Leaf) -> None:
         table = masked_leaves(root)
-        place = {leaf: number for number, leaf in enumerate(sorted_leaves(list(leaves_of(root))))}
+        place = {leaf: number for number, leaf in enumerate(sorted_leaves(leaves_of(root)))}
         for one, other in self.probe.asked:
             self._expect(one, other, int(table[place[one], place[other]]))
 
@@ -218,8 +215,9 @@ class Builder:
             return [rest]
         parts: list[list[Leaf]] = []
         if len(rest) >= LARGE and self._is_common(rest, same):  # often all are in the branch of the first leaf
-            parts = [self._branch(rest[0], rest, same)]
-            rest = _without(rest, parts[0])
+            self.probe.ask_around(rest[0], rest[1:])
+            common = [rest[0], *(leaf for leaf in rest[1:] if same(self.probe.lost(rest[0], leaf)))]
+            parts, rest = [common], sorted_leaves({*rest} - {*common})
         joined = _Joined(rest)
         for pairs in self._likely_pairs(rest, joined, same):
             self.probe.ask_pairs(pairs)
@@ -240,10 +238,6 @@ class Builder:
         few = [(leaves[0], leaf) for leaf in leaves[1 :: len(leaves) // FIRST]]
         self.probe.ask_pairs(few)
         return any(same(self.probe.lost(*pair)) for pair in few)
-
-    def _branch(self, seed: Leaf, leaves: list[Leaf], same: Callable[[int], bool]) -> list[Leaf]:
-        self.probe.ask_around(seed, [leaf for leaf in leaves if leaf != seed])
-        return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
 
     def _likely_pairs(
         self, group: list[Leaf], joined: _Joined, same: Callable[[int], bool]
@@ -283,11 +277,6 @@ class _Joined:
     def parts(self) -> list[list[Leaf]]:
         """The branches, single leaves included."""
         return [sorted_leaves(part) for part in {id(part): part for part in self.part.values()}.values()]
-
-
-def _without(leaves: list[Leaf], some: list[Leaf]) -> list[Leaf]:
-    left_out = {*some}
-    return [leaf for leaf in leaves if leaf not in left_out]
 
 
 class _Levels:

@@ -8,6 +8,7 @@ from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of
 
 FEW = 5  # up to so many terms, every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
+AT_ONCE: tuple[Kind, ...] = ("fused", "exact")  # steps that add many terms
 
 
 def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
@@ -15,46 +16,36 @@ def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
     another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
     trees = list(binary_trees(leaves)) if len(leaves) <= FEW else []
-    kinds: tuple[Kind, ...] = ("fused", "exact")
     if len(leaves) > 2:
-        trees += [joined_branch(kind, leaves) for kind in kinds]
+        trees += [joined_branch(kind, leaves) for kind in AT_ONCE]
     if len(leaves) > FEW:
         trees += _of_many(length, addend)
     elif length > 2 and addend:
-        trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in kinds]
+        trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in AT_ONCE]
     return trees
 
 
 def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
+    def ended(total: Node | Leaf) -> Node | Leaf:
+        return Node("binary", (total, "c")) if addend else total
+
     products: list[Node | Leaf] = [*range(length)]
     if addend:
         yield chain_of(["c", *products])
-    for total in _sums(products):
-        yield Node("binary", (total, "c")) if addend else total
+    yield from (ended(joined_branch(kind, products)) for kind in AT_ONCE)
+    yield from (ended(way(products)) for way in (chain_of, _pairs))
     for size in (size for size in SIZES if size < length and length % size == 0):
         blocks = [range(start, start + size) for start in range(0, length, size)]
-        kinds: tuple[Kind, ...] = ("fused", "exact") if size > 2 else ("fused",)
-        for kind in kinds:
+        for kind in AT_ONCE if size > 2 else AT_ONCE[:1]:
             if addend:
                 yield _blocks("c", blocks, kind)
-            total = _blocks(joined_branch(kind, blocks[0]), blocks[1:], kind)
-            yield Node("binary", (total, "c")) if addend else total
+            yield ended(_blocks(joined_branch(kind, blocks[0]), blocks[1:], kind))
             parts: list[Node | Leaf] = [joined_branch(kind, block) for block in blocks]
             if addend:
                 yield chain_of(["c", *parts])
-            for way in (chain_of, _pairs):
-                yield Node("binary", (way(parts), "c")) if addend else way(parts)
+            yield from (ended(way(parts)) for way in (chain_of, _pairs))
         lanes: list[Node | Leaf] = [chain_of([*range(lane, length, size)]) for lane in range(size)]
-        for way in (chain_of, _pairs, _halves):
-            total = way(lanes)
-            yield Node("binary", (total, "c")) if addend else total
-
-
-def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
-    kinds: tuple[Kind, ...] = ("fused", "exact")
-    yield from (joined_branch(kind, products) for kind in kinds)
-    yield chain_of(products)
-    yield _pairs(products)
+        yield from (ended(way(lanes)) for way in (chain_of, _pairs, _halves))
 
 
 def _blocks(start: Node | Leaf, blocks: Sequence[Sequence[int]], kind: Kind) -> Node | Leaf:

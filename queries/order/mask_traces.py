@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from mmaprobe.queries.order.tree import Leaf, Pair
+from mmaprobe.smtmodel.arithmetic.display import exponent_of
 
 Power = tuple[int, int]  # (sign, exponent) of a power of two
 VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
@@ -82,7 +83,7 @@ class TraceCounter:
         plain = signs[1] * seen / Fraction(2) ** self.least
         if plain.denominator == 1 and 0 <= plain <= most:
             return int(plain)
-        last = Fraction(2) ** (_leading_exponent(seen) - self.precision + 1)
+        last = Fraction(2) ** (exponent_of(abs(seen)) - self.precision + 1)
         for unit in self._units(seen, bits):
             one = Fraction(2) ** unit
             value = self.ask(pair, signs, unit, group)
@@ -99,9 +100,8 @@ class TraceCounter:
     def _units(self, seen: Fraction, bits: int) -> Iterator[int]:
         """Exponents to try: the one that worked last, then the largest ones for which the units lie below the trace."""
         lowest = (seen.numerator & -seen.numerator).bit_length() - seen.denominator.bit_length()
-        last = max(
-            self.least, _leading_exponent(seen) - self.precision
-        )  # the result does not hold smaller ones beside the trace
+        # the result does not hold smaller ones beside the trace
+        last = max(self.least, exponent_of(abs(seen)) - self.precision)
         units = dict.fromkeys((self.unit, *range(lowest - bits - 1, last, -1)))
         yield from (unit for unit in units if unit > last)
 
@@ -109,8 +109,3 @@ class TraceCounter:
 def _halves(group: Sequence[Leaf]) -> list[Sequence[Leaf]]:
     middle = (len(group) + 1) // 2
     return [half for half in (group[:middle], group[middle:]) if half]
-
-
-def _leading_exponent(value: Fraction) -> int:
-    """The exponent of the leading bit of a nonzero sum of powers of two."""
-    return abs(value.numerator).bit_length() - value.denominator.bit_length()

@@ -11,7 +11,7 @@ from functools import partial
 from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
-from mmaprobe.queries.order.tree import Leaf, Pair, leaf_order, pair_of
+from mmaprobe.queries.order.tree import Leaf, Pair, pair_of
 from mmaprobe.smtmodel.arithmetic.display import finite_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
@@ -20,7 +20,6 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import FACTORS, FURTHER
 
-AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 
 ELEMENTS = 1 << 22  # products in the vectors that are formed at a time
@@ -226,7 +225,7 @@ class Probe:
     def values(self, asked: Sequence[tuple[Terms, str]]) -> list[Fraction | None]:
         """The device's sums of powers of two; None for a sum that is not finite."""
         forms = [(partial(self._vector, terms, self.normal, self.weights), text) for terms, text in asked]
-        return [self._value(d) for d in self.patterns(forms)]
+        return [finite_value(d, self.model.d) for d in self.patterns(forms)]
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
         """The device's results for vectors, which are formed as they are asked."""
@@ -240,9 +239,6 @@ class Probe:
                 self.questions.append(Question(text, d, number, form))
             results += answers
         return results
-
-    def _value(self, d: int) -> Fraction | None:
-        return finite_value(d, self.model.d)
 
     def value(self, terms: Mapping[Leaf, Power], text: str) -> Fraction | None:
         """The device's sum of powers of two at some leaves; None if it is not finite."""
@@ -400,20 +396,13 @@ class Probe:
         """Why this mask and unit cannot be used; empty where they can."""
         mask, unit = self.span.mask, self.span.unit
         one = powers(Fraction(2) ** unit)
-        checks: list[tuple[str, Terms, Fraction]] = []
-        singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
-        checks += [
-            (f"{one} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
-        ]
+        singles = dict.fromkeys((self.products[0], self.products[-1], self.leaves[0]))
+        masked = dict.fromkeys(() if self.beyond else (self.products[0], self.leaves[0]))
         where = "everywhere" if len(self.groups) == 1 else "at {} of the leaves"
-        checks += [
-            (f"{one} {where.format(len(group))}", Terms((), group, (1, unit)), Fraction(len(group)))
-            for group in self.groups
-        ]
-        ends: list[Leaf] = [self.products[0], self.leaves[0]]
-        checks += [
-            (f"2^{mask} at term {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
-            for leaf in dict.fromkeys([] if self.beyond else ends)
+        checks = [
+            *((f"{one} at term {leaf} alone", Terms(((leaf, (1, unit)),)), 1) for leaf in singles),
+            *((f"{one} {where.format(len(group))}", Terms((), group, (1, unit)), len(group)) for group in self.groups),
+            *((f"2^{mask} at term {leaf} alone", Terms(((leaf, (1, mask)),)), 1 << mask - unit) for leaf in masked),
         ]
         for text, terms, expected in checks:
             [value] = self.values([(terms, text)])
@@ -645,7 +634,3 @@ class _Filled:
     def copied(self) -> _Filled:
         rest = {name: side.copy() for name, side in self.rest.items()}
         return _Filled(self.a.copy(), self.b.copy(), self.c, rest)
-
-
-def sorted_leaves(leaves: list[Leaf]) -> list[Leaf]:
-    return sorted(leaves, key=leaf_order)

@@ -17,19 +17,18 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
-from mmaprobe.queries.order.ends import Ends, look
+from mmaprobe.queries.order.ends import Ends, ends_of
 from mmaprobe.queries.order.levels import Builder, Inside
 from mmaprobe.queries.order.mask_traces import Power
-from mmaprobe.queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
-from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
+from mmaprobe.queries.order.probe import AskAll, NoTreeError, Probe, Question, Span, UnrevealedError
+from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, trees_of
 from mmaprobe.queries.order.text import Outline, Outliner, shared_text
 from mmaprobe.queries.order.tree import (
     KINDS,
     Leaf,
     Node,
     compact,
-    is_chain,
-    is_pairwise,
+    has_c,
     leaf_order,
     leaves_of,
     masked_leaves,
@@ -38,6 +37,7 @@ from mmaprobe.queries.order.tree import (
 )  # fmt: skip
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit, added_together
 
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
@@ -85,27 +85,17 @@ class Tree:
             return [(child,) for child in steps[-1]] + steps[-2::-1]
         return steps[::-1]
 
-    @cached_property
-    def _with_c(self) -> set[int]:
-        """The steps that have c below them, by identity."""
-        steps: set[int] = set()
-        for node in nodes_of(self.root):
-            if any(child == "c" or id(child) in steps for child in node.children):
-                steps.add(id(node))
-        return steps
-
     def _running(self, node: Node) -> Node | Leaf | None:
         """The child that holds the running sum: the one with c, else the only one that is a sum."""
-        for child in node.children:
-            if child == "c" or id(child) in self._with_c:
-                return child
+        if node.has_c:
+            return next(filter(has_c, node.children))
         sums = [child for child in node.children if isinstance(child, Node)]
         return sums[0] if len(sums) == 1 else None
 
     @property
     def _after(self) -> bool:
         root = self.root
-        return isinstance(root, Node) and len(root.children) == 2 and "c" in root.children and len(leaves_of(root)) > 2
+        return isinstance(root, Node) and len(root.children) == 2 and "c" in root.children and root.size > 2
 
     @property
     def _chain(self) -> Node | Leaf:
@@ -123,37 +113,6 @@ class Tree:
         return tuple(runs)
 
     @property
-    def _sums(self) -> list[Node | Leaf]:
-        """The one sum that each step adds to the running sum; empty if a step adds anything else."""
-        if self._after and len(self._steps) == 1:
-            return [self._chain]
-        return [step[0] for step in self._steps if len(step) == 1]
-
-    @property
-    def partials(self) -> Literal["unnormalised", "normalised"]:
-        """normalised: a block's products are added one after another."""
-        sums = self._sums
-        chained = len(sums) == len(self._steps) and all(is_chain(part) and len(leaves_of(part)) > 2 for part in sums)
-        return "normalised" if chained else "unnormalised"
-
-    @property
-    def grouping(self) -> Literal["none", "even_odd", "pairwise", "other"]:
-        """How the products of a block are first combined, as far as the answers show."""
-        sums = self._sums
-        if len(sums) == len(self._steps) and all(is_pairwise(part) for part in sums):
-            return "pairwise"
-        split = {products: parts for products, parts in self.parts.items() if len(parts) > 1}
-        if not split:
-            return "none"
-        halves = all(parts == _even_odd(products) for products, parts in split.items())
-        return "even_odd" if halves and len(split) == len(self.parts) else "other"
-
-    @property
-    def group(self) -> int:
-        """The number of products in a group of a pairwise sum, else 1."""
-        return len(self.blocks()[0]) if self.grouping == "pairwise" else 1
-
-    @property
     def addend(self) -> Literal["fused", "late", "after"] | None:
         """Where c enters: with the products of the first block, after their sum, or after all blocks (with one block
         the same as late). None: fused or late."""
@@ -161,7 +120,7 @@ class Tree:
             return "after"
         node = self.root
         while isinstance(node, Node) and "c" not in node.children:
-            node = next(child for child in node.children if id(child) in self._with_c)
+            node = next(filter(has_c, node.children))
         assert isinstance(node, Node)
         others = [child for child in node.children if child != "c"]
         if len(others) == 1 and isinstance(others[0], Node):
@@ -175,18 +134,9 @@ class Tree:
         if unit.length != self.length:
             return False
         kept, shown = self._shown
-        structure = structure_of(unit, self.span.bits, len(kept))
-        if structure not in self._shapes:
-            candidates = [pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept))]
-            self._shapes[structure] = any(
-                tree is not None and np.array_equal(masked_leaves(tree), shown) for tree in candidates
-            )
-        return self._shapes[structure] and self._admits_addend(unit) and self._admits_groups(unit)
-
-    @cached_property
-    def _shapes(self) -> dict[object, bool]:
-        """Whether trees fit, by structure, for those asked about so far."""
-        return {}
+        trees = (pruned(tree, kept) for tree in trees_of(unit, self.span.bits, len(kept)))
+        fits = any(tree is not None and np.array_equal(masked_leaves(tree), shown) for tree in trees)
+        return fits and self._admits_addend(unit) and self._admits_groups(unit)
 
     @cached_property
     def _shown(self) -> tuple[frozenset[Leaf], NDArray[np.int16]]:
@@ -200,7 +150,7 @@ class Tree:
         return (kept is not None) == self.apart or (kept is not None and not visible)
 
     def _admits_groups(self, unit: Unit) -> bool:
-        if has_groups(unit):  # a mask in a group hides more or less, depending on the operands
+        if has_groups(walk(unit.result)):  # a mask in a group hides more or less, depending on the operands
             return True
         parts = added_together(unit)
         for block in unit.blocks:
@@ -237,17 +187,16 @@ class Tree:
         lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
         if self.width > 1:
             lines.append(shared_text(self.width))
-        if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
+        if KINDS["exact"] in "\n".join(lines):
             lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))
         return lines
 
 
 def reveal(
-    ask: AskOne,
+    ask: AskAll,
     model: Model,
     thorough: bool = False,
-    ask_all: AskAll | None = None,
     again: AskDevice | None = None,
     addend: bool = True,
     ends: bool = False,
@@ -258,16 +207,14 @@ def reveal(
 
     `addend`: whether the device takes one. `ends`: ask also where the sum starts, which products are rounded, and which
     are not in the sum: these are no leaves of the tree, nor are products of `without`. `thorough`: ask every pair of
-    leaves. `ask_all`: asks many vectors at a time, where the device can; `again`: repeats questions, for a device that
-    may contradict itself:
-    `asked_again` of them at the end, None for all. Raises UnrevealedError, with the questions, if the answers fit no
+    leaves. `again`: repeats questions, for a device that may contradict itself: `asked_again` of them at the end, None
+    for all. Raises UnrevealedError, with the questions, if the answers fit no
     tree or the formats' range is too narrow (scale blocks are leaves only where products cannot be), and
     ContradictionError.
     """
-    every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
-    probe = Probe(every, model, again=again, addend=addend, missing=ends, without=without)
+    probe = Probe(ask, model, again=again, addend=addend, missing=ends, without=without)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
-        probe = Probe(every, model, model.scale_block, again, addend)
+        probe = Probe(ask, model, model.scale_block, again, addend)
     try:
         root = _root(probe, thorough)
     except UnrevealedError:
@@ -276,7 +223,7 @@ def reveal(
     inside = Inside(probe, root)
     if probe.width == 1:
         inside.look()
-    found_ends = look(probe, root) if ends else None
+    said_of_ends = ends_of(probe, root) if ends else None
     probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
         length=model.length,
@@ -288,7 +235,7 @@ def reveal(
         apart_places=inside.places,
         parts=inside.parts,
         questions=tuple(probe.questions),
-        ends=found_ends,
+        ends=said_of_ends,
         weights=probe.weights,
     )
 
@@ -308,11 +255,6 @@ def _root(probe: Probe, thorough: bool) -> Node | Leaf:
             failed = error
         if not (probe.beyond or isinstance(failed, NoTreeError)) or not probe.lower():
             raise failed
-
-
-def _even_odd(products: Products) -> tuple[Products, ...]:
-    """The products at even places of a block, and those at odd places."""
-    return tuple(sorted(tuple(sorted(products[start::2])) for start in (0, 1)))
 
 
 def _listed(blocks: tuple[Products, ...]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined_branch
 from mmaprobe.smtmodel import nodes
@@ -22,41 +22,13 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
         yield tree
 
 
-def tree_of(unit: Unit) -> Branch:
-    """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it."""
-    return _whole_tree(unit, aligned_apart=False)
-
-
-def steps_of(unit: Unit) -> Branch:
-    """As `tree_of`, but a truncated sum within another is a step of its own, with its own alignment."""
-    return _whole_tree(unit, aligned_apart=True)
-
-
-def _whole_tree(unit: Unit, aligned_apart: bool) -> Branch:
+def tree_of(unit: Unit, aligned_apart: bool = False) -> Branch:
+    """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it;
+    `aligned_apart`: a truncated one in it is a step of its own, with its own alignment."""
     fused = frozenset(of_kind(unit.result, nodes.FusedSum))
     tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
     return tree
-
-
-def structure_of(unit: Unit, bits: int, leaves: int) -> object:
-    """A key of the properties on which the trees of a unit depend."""
-    every = list(walk(unit.result))
-    numbers = {node: number for number, node in enumerate(every)}
-    steps = [(node.kind, _node_key(node), *[numbers[operand] for operand in node.operands]) for node in every]
-    return tuple(steps), *(frozenset(numbers[node] for node in sums) for sums in _hiding_sums(every, bits, leaves))
-
-
-def _node_key(node: nodes.Node) -> object:
-    """The properties of a node on which a tree depends."""
-    match node:
-        case nodes.Element():
-            return node.operand, node.index
-        case nodes.Repeat() | nodes.Each():
-            return node.level, node.places
-        case nodes.Running():
-            return node.level
-    return None
 
 
 def _hiding_sums(
@@ -65,15 +37,15 @@ def _hiding_sums(
     """The sums in which a mask may hide units, and those in which it surely does. A sum of groups has one exponent
     whatever they hold, so that it depends on the operands what a mask hides there."""
     kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
-    groups = any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
+    groups = has_groups(every)
     surely = bits - leaves.bit_length() - 2
     may = frozenset(node for node, below in kept.items() if below < bits)
     return may, frozenset(node for node in may if kept[node] < surely and not groups)
 
 
-def has_groups(unit: Unit) -> bool:
-    """Whether products are summed in groups that are scaled."""
-    return any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in walk(unit.result))
+def has_groups(every: Iterable[nodes.Node]) -> bool:
+    """Whether products are summed in groups that are scaled, by every node of a unit."""
+    return any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
 
 
 def starts_at_zero(unit: Unit) -> bool:

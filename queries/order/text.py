@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 from mmaprobe.queries.order.tree import (
     KINDS,
@@ -16,6 +15,8 @@ from mmaprobe.queries.order.tree import (
     leaf_order,
     leaves_of,
     nodes_of,
+    size_of,
+    stride_of,
 )
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -59,13 +60,11 @@ class Outliner:
     def __init__(self, root: Node | Leaf, width: int = 1, parts: Parts | None = None, apart: bool = False) -> None:
         self.root, self.width, self.parts, self.apart = root, width, parts or {}, apart
         self._shapes: dict[int, tuple[int, int]] = {}  # of each step, its shape's number, and its first product
-        self._sizes: dict[int, int] = {}
         known: dict[object, int] = {}
         for node in nodes_of(root):
             start = min(self.first(child) for child in node.children)
             key = node.kind, tuple((self.shape(child), self.first(child) - start) for child in node.children)
             self._shapes[id(node)] = known.setdefault(key, len(known)), start
-            self._sizes[id(node)] = sum(map(self._size, node.children))
 
     def outline(self) -> Outline:
         """The whole tree."""
@@ -77,9 +76,6 @@ class Outliner:
 
     def first(self, branch: Node | Leaf) -> int:
         return self._shapes[id(branch)][1] if isinstance(branch, Node) else FAR if branch == "c" else leaf_order(branch)
-
-    def _size(self, branch: Node | Leaf) -> int:
-        return self._sizes[id(branch)] if isinstance(branch, Node) else 1
 
     def _label(self, leaves: Iterable[Leaf]) -> str:
         return compact(k for leaf in leaves if leaf != "c" for k in range(leaf, leaf + self.width))
@@ -132,15 +128,13 @@ class Outliner:
 
     def _worth(self, sums: Sequence[Node]) -> bool:
         """Whether showing one branch in place of all of them makes the text shorter."""
-        return len(sums) >= TIMES or (self._size(sums[0]) > 2 and self._short(sums[0]) is None)
+        return len(sums) >= TIMES or (sums[0].size > 2 and self._short(sums[0]) is None)
 
     def _distance(self, branches: Sequence[Node | Leaf]) -> int | None:
         """The constant distance from each branch to the next, if all have one shape; else None."""
         if len({self.shape(branch) for branch in branches}) > 1:
             return None
-        firsts = [self.first(branch) for branch in branches]
-        distances = {later - earlier for earlier, later in pairwise(firsts)}
-        return distances.pop() if len(distances) == 1 else None
+        return stride_of(map(self.first, branches))
 
     # -- chains
 
@@ -153,7 +147,7 @@ class Outliner:
         below = [self._outline(start, depth + 1)]
         if not isinstance(start, Node) and start != "c" and self._single(runs[0]):
             leaves = [start, *self._leaves(runs[0])]
-            if len(leaves) == 2 or self._evenly(leaves):
+            if len(leaves) == 2 or stride_of(map(leaf_order, leaves)) is not None:
                 runs.pop(0)
                 below = [Outline(f"{self._sequence(leaves)} (added one after another)")]
         for run in runs:
@@ -181,7 +175,7 @@ class Outliner:
     def _recurring(self, branch: Node, depth: int) -> Outline | None:
         """Steps in succession, not in the order of their products: single terms in a list, or the repeated part."""
         start, steps = self.steps(branch)
-        if len(steps) >= AGAIN and self._size(start) <= 2 and self._single(steps) and "c" not in self._leaves(steps):
+        if len(steps) >= AGAIN and size_of(start) <= 2 and self._single(steps) and "c" not in self._leaves(steps):
             first = ["c" if leaf == "c" else self._label([leaf]) for leaf in leaves_of(start)]
             if len(ranges := [*first, *self._ranges(self._leaves(steps))]) <= LISTED:
                 return Outline(f"{', '.join(ranges)} (added one after another)")
@@ -189,7 +183,7 @@ class Outliner:
             distance = self.first(steps[period][1][0]) - self.first(steps[0][1][0])
             times = len(steps) // period
             alike = steps[: times * period]
-            if all(self._displaced(*pair) == {distance} for pair in zip(alike, alike[period:], strict=False)):
+            if all(self.displaced(*pair) == {distance} for pair in zip(alike, alike[period:], strict=False)):
                 text = f"{times} times, each {counted(distance, 'product')} further: "
                 text += "the sum so far and these, one after another"
                 below = self._outline(start, depth + 1), Outline(text, self._added(steps[:period], depth))
@@ -201,7 +195,7 @@ class Outliner:
         drawn = [self._step(Node(node.kind, added), depth + 2) for node, added in steps]
         return tuple(x.below[0] if len(x.below) == 1 else x for x in drawn)
 
-    def _displaced(self, one: ChainStep, other: ChainStep) -> set[int]:
+    def displaced(self, one: ChainStep, other: ChainStep) -> set[int]:
         """The distances of the branches that two steps add; empty if they are not alike."""
         if not self._alike(one, other):
             return set()
@@ -224,9 +218,6 @@ class Outliner:
 
     def _leaves(self, run: Sequence[ChainStep]) -> list[Leaf]:
         return [term for _, added in run for term in added if not isinstance(term, Node)]
-
-    def _evenly(self, leaves: Sequence[Leaf]) -> bool:
-        return len({leaf_order(later) - leaf_order(earlier) for earlier, later in pairwise(leaves)}) == 1
 
     def _sequence(self, leaves: Sequence[Leaf]) -> str:
         """Terms in the order in which they are added."""
@@ -256,7 +247,7 @@ class Outliner:
     def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
         """Sorts products: the farther one is from the next step's, the earlier it was added."""
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
-        return self._size(term), term == "c", far
+        return size_of(term), term == "c", far
 
     def _alike(self, one: ChainStep, other: ChainStep) -> bool:
         return one[0].kind == other[0].kind and list(map(self.shape, one[1])) == list(map(self.shape, other[1]))
@@ -274,8 +265,8 @@ class Outliner:
         return runs
 
     def _goes_on(self, run: Sequence[ChainStep], step: ChainStep) -> bool:
-        own = self._displaced(run[-1], step)
-        return len(own) == 1 and (len(run) < 2 or own == self._displaced(run[-2], run[-1]))
+        own = self.displaced(run[-1], step)
+        return len(own) == 1 and (len(run) < 2 or own == self.displaced(run[-2], run[-1]))
 
 
 FAR = 1 << 32  # stands for c among the numbers of products

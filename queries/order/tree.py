@@ -8,17 +8,20 @@ here recurses into a tree.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.smtmodel.base.wording import ranges_text
+
 Leaf = int | Literal["c"]  # the number of a product, or the addend
 Kind = Literal["binary", "fused", "exact"]
 Pair = tuple[Leaf, Leaf]
+Value = TypeVar("Value")
 
 KINDS = {
     "binary": "added",
@@ -29,10 +32,17 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Node:
-    """One step that adds its children: two, or more at once, truncated at the largest (fused) or not (exact)."""
+    """One step that adds its children: two, or more at once, truncated at the largest (fused) or not (exact). `size`:
+    the number of leaves below it; `has_c`: whether c is among them."""
 
     kind: Kind
     children: tuple[Node | Leaf, ...]
+    size: int = field(init=False, repr=False, compare=False)
+    has_c: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", sum(map(size_of, self.children)))
+        object.__setattr__(self, "has_c", any(map(has_c, self.children)))
 
 
 def leaf_order(leaf: Leaf) -> int:
@@ -40,8 +50,22 @@ def leaf_order(leaf: Leaf) -> int:
     return -1 if leaf == "c" else leaf
 
 
+def sorted_leaves(leaves: Iterable[Leaf]) -> list[Leaf]:
+    return sorted(leaves, key=leaf_order)
+
+
 def pair_of(one: Leaf, other: Leaf) -> Pair:
     return (one, other) if leaf_order(one) < leaf_order(other) else (other, one)
+
+
+def size_of(branch: Node | Leaf) -> int:
+    """The number of leaves under a branch."""
+    return branch.size if isinstance(branch, Node) else 1
+
+
+def has_c(branch: Node | Leaf) -> bool:
+    """Whether the addend is under a branch."""
+    return branch.has_c if isinstance(branch, Node) else branch == "c"
 
 
 def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
@@ -79,20 +103,19 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
     """
     leaves = leaves_of(branch)
     table = np.zeros((len(leaves), len(leaves)), dtype=np.int16)
-    sizes = _sizes(branch)
     waiting = [(branch, 0)] if isinstance(branch, Node) else []
     while waiting:  # a step comes before those below it, which overwrite its numbers
         node, start = waiting.pop()
-        parts = [sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children]
-        whole = slice(start, start + sum(parts))
+        parts = list(map(size_of, node.children))
+        whole = slice(start, start + node.size)
         if node.kind == "exact":
             own = np.repeat(parts, parts)
             table[whole, whole] = own[:, None] + own[None, :]
         elif len(parts) == 2:
-            halves = slice(start, start + parts[0]), slice(start + parts[0], start + sum(parts))
-            table[halves] = table[halves[::-1]] = sum(parts)
+            halves = slice(start, start + parts[0]), slice(start + parts[0], start + node.size)
+            table[halves] = table[halves[::-1]] = node.size
         else:
-            table[whole, whole] = sum(parts)
+            table[whole, whole] = node.size
         for child, size in zip(node.children, parts, strict=True):
             if isinstance(child, Node):
                 waiting.append((child, start))
@@ -135,24 +158,26 @@ def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozen
         yield all_under(node) if node.kind != "exact" else all_under(below) | all_under(first[id(node)])
 
 
-def _sizes(branch: Node | Leaf) -> dict[int, int]:
-    """The number of leaves of every step, by the step's identity."""
-    sizes: dict[int, int] = {}
+def folded(branch: Node | Leaf, form: Callable[[Node, list[Value]], Value], leaf: Callable[[Leaf], Value]) -> Value:
+    """The value of a branch: `leaf` gives that of a leaf, and `form` that of a step from the values of its children."""
+    values: dict[int, Value] = {}
+
+    def of(part: Node | Leaf) -> Value:
+        return values[id(part)] if isinstance(part, Node) else leaf(part)
+
     for node in nodes_of(branch):
-        sizes[id(node)] = sum(sizes[id(child)] if isinstance(child, Node) else 1 for child in node.children)
-    return sizes
+        values[id(node)] = form(node, [of(child) for child in node.children])
+    return of(branch)
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
     """The tree with only some of its leaves; None without any."""
-    if not isinstance(branch, Node):
-        return branch if branch in kept else None
-    branches: dict[int, Node | Leaf | None] = {}
-    for node in nodes_of(branch):
-        given = [branches[id(child)] if isinstance(child, Node) else child for child in node.children]
-        children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
-        branches[id(node)] = joined_branch(node.kind, children) if children else None
-    return branches[id(branch)]
+
+    def form(node: Node, given: list[Node | Leaf | None]) -> Node | Leaf | None:
+        children = [child for child in given if child is not None]
+        return joined_branch(node.kind, children) if children else None
+
+    return folded(branch, form, lambda leaf: leaf if leaf in kept else None)
 
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
@@ -166,15 +191,12 @@ def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
 
 
 def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
-    chains: dict[int, Node | Leaf] = {}
-    for node in nodes_of(root):
-        children = [chains[id(child)] if isinstance(child, Node) else child for child in node.children]
+    def form(node: Node, children: list[Node | Leaf]) -> Node | Leaf:
         if id(node) not in chosen:
-            chains[id(node)] = Node(node.kind, tuple(children))
-            continue
-        children.sort(key=lambda child: (child == "c") == late)
-        chains[id(node)] = chain_of(children)
-    return chains[id(root)] if isinstance(root, Node) else root
+            return Node(node.kind, tuple(children))
+        return chain_of(sorted(children, key=lambda child: (child == "c") == late))
+
+    return folded(root, form, lambda leaf: leaf)
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
@@ -188,26 +210,21 @@ def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
 
 
 def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) -> Node | Leaf:
-    trees: dict[int, Node | Leaf] = {}
-    for node in nodes_of(root):
-        children: list[Node | Leaf] = []
-        for child in node.children:
-            children += [trees[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
-        more = node.kind == "binary" and len(children) > 2
-        trees[id(node)] = Node("exact" if more else node.kind, tuple(children))
-    return trees[id(root)] if isinstance(root, Node) else blocks[root][0]
+    def form(node: Node, parts: list[Sequence[Node | Leaf]]) -> Sequence[Node | Leaf]:
+        children = tuple(itertools.chain.from_iterable(parts))
+        return [Node("exact" if node.kind == "binary" and len(children) > 2 else node.kind, children)]
+
+    return folded(root, form, lambda leaf: blocks.get(leaf, [leaf]))[0]
 
 
 def in_order(branch: Node | Leaf) -> Node | Leaf:
     """The same tree with the children of each step ordered by their first leaves."""
-    if not isinstance(branch, Node):
-        return branch
-    steps: dict[int, tuple[int, Node]] = {}
-    for node in nodes_of(branch):
-        pairs = [steps[id(child)] if isinstance(child, Node) else (leaf_order(child), child) for child in node.children]
-        pairs.sort(key=lambda pair: pair[0])
-        steps[id(node)] = pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
-    return steps[id(branch)][1]
+
+    def form(node: Node, given: list[tuple[int, Node | Leaf]]) -> tuple[int, Node | Leaf]:
+        pairs = sorted(given, key=lambda pair: pair[0])
+        return pairs[0][0], Node(node.kind, tuple(child for _, child in pairs))
+
+    return folded(branch, form, lambda leaf: (leaf_order(leaf), leaf))[1]
 
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:
@@ -246,31 +263,18 @@ def _these(products: Sequence[int]) -> str:
     return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'}"
 
 
+def stride_of(numbers: Iterable[int]) -> int | None:
+    """The distance of each number to the next one, if it is always the same."""
+    distances = {later - earlier for earlier, later in itertools.pairwise(numbers)}
+    return distances.pop() if len(distances) == 1 else None
+
+
 def compact(numbers: Iterable[int]) -> str:
     """Numbers as ranges: 0-7, or 0,1,4,5; four or more numbers at equal distances as 0,2..14."""
     given = sorted(numbers)
-    steps = {y - x for x, y in itertools.pairwise(given)}
-    if len(given) > 3 and len(steps) == 1 and steps != {1}:
+    if len(given) > 3 and stride_of(given) not in (None, 1):
         return f"{given[0]},{given[1]}..{given[-1]}"
-    runs: list[list[int]] = []
-    for k in given:
-        if runs and runs[-1][1] == k - 1:
-            runs[-1][1] = k
-        else:
-            runs.append([k, k])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
-
-
-def is_chain(branch: Node | Leaf) -> bool:
-    """Whether numbered products are added one after another: ((0 + 1) + 2) + 3."""
-    while isinstance(branch, Node) and branch.kind == "binary":
-        inner = [child for child in branch.children if isinstance(child, Node)]
-        if not inner:
-            return True
-        if len(inner) > 1:
-            return False
-        branch = inner[0]
-    return False
+    return ranges_text(given, ",")
 
 
 def is_pairwise(branch: Node | Leaf) -> bool:

@@ -16,8 +16,6 @@ from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.plans import Plan
 
 SIDE = 64  # rows and columns of new elements
@@ -49,10 +47,7 @@ class Other:
 
 def narrowest(plan: Plan) -> Format:
     """The format with the fewest bits to which a plan rounds sums on its way."""
-    every = [plan.d, *(node.rounding.format for node in of_kind(plan.result, Round))]
-    for products in plan.sums:
-        every += [how.format for how in products.stage.roundings]
-    return min((*every, *(model.d for model in plan.models)), key=lambda fmt: fmt.width)
+    return min(plan.formats_of_results, key=lambda fmt: fmt.width)
 
 
 class Apart:

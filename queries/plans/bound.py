@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from fractions import Fraction
 
 from mmaprobe.queries.kernel import enclosures, parts, sums, transformations
@@ -26,6 +25,7 @@ from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from_terms, from_zero, is_zero, proved
+from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -157,9 +157,7 @@ class _Composer:
         """About an instruction from zero, where a rule says more of it than of any."""
         if (model, True) not in self.chains:
             self._chain(model)
-            self.chains[model, True] = None
-            with suppress(RuleError):
-                self.chains[model, True] = sums.from_zero(from_zero(model.unit, self.settle))
+            self.chains[model, True] = granted(lambda: sums.from_zero(from_zero(model.unit, self.settle)))
         return self.chains[model, True]
 
 

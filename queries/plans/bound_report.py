@@ -4,7 +4,6 @@ and for each K asked also a number and an input whose error is near the bound.""
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import (
     Alike,
     LargestBoundAt,
-    LemmaOfBound,
     Measure,
     NearestProduct,
     NumericBound,
@@ -27,9 +25,7 @@ from mmaprobe.documents.prove import (
 from mmaprobe.queries.kernel.blocks import InLargest
 from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.largest import OfLargest, bound_text, of_largest
-from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.largest import OfLargest, of_largest
 from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, up_float, up_text
@@ -37,7 +33,7 @@ from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
 from mmaprobe.queries.plans.slices import lose
 from mmaprobe.queries.properties.bound import Settle, error_of
-from mmaprobe.queries.properties.bound_report import WINDOW
+from mmaprobe.queries.properties.bound_report import derivation, formula_of, window_of
 from mmaprobe.queries.properties.bound_samples import largest_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -124,11 +120,10 @@ def find_plan_bound(
     if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a
     bound."""
     start = time.monotonic()
-    if inputs != Inputs(exponents=inputs.exponents):
-        raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
+    window = window_of(inputs)
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
         raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
-    bound = PlanBound(plan, inputs.exponents or WINDOW, measure)
+    bound = PlanBound(plan, window, measure)
     bound.premises = premises_of_plan(plan)
     try:
         bound.any = _shown(bound_of_plan(plan, None, settle), measure)
@@ -203,13 +198,15 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
     """The result as a document. `name`: that of the plan."""
     formula = None
     if bound.any is not None and bound.at is not None:
-        text = _text(bound.any)
         repeats = bound.at.repeats
         formula = PlanFormula(
-            before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=bound.growth_text
+            before=repeats.before,
+            multiples=repeats.period,
+            width=repeats.width,
+            bound=formula_of(bound.any),
+            growth=bound.growth_text,
         )
-    every = list(dict.fromkeys(one for theorem in (*bound.theorems, *bound.in_largest) for one in theorem.walk()))
-    lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
+    rules, lemmas = derivation((*bound.theorems, *bound.in_largest))
     return PlanErrorBound(
         plan=name,
         measure="largest" if bound.measure == "largest" or bound.largest else "elements",
@@ -219,19 +216,14 @@ def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
         seconds=bound.seconds,
         formula=formula,
         sizes=[_at_length(bound, size) for size in bound.sizes],
-        rules=dict(sorted(Counter(one.rule for one in every).items())),
-        lemmas=[LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()],
-        largest=list(map(_largest, bound.largest)) or ABSENT,
+        rules=rules,
+        lemmas=lemmas,
+        largest=[
+            LargestBoundAt(length=goal.length, bound=goal.bound, reach=goal.reach, where=goal.where)
+            for goal in bound.largest
+        ]
+        or ABSENT,
     )
-
-
-def _text(theorem: Theorem) -> str:
-    assert isinstance(theorem.goal, Enclosed | OfLargest)
-    return f"|d - exact| <= {bound_text(theorem.goal)}"
-
-
-def _largest(goal: InLargest) -> LargestBoundAt:
-    return LargestBoundAt(length=goal.length, bound=goal.bound, reach=goal.reach, where=goal.where)
 
 
 def lengths_text(formula: PlanFormula) -> str:
@@ -245,7 +237,7 @@ def _at_length(bound: PlanBound, size: AtLength) -> PlanBoundAt:
     near, plan = size.near, bound.plan
     return PlanBoundAt(
         length=size.length,
-        bound=_text(size.theorem),
+        bound=formula_of(size.theorem),
         window=NumericBound(min=bound.window.min, max=bound.window.max, bound=up_float(size.number)),
         tried=size.tried,
         nearest=None

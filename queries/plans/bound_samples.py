@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
-from mmaprobe.queries.properties.bound_samples import Exactly
+from mmaprobe.queries.properties.bound_samples import Exactly, Measured, nearest_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.base.errors import FaultError
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Element, Literal, Node, Recombined, Residue, Round
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
@@ -49,20 +49,12 @@ Sums = dict[tuple[str, ...], Fraction]
 
 
 @dataclass(frozen=True)
-class NearPlan:
-    """A row of A and a column of B (patterns) with the pattern `d` of their result; `exact`: the result without
-    rounding; `error`: |d - exact|; `bound`: the bound for this input."""
+class NearPlan(Measured):
+    """A row of A and a column of B (patterns) with the pattern `d` of their result."""
 
     a: Matrix
     b: Matrix
     d: int
-    exact: Fraction
-    error: Fraction
-    bound: Fraction
-
-    @property
-    def ratio(self) -> Fraction:
-        return self.error / self.bound if self.bound else Fraction(0)
 
 
 def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
@@ -106,8 +98,7 @@ def nearest_to(
         if best is not None:
             firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
     climbed = [_climbed(plan, form, near, late) for near in firsts]
-    nearest = max((near for near, _ in climbed), key=lambda near: near.ratio, default=None)
-    return nearest, tried + sum(more for _, more in climbed)
+    return nearest_of(near for near, _ in climbed), tried + sum(more for _, more in climbed)
 
 
 def _climbed(plan: Plan, form: Form, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
@@ -243,7 +234,8 @@ def _of_words(plan: Plan, side: int) -> list[int]:
 def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:
     """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only those
     of at least a ratio."""
-    x, y, d = (_long(side, fmt) for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))
+    x, y, d = (in_f64(side, fmt).astype(np.longdouble)
+               for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
     magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
     factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
     exact = (x @ y) * (factor - added) + added
@@ -257,10 +249,6 @@ def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least:
     ratio = np.where(easy & np.isfinite(d), ratio, -1.0)
     order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
     return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order if ratio.flat[place] >= least]
-
-
-def _long(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
-    return to_numbers(patterns, fmt).astype(np.float64).astype(np.longdouble)
 
 
 def begins_of(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
@@ -282,30 +270,16 @@ def _measured(plan: Plan, form: Form, a: Matrix, b: Matrix, d: int) -> NearPlan 
     sums, exact = _sums(plan, a, b)
     if sums["a", "b"] > _easy(plan):
         return None
-    near = NearPlan(a, b, d, exact, abs(_number(d, plan.d) - exact), bound_at(form, sums, exact))
+    near = NearPlan(exact, abs(_number(d, plan.d) - exact), bound_at(form, sums, exact), a, b, d)
     if near.error > near.bound:
-        raise FaultError(
-            f"the error bound of {plan.reference} for {len(a)} products was proved, but an evaluation contradicts it: "
-            f"{d:x} is {float(near.error):.6g} from the exact result; the bound there is {float(near.bound):.6g}"
-        )
+        raise near.contradicts(f"{plan.reference} for {len(a)} products", f"{d:x} is")
     return near
 
 
 def _easy(plan: Plan) -> Fraction:
     """A sum of magnitudes up to which no rounding overflows."""
-    return EASY * min(_number(fmt.largest, fmt) for fmt in _formats(plan))
-
-
-def _formats(plan: Plan) -> set[Format]:
-    """The formats of all results, intermediate ones included."""
-    outside = {node.rounding.format for node in of_kind(plan.result, Round)}
-    inside = {fmt for products in plan.sums for fmt in _formats_of(products.stage)}
     converted = {how.format for how in (plan.convert_a, plan.convert_b) if how is not None}
-    return outside | inside | converted | {model.d for model in plan.models}
-
-
-def _formats_of(stage: Stage) -> set[Format]:
-    return {stage.d}.union(*(_formats_of(part) for part in stage.parts))
+    return EASY * min(_number(fmt.largest, fmt) for fmt in {*plan.formats_of_results, *converted})
 
 
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:

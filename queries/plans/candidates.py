@@ -13,7 +13,7 @@ from itertools import chain, product
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned, size_of
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.joined_stages import joined_stages
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.libraries import briefly_built, compiler
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.numbers import same_results
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -203,7 +203,7 @@ class Candidates:
             if model.d.name not in WIDER:
                 return
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
-        stages = [*evenly(Chain(model), how, len(leaves_of(products))),
+        stages = [*evenly(Chain(model), how, size_of(products)),
                  in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
                  *blocks_of(products, model, how),
                  *turns_of(products, model), *cut_alike(products, known, model, how),
@@ -252,8 +252,7 @@ class Candidates:
 
     def agreeing(self, results: Matrix, sample: Sample) -> NDArray[np.bool_]:
         """Which of the results `results` equal those of a sample (an array of the shape of D); all NaNs are equal."""
-        same: NDArray[np.bool_] = results == sample.d
-        return same | (nans(results, self.asked.d) & nans(sample.d, self.asked.d))
+        return same_results(results, sample.d, self.asked.d)
 
     def differing(self, results: Matrix, sample: Sample) -> int:
         """How many of the results `results` differ from those of a sample."""
@@ -299,7 +298,7 @@ def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
 def cut_alike(products: Node | Leaf, known: Iterable[Stage], model: Model, how: Rounding) -> Iterator[Stage]:
     """Stages that cut K as known ones do, each of their sums by the lanes of vectors that the last of them has in a
     tree."""
-    count = len(leaves_of(products))
+    count = size_of(products)
     cuts = {replace(stage, body=Chain(model)): runs for stage in known if isinstance(stage, Parted)
             if (runs := parts_of(stage, Runs, Promote)) is not None and stage.d == model.d}  # fmt: skip
     for stage, runs in cuts.items():

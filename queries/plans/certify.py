@@ -1,24 +1,24 @@
-"""Certificates that two plans are equal, or that they differ on an input."""
+"""Certificates that two plans are equal, or that they differ on an input; and of the error bounds of a plan."""
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
-from mmaprobe.queries.certificates.asked import of_plans, part_data
+from mmaprobe.queries.certificates.asked import length_of, of_bounded_plan, of_plans, part_data
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
-from mmaprobe.queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
+from mmaprobe.queries.certificates.names import LEFT_PLAN, PLAN, PLANS, RIGHT_PLAN, WITNESS
 from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.equality.certify import wholes_of
-from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem, free_values
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.stages import same_steps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.equal import PlanProof
 from mmaprobe.queries.plans.invariant import Invariance
 from mmaprobe.queries.search.distinguish import Options
@@ -34,13 +34,10 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     assert isinstance(goal, PlansAgree)
     texts = plan_texts({LEFT_PLAN: goal.left, RIGHT_PLAN: goal.right})
     solved = [one.goal.problem for one in theorem.walk() if isinstance(one.goal, SidesAgree)]
-    parts = [_part(goal, theorem, problem) for problem in solved]
-    document = {"schema": SCHEMA, "length": goal.length, "multiples": goal.multiples,
-                "parts": [part_data(goal.left, goal.right, part) for part in parts]}  # fmt: skip
-    texts |= {PLANS: json.dumps(document) + "\n"}
+    parts = [part_data(goal.left, goal.right, _part(goal, theorem, problem)) for problem in solved]
+    texts |= document_texts(PLANS, {"length": goal.length, "multiples": goal.multiples, "parts": parts})
     wholes, rest = wholes_of([theorem], proof.proofs, options)
-    about = of_plans(goal, solved)
-    return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
+    return certify_theorems([theorem], of_plans(goal, solved), texts, directory, rest, wholes)
 
 
 def certify_invariance(found: Invariance, directory: Path, options: Options) -> list[Certificate]:
@@ -84,6 +81,16 @@ def certify_difference(proof: PlanProof, directory: Path, options: Options) -> l
         raise CertificateError("no input was found")
     values = free_values(problem.layout, (), witness.operands.every)
     length = problem.left.length
-    document = {"schema": SCHEMA, "property": "equal", "length": length, "places": problem.places, "values": values}
-    texts = {WITNESS: json.dumps(document) + "\n"} | plan_texts({LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right})
-    return [(directory, write_certificate(directory, options, texts))]
+    document = {"property": "equal", "length": length, "places": problem.places, "values": values}
+    plans = plan_texts({LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right})
+    return write_certificate(directory, options, document_texts(WITNESS, document) | plans)
+
+
+def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate of the bounds of a plan, for each K and for any. Raises CertificateError if nothing is
+    proved or a proof fails, and OutOfTimeError."""
+    theorems = [*bound.theorems, *bound.in_largest]
+    if not theorems:
+        raise CertificateError("only what is proved has a certificate")
+    about = of_bounded_plan(bound.plan, [length_of(theorem.goal) for theorem in theorems])
+    return certify_theorems(theorems, about, plan_texts({PLAN: bound.plan}), directory, options)

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mmaprobe.queries.compare.observed import is_nan
 from mmaprobe.queries.plans.invariant import At, Fixed, spans_of
+from mmaprobe.queries.plans.recorded import random_patterns
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
@@ -159,15 +161,12 @@ class Dependence:
                     known[one.d] = min(known.get(one.d, one), one, key=_size)
         pairs: list[tuple[Seen, Seen, tuple[int, ...]]] = []
         for place, known in seen.items():
-            some = sorted((one for one in known.values() if not self._is_nan(one.d)), key=_size)
+            some = sorted((one for one in known.values() if not is_nan(one.d, self.asked.d)), key=_size)
             pairs += [(some[0], some[1], place)] if len(some) > 1 else []
         if not pairs:
             return None
         one, other, place = min(pairs, key=lambda pair: (_size(pair[0]), _size(pair[1])))
         return one, other, a[place[0] % OWN], b[place[1] % OWN]
-
-    def _is_nan(self, pattern: int) -> bool:
-        return bool(np.isnan(np.array([pattern], kind_of(self.asked.d)).view(type_of(self.asked.d)).astype(float))[0])
 
     def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
         """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero: what
@@ -183,8 +182,7 @@ class Dependence:
 
     def _vectors(self, count: int, length: int, fmt: Format) -> Matrix:
         """Random vectors (count x K) with numbers of several sizes, so that the order of a sum shows."""
-        numbers = np.ldexp(self.rng.standard_normal((count, length)), self.rng.integers(-3, 4, (count, length)))
-        return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
+        return random_patterns(self.rng, fmt, (count, length), -3, 3)
 
     def _product(self, a: Matrix, b: Matrix) -> Matrix:
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -212,7 +210,7 @@ class Dependence:
     def _results(self, one: Seen, other: Seen, a: Matrix, b: Matrix, filled: bool) -> tuple[int, int] | None:
         """Both results; None where they are the same, or one is NaN."""
         both = self._result(one, a, b, filled), self._result(other, a, b, filled)
-        return None if both[0] == both[1] or any(map(self._is_nan, both)) else both
+        return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 
     def _smaller(self, one: Seen, other: Seen, a: Matrix, b: Matrix) -> Depends:
         """The same difference with as few products as are found to suffice. Raises IncompleteError where the function

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.compare.steady import same_answer
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.every import every_product
 from mmaprobe.queries.kernel.factors import FactorsAlike, factors_of, same_factors, same_integers
@@ -35,18 +34,19 @@ from mmaprobe.queries.kernel.stages import same_around, same_bodies, same_parts,
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
 from mmaprobe.queries.order.probe import power_pattern
 from mmaprobe.queries.plans.why import lines_of
+from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
-from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.queries.tactics.settling import Settled, granted
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, same_results
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.plans import Parted, Plan, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
@@ -176,12 +176,12 @@ class _Prover:
         length = self.length
         if self._equal(self._for_all(by_solver=False)) or self._equal(self._by_factors()):
             return None
-        if length and self._equal(self._by_integers(length)):
+        if length and self._equal(granted(same_integers, self.left, self.right, length)):
             return None
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
             return None
-        if length and self._equal(self._of_every(length)):
+        if length and self._equal(granted(every_product, self.left, self.right, length)):
             return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
@@ -214,8 +214,9 @@ class _Prover:
 
     def _halved(self) -> Iterator[int]:
         """Numbers of products from which on a stage halves them: its period says nothing about them."""
-        sums = [product.stage for plan in (self.left, self.right) for product in plan.sums]
-        yield from (k for most in sorted(set(map(_most, sums)) - {0}) for k in (most + 1, 2 * most))
+        sums = (product.stage for plan in (self.left, self.right) for product in plan.sums)
+        every = ([halves.longest for stage in total.walk() if (halves := parts_of(stage, Halves))] for total in sums)
+        yield from (k for most in sorted({max(some) for some in every if some}) for k in (most + 1, 2 * most))
 
     def _fits(self, length: int) -> bool:
         """Whether both plans take `length` products."""
@@ -246,24 +247,9 @@ class _Prover:
         return Placed(*self._models(length), places=tuple(places))
 
     def _remaining(self, share: float = 1.0) -> Options:
-        limit = self.options.timeout
-        if limit is None:
-            return self.options
-        return replace(self.options, timeout=max(0.0, limit - (self.options.clock() - self.start)) * share)
+        return replace(self.options, timeout=self.options.left(self.start, share))
 
     # -- equal
-
-    def _of_every(self, length: int) -> Theorem | None:
-        """The theorem that the plans agree for a K, by all inputs, where these are few."""
-        with suppress(RuleError):
-            return every_product(self.left, self.right, length)
-        return None
-
-    def _by_integers(self, length: int) -> Theorem | None:
-        """The theorem that the plans agree for a K, as their sums are exact and of the same integers."""
-        with suppress(RuleError):
-            return same_integers(self.left, self.right, length)
-        return None
 
     def _for_all(self, by_solver: bool = True) -> Theorem | None:
         """The theorem that the plans agree for every multiple of some number of products; None if no rule shows it.
@@ -284,8 +270,8 @@ class _Prover:
         settle = Settled(self._remaining(0.5), self.confirm, needed=False)
         with suppress(RuleError):
             sides = [side for side in range(2) if factors_of(self.left)[side] != factors_of(self.right)[side]]
-            lemmas = [settle(FactorsAlike(self.left, self.right, side)) for side in sides]
-            return same_factors(self.left, self.right, [lemma for lemma in lemmas if lemma is not None])
+            lemmas = proved([FactorsAlike(self.left, self.right, side) for side in sides], settle)
+            return same_factors(self.left, self.right, lemmas)
         return None
 
     def _by_tails(self, length: int) -> Theorem | None:
@@ -312,10 +298,10 @@ class _Prover:
             return None
         assert isinstance(one, Parted)
         assert isinstance(other, Parted)
-        bodies = self._stages(one.body, other.body)
-        with suppress(RuleError):  # their parts are not of as many products
-            return None if bodies is None else same_parts(self.left, self.right, one, other, bodies)
-        return None
+        if (bodies := self._stages(one.body, other.body)) is None:
+            return None
+        # refused where their parts are not of as many products
+        return granted(same_parts, self.left, self.right, one, other, bodies)
 
     def _by_bodies(self, one: Stage, other: Stage) -> Theorem | None:
         """The same of stages one after another."""
@@ -341,9 +327,7 @@ class _Prover:
 
     def _units_of(self, part: Part) -> tuple[Unit, Unit] | None:
         """The units of a part of the plans; None if there are none."""
-        with suppress(RuleError):
-            return units_of("a proof", self.left, self.right, part)
-        return None
+        return granted(units_of, "a proof", self.left, self.right, part)
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
         """The theorem that the units of a part agree, by their forms or by solvers; `what` they are, in words."""
@@ -366,9 +350,7 @@ class _Prover:
         """The same, by one form; loops are written out up to `WHOLE` products."""
         if form in ("joined", "positive") and units[0].length > WHOLE:
             return None
-        with suppress(RuleError):
-            return same_forms(self.left, self.right, part, form)
-        return None
+        return granted(same_forms, self.left, self.right, part, form)
 
     def _at(self, length: int) -> Theorem | None:
         """The theorem that the units agree that both plans are for a K, by their forms."""
@@ -497,10 +479,7 @@ class _Prover:
         c = np.repeat(table[:, 2 * count :], len(rows), axis=1)
         engine: Engine = "numpy" if compiler() is None else "compiled"
         one, other = (simulate(a, b.T, c, plan, engine=engine) for plan in (self.left, self.right))
-        differs = one != other
-        for i, j in np.argwhere(differs):
-            differs[i, j] = not same_answer(self.left.d, int(one[i, j]), int(other[i, j]))
-        return np.asarray(differs, dtype=np.bool_)
+        return ~same_results(one, other, self.left.d)
 
     def _found_by_solver(self, length: int) -> bool:
         """Whether solvers find a difference. At a large K they are asked only if they find one at a smaller K with the
@@ -614,25 +593,12 @@ def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
 
 
 def _cuts(plan: Plan, length: int) -> Iterator[int]:
-    for product in plan.sums:
-        yield from _cuts_of(product.stage, length)
-
-
-def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
-    size = stage.period
-    if isinstance(stage, Parted):
-        yield from stage.partition.starts(length, stage)
-        size = stage.partition.turn(stage)
-    yield from (size - 1, size)
-    for part in stage.parts:
-        yield from _cuts_of(part, length)
-
-
-def _most(stage: Stage) -> int:
-    """The most products that a stage, or a part of it, adds without halving them; 0 where nothing is halved."""
-    halves = parts_of(stage, Halves)
-    own = 0 if halves is None else halves.longest
-    return max((own, *map(_most, stage.parts)))
+    for stage in (stage for product in plan.sums for stage in product.stage.walk()):
+        size = stage.period
+        if isinstance(stage, Parted):
+            yield from stage.partition.starts(length, stage)
+            size = stage.partition.turn(stage)
+        yield from (size - 1, size)
 
 
 def matrices_agree(left: Plan, right: Plan, length: int) -> bool:
@@ -643,5 +609,5 @@ def matrices_agree(left: Plan, right: Plan, length: int) -> bool:
         for fmt, shape in ((left.a, (12, length)), (left.b, (length, 12)), (left.c, (12, 12)))
     ]
     c = sides[2] if left.addend and right.addend else None
-    one, other = (simulate(sides[0], sides[1], c, plan, engine="numpy").ravel() for plan in (left, right))
-    return all(same_answer(left.d, int(one[k]), int(other[k])) for k in np.flatnonzero(one != other))
+    one, other = (simulate(sides[0], sides[1], c, plan, engine="numpy") for plan in (left, right))
+    return bool(same_results(one, other, left.d).all())

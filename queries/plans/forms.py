@@ -3,10 +3,10 @@ what becomes of it. Which of these are near to given results is seen from their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice, product
 
 import numpy as np
@@ -16,8 +16,8 @@ from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import format_of, to_numbers, type_of
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
+from mmaprobe.smtmodel.evaluate.numbers import format_of, in_f64, type_of
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.given import Given
@@ -130,6 +130,12 @@ def named(plan: Plan) -> Plan:
     return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}")
 
 
+def with_sums(plan: Plan, change: Callable[[Products], Products]) -> Plan:
+    """The plan with other sums, named anew."""
+    result = replaced(plan.result, lambda node: change(node) if isinstance(node, Products) else None)
+    return named(replace(plan, result=result))
+
+
 def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> Iterator[Form]:
     """The usual forms of a sum: rounded once, c at its start; and c added at its end."""
     hole, out = Given(0, fmt), Rounding(asked.d)
@@ -229,19 +235,18 @@ def _every(
     asked: Signature, fmt: Format, convert: Conversion, scalars: Sequence[tuple[float, float]], rectified: bool
 ) -> Iterator[Form]:
     """The forms of a sum of a format, the likeliest first."""
-    hole, c, out = Given(0, fmt), Element("c"), Rounding(asked.d)
+    hole, c, out, form = Given(0, fmt), Element("c"), Rounding(asked.d), partial(Form, asked, fmt, convert)
     how = Rounding(FORMATS["f64" if fmt.name == "f64" else "f32"])
     stored = [Rounding(FORMATS[name]) for name in dict.fromkeys((asked.d.name, *NARROW)) if name in FORMATS]
     stored = [one for one in stored if one.format != fmt and fmt.holds(one.format)]
 
     def ended(start: Element | Constant, terms: Iterable[Node]) -> Iterator[Form]:
         for term in terms:
-            if rectified:
-                yield from (Form(asked, fmt, convert, start, Round(Relu(one), out)) for one in _rounded(term, how, out))
-            elif term == hole and fmt == asked.d:
-                yield Form(asked, fmt, convert, start, hole)
-            else:
-                yield from (Form(asked, fmt, convert, start, Round(one, out)) for one in _rounded(term, how, out))
+            if term == hole and fmt == asked.d and not rectified:
+                yield form(start, hole)
+                continue
+            for one in _rounded(term, how, out):
+                yield form(start, Round(Relu(one) if rectified else one, out))
 
     def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
         """Alpha times the sum, plus beta times c: each product fused with the addition, rounded, or stored as well."""
@@ -262,7 +267,7 @@ def _every(
             yield from ended(Constant(), scaled(alpha, 0, total, None))
         if (alpha, beta) in ((1, 0), (1, 1)) and fmt != asked.d and not rectified:
             start = c if beta else Constant()
-            yield Form(asked, fmt, convert, start, Round(hole, Rounding(asked.d, "toward_zero")))
+            yield form(start, Round(hole, Rounding(asked.d, "toward_zero")))
 
 
 def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
@@ -294,10 +299,7 @@ class _Seen:
     @classmethod
     def of(cls, asked: Signature, sample: Sample) -> _Seen | None:
         """None where too few numbers are finite."""
-        a, b, c, d = (
-            _numbers(side, fmt)
-            for side, fmt in ((sample.a, asked.a), (sample.b, asked.b), (sample.c, asked.c), (sample.d, asked.d))
-        )
+        a, b, c, d = sample.numbers(asked)
         with np.errstate(all="ignore"):
             sums = a @ b
         finite = np.isfinite(sums + c + d) & (sums != 0)
@@ -331,7 +333,7 @@ class _Seen:
 
     def converted(self, convert: Conversion) -> Numbers:
         """The exact sums of converted inputs."""
-        sides = (_numbers(self.sample.a, self.asked.a), _numbers(self.sample.b, self.asked.b))
+        sides = in_f64(self.sample.a, self.asked.a), in_f64(self.sample.b, self.asked.b)
         a, b = (side if how is None else _rounded_to(side, how) for side, how in zip(sides, convert, strict=True))
         with np.errstate(all="ignore"):
             return np.asarray(a @ b)
@@ -396,11 +398,6 @@ def _factors(value: float) -> Iterator[float]:
     yield from (float(f"{value:.{digits}g}") for digits in range(3, DIGITS + 1))
 
 
-def _numbers(side: Matrix, fmt: Format) -> Numbers:
-    """The numbers of patterns in f64."""
-    return np.asarray(to_numbers(np.ascontiguousarray(side, kind_of(fmt)), fmt).astype(np.float64))
-
-
 def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
     """The numbers of an end in f64, for those of sums and of c. Bits are not formed: each expression would be recorded
     for it."""
@@ -408,7 +405,7 @@ def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
         case Given():
             return sums
         case Literal():
-            return _numbers(np.array(node.pattern), node.format)
+            return in_f64(np.array(node.pattern), node.format)
         case Product(left, right):
             return _value(left, sums, c) * _value(right, sums, c)
         case ExactSum(items):
@@ -428,4 +425,4 @@ def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
         return numbers.astype(kind).astype(np.float64)
     wide = FORMATS["f64"]
     rounded = Elementwise(Round(Round(Given(0, wide), how), Rounding(wide)), (wide,))
-    return _numbers(rounded.of((numbers.view(np.uint64),)), wide)
+    return in_f64(rounded.of((numbers.view(np.uint64),)), wide)

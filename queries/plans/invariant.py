@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.compare.steady import spread
 from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans
 from mmaprobe.queries.plans.planmap import PlanMap, Within
 from mmaprobe.queries.plans.rulefile import span_of
@@ -63,8 +64,7 @@ class Shapes:
 
     def holds(self, shape: Shape) -> bool:
         """Whether a shape is one of them."""
-        sides = (shape.rows, shape.columns, shape.length)
-        return all(low <= side <= high for side, (low, high) in zip(sides, vars(self).values(), strict=True))
+        return all(low <= side <= high for side, (low, high) in zip(shape.sides, vars(self).values(), strict=True))
 
     def text(self) -> str:
         """The shapes in words."""
@@ -310,7 +310,7 @@ class _Prover:
 
     def _differs(self, need: Need) -> None:
         """Multiply random matrices at some K; where two plans differ, find a small input."""
-        for k in _some(need.lengths):
+        for k in (need.lengths[place] for place in spread(len(need.lengths), TRIED)):
             if not matrices_agree(need.left, need.right, k):
                 self._prove(need, k)
                 return
@@ -318,27 +318,17 @@ class _Prover:
     def _proved(self, need: Need) -> None:
         """A theorem for each K that none so far is about: one K's may be about every multiple of a tile."""
         for k in need.lengths:
-            if self._time() == 0 or self.found.difference is not None:
+            if self.options.left(self.start) == 0 or self.found.difference is not None:
                 return
             if k in self.found.left_open(need):
                 self._prove(need, k)
 
     def _prove(self, need: Need, length: int) -> None:
-        left = self._time()
-        options = self.options if left is None else replace(self.options, timeout=left)
+        options = replace(self.options, timeout=self.options.left(self.start))
         proof = prove_plans(need.left, need.right, length, options, self.confirm)
         self.found.proofs.append(proof)
         if proof.interrupted:
             raise KeyboardInterrupt
-
-    def _time(self) -> float | None:
-        limit = self.options.timeout
-        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start))
-
-
-def _some(lengths: Sequence[int]) -> list[int]:
-    """Some of many K, the smallest and the largest among them."""
-    return sorted({lengths[round(n * (len(lengths) - 1) / max(TRIED - 1, 1))] for n in range(TRIED)})
 
 
 def spans_of(numbers: Sequence[int]) -> list[Span]:

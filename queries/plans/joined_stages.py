@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, Node, nodes_of, size_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -62,7 +62,7 @@ class _Trees(Engine[int]):
 def joined_stages(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages with this tree over the products 0, 1, ... `model`: the unit of one product; `rounding`: that of sums of
     parts."""
-    trees, chain, every = _Trees(), Chain(model), Span.of(len(leaves_of(root)))
+    trees, chain, every = _Trees(), Chain(model), Span.of(size_of(root))
     wanted = trees.of(root)
     joins: list[Join] = [Through(), Promote(rounding), *(Add(rounding, order) for order in ORDERS)]
     if every.count > LONGEST or chain.run(trees, every, 0) == wanted:

@@ -8,12 +8,12 @@ some K, so that such stages are guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate, combinations, islice
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
-from mmaprobe.queries.plans.tree_stages import ranked, scalars
+from mmaprobe.queries.order.tree import Leaf, Node, leaf_order, leaves_of, pruned
+from mmaprobe.queries.plans.tree_stages import Extent, extent_of, extents_of, ranked, scalars
 from mmaprobe.queries.plans.turn_stages import turn_unit
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -54,7 +54,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
 
 def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """The same, where no product is apart."""
-    count = _extent(_extents(root), root).count
+    count = extent_of(extents_of(root), root).count
     for head, own in _heads(root):
         if not 2 <= own.lanes <= MOST_LANES:
             continue
@@ -68,13 +68,13 @@ def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterat
 def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose products that fill no whole turn go to fewer lanes, the first of which begins with the sum: the
     vectors of a loop, and those of what a compiler puts after it."""
-    extents, node = _extents(root), root
+    extents, node = extents_of(root), root
     while isinstance(node, Node):
-        node = min(node.children, key=lambda child: _extent(extents, child).lowest)
-        own, count = _extent(extents, node), _extent(extents, root).count
+        node = min(node.children, key=lambda child: extent_of(extents, child).lowest)
+        own, count = extent_of(extents, node), extent_of(extents, root).count
         if not isinstance(node, Node) or own.highest + 1 != own.count or not 0 < count - own.count < own.lanes:
             continue
-        left = pruned(root, frozenset(leaf for leaf in leaves_of(root) if _place(leaf) >= own.count))
+        left = pruned(root, frozenset(leaf for leaf in leaves_of(root) if leaf_order(leaf) >= own.count))
         assert left is not None
         rest = ranked(left)
         every = (stage for guesses in (lanes_of, epilogues_of) for stage in guesses(rest, model, rounding))
@@ -88,7 +88,7 @@ def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterato
             yield from (replace(stage, tail=tail) for tail in tails)
 
 
-def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _in_turn(head: Node, first: Sequence[int], own: Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose lanes take one product each in turn, perhaps after a short first turn."""
     lanes = own.lanes
     short = next((n for n, product in enumerate(first) if n != product), 0)
@@ -126,9 +126,7 @@ def _unrolled(stage: Stage, taken: int, left: int) -> Iterator[Stage]:
                 yield replace(stage, partition=replace(own, unroll=unroll))
 
 
-def _after_the_rest(
-    head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding
-) -> Iterator[Stage]:
+def _after_the_rest(head: Node, first: Sequence[int], own: Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages in which the first lane starts with the products that fill no whole turn, or with the first few, before
     all lanes take whole turns."""
     lanes = own.lanes
@@ -145,7 +143,7 @@ def _after_the_rest(
             yield after_first(left, chain, replace(whole, tail=tail))
 
 
-def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _backwards(head: Node, first: Sequence[int], own: Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages of an unrolled loop whose lanes take each turn from its end: a lane begins with its last two products."""
     lanes = own.lanes
     turns = first[0] // lanes + 2
@@ -155,7 +153,7 @@ def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rou
         yield in_vectors(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
 
 
-def _with_grain(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _with_grain(head: Node, first: Sequence[int], own: Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose lanes take several products of a turn, one after another. If there is one turn alone, there may be
     more lanes than took products."""
     grain, present, count = first[1] if len(first) > 1 else 0, own.lanes, own.count
@@ -178,11 +176,11 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
     """Stages that sum blocks of products separately and add each to the running sum; the remaining products are summed
     in blocks of half the size, and so on."""
     chain: Stage = Chain(model)
-    node, sizes, extents = root, set[int](), _extents(root)
+    node, sizes, extents = root, set[int](), extents_of(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        one, other = sorted(node.children, key=lambda x: _extent(extents, x).lowest)
+        one, other = sorted(node.children, key=lambda x: extent_of(extents, x).lowest)
         if isinstance(other, Node):
-            sizes.add(_extent(extents, other).count)
+            sizes.add(extent_of(extents, other).count)
         node = one
     bodies = [chain, *_pairs(model), interleaved(2, chain, rounding, tail=chain)]
     for size in sorted(sizes, reverse=True)[:2]:
@@ -211,15 +209,15 @@ def _pairs(model: Model) -> list[Stage]:
     return [pairs, Chain(four, pairs)]
 
 
-def _heads(root: Node | Leaf) -> Iterator[tuple[Node, _Extent]]:
+def _heads(root: Node | Leaf) -> Iterator[tuple[Node, Extent]]:
     """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left of it
     without some last products."""
-    node, extents = root, _extents(root)
+    node, extents = root, extents_of(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        own = _extent(extents, node)
+        own = extent_of(extents, node)
         if own.highest + 1 == own.lowest + own.count:
             yield node, own
-        node = min(node.children, key=lambda child: _extent(extents, child).lowest)
+        node = min(node.children, key=lambda child: extent_of(extents, child).lowest)
 
 
 def _first_products(head: Node) -> list[int]:
@@ -228,7 +226,7 @@ def _first_products(head: Node) -> list[int]:
     firsts, waiting = [], [head]
     while waiting:
         node = waiting.pop()
-        leaves = [_place(child) for child in node.children if not isinstance(child, Node)]
+        leaves = [leaf_order(child) for child in node.children if not isinstance(child, Node)]
         if len(leaves) == 2:
             firsts.append(min(leaves))
         waiting += [child for child in node.children if isinstance(child, Node)]
@@ -244,7 +242,7 @@ def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> K
             break
         node = sums[0]  # the other child is one more product of the lane or of folded lanes
     if not isinstance(node, Node):
-        return lane_of(_place(node))
+        return lane_of(leaf_order(node))
     one, other = sorted((_key(child, lane_of, alone) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
@@ -356,32 +354,3 @@ def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Roundin
             for stage in reversed(widths):
                 tail = replace(stage, tail=tail)
             yield tail
-
-
-@dataclass(frozen=True)
-class _Extent:
-    """The products below a branch: the lowest, the highest, their count, and how many of them begin a lane."""
-
-    lowest: int
-    highest: int
-    count: int
-    lanes: int = 0
-
-
-def _extents(root: Node | Leaf) -> dict[int, _Extent]:
-    """The extent of every node, by `id(node)`."""
-    extents: dict[int, _Extent] = {}
-    for node in nodes_of(root) if isinstance(root, Node) else ():
-        own = [_extent(extents, child) for child in node.children]
-        begins = sum(x.lanes for x in own) + (sum(x.count == 1 for x in own) == 2)
-        ends = min(x.lowest for x in own), max(x.highest for x in own)
-        extents[id(node)] = _Extent(*ends, sum(x.count for x in own), begins)
-    return extents
-
-
-def _extent(extents: dict[int, _Extent], branch: Node | Leaf) -> _Extent:
-    return extents[id(branch)] if isinstance(branch, Node) else _Extent(_place(branch), _place(branch), 1)
-
-
-def _place(leaf: Leaf) -> int:
-    return -1 if leaf == "c" else int(leaf)

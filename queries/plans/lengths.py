@@ -4,7 +4,7 @@ library may be right at most K."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 
 import numpy as np
 
@@ -40,8 +40,8 @@ def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
 
 def _sizes(stage: Stage) -> Iterator[int]:
     """The sizes of uses of a unit, runs, tiles and grains of a stage."""
-    own = [stage.model.length] if isinstance(stage, Chain) else []
-    if isinstance(stage, Parted):
-        own = [size for size in vars(stage.partition).values() if isinstance(size, int)]
-    yield from (size for size in own if size > 1)
-    yield from chain.from_iterable(map(_sizes, stage.parts))
+    for part in stage.walk():
+        own = [part.model.length] if isinstance(part, Chain) else []
+        if isinstance(part, Parted):
+            own = [size for size in vars(part.partition).values() if isinstance(size, int)]
+        yield from (size for size in own if size > 1)

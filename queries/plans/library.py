@@ -24,9 +24,9 @@ from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
+from mmaprobe.queries.plans.forms import Form, forms_of, plain, stored_of, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
-from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.recorded import Sample, random_patterns
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
@@ -34,12 +34,9 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant
-from mmaprobe.smtmodel.nodes import Node as AnyNode
-from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.partitions import Runs
@@ -63,7 +60,6 @@ CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rul
 DOUBTED = 40  # the same, if some rule of the map fails: its limits do not say what the library goes by
 MEANT = 64  # shapes of a rule that are asked to confirm it, at most
 SHORT = 32
-SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # products more at which plans are compared as well
 NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far apart
@@ -101,6 +97,11 @@ class Looked:
     features: Numbers
     seconds: float
     fits: list[NDArray[np.bool_]]
+
+    @property
+    def unexplained(self) -> NDArray[np.bool_]:
+        """Which of the elements no known plan reproduces."""
+        return np.asarray(~np.array(self.fits).any(axis=0))
 
     def alone(self, number: int) -> Sample:
         """The sample restricted to one element."""
@@ -176,16 +177,13 @@ class Mapped:
 def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
     """A plan with other largest sizes of sums of equal size."""
 
-    def moved(node: AnyNode) -> AnyNode | None:
-        if not isinstance(node, Products) or not isinstance(node.stage, Parted):
-            return None
-        runs = parts_of(node.stage, Runs, Promote)
-        if runs is None or not runs.share:
-            return None
-        cut = replace(runs, every=max(size(runs), runs.share))
-        return Products(replace(node.stage, partition=cut), node.start)
+    def moved(products: Products) -> Products:
+        stage, runs = products.stage, parts_of(products.stage, Runs, Promote)
+        if not isinstance(stage, Parted) or runs is None or not runs.share:
+            return products
+        return Products(replace(stage, partition=replace(runs, every=max(size(runs), runs.share))), products.start)
 
-    return named(replace(plan, result=replaced(plan.result, moved)))
+    return with_sums(plan, moved)
 
 
 def _near_cuts(plan: Plan, length: int) -> list[Plan]:
@@ -223,9 +221,8 @@ class Mapper(Candidates):
     ) -> None:  # fmt: skip
         super().__init__(asked)
         self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
-        sides = (top.rows, top.columns, top.length)
         self.least = tuple(-(-side // multiple) * multiple for side in least)
-        self.most = tuple(side - side % multiple for side in sides)
+        self.most = tuple(side - side % multiple for side in top.sides)
         if any(low > high for low, high in zip(self.least, self.most, strict=True)):
             raise ParameterError("--multiple", f"no shape up to {top} has sides that are multiples of {multiple}")
         self.top = Shape(*self.most)
@@ -237,7 +234,7 @@ class Mapper(Candidates):
         own = ((Chain(model), next(plain(asked, model.d))) for model in self.steps((asked.a, asked.b)))
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
-            self.known.append(named(replace(self.known[0], result=replaced(self.known[0].result, _from_itself))))
+            self.known.append(with_sums(self.known[0], lambda sums: Products(sums.stage, Constant(True))))
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.of_unknown_units = False  # the last element without a plan; not twice in a row
@@ -281,7 +278,7 @@ class Mapper(Candidates):
     def look_for_missing(self) -> None:
         """Look for products that are not in the sums of elements without a plan, or in them twice."""
         for looked in self.looked.values():
-            if not np.array(looked.fits).any(axis=0).all():
+            if looked.unexplained.any():
                 self._lacks(looked)
 
     def _lacks(self, looked: Looked) -> bool:
@@ -401,9 +398,7 @@ class Mapper(Candidates):
             return
         self.of_unknown_units = False
         fitting = self._best_of(fitting, looked)
-        fitting.sort(
-            key=lambda plan: max(_depth(products.stage) for products in plan.sums)
-        )  # of equally good plans the simplest
+        fitting.sort(key=_depth)  # of equally good plans the simplest
         self.compiled.update(model for plan in fitting for model in plan.models)  # each is now tried on many shapes
         fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
@@ -412,7 +407,7 @@ class Mapper(Candidates):
         if len(shapes) > TRIED:
             shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
-        left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
+        left = np.concatenate([one.unexplained for one in shapes])
         shortest = min(SHORT, self.top.length // 2)  # at a shorter K many plans agree
         left &= np.concatenate([np.full(len(one.places), one.shape.length >= shortest) for one in shapes])
         if not left.any():
@@ -430,18 +425,17 @@ class Mapper(Candidates):
         more = [
             self._drawn(looked.shape, row, column, True) for _ in range(AGAIN if self.asked.d.width <= NARROW_D else 0)
         ]
-        one = looked.alone(number)
-        return Sample(*(np.concatenate([getattr(one, side), *(np.array([part[n]]) for part in more)])
-                        for n, side in enumerate("abcd")))  # fmt: skip
+        return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _best_of(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of many plans that give most of the unexplained elements of the shape: one element may fit by chance,
         above all in a narrow format."""
-        if len(plans) <= MANY:
-            return plans
-        open_ones = ~np.array(looked.fits).any(axis=0)
-        gives = [int((self._fitting(plan, looked) & open_ones).sum()) for plan in plans]
-        return [plan for plan, count in zip(plans, gives, strict=True) if count >= MOSTLY * max(gives)]
+        return plans if len(plans) <= MANY else self._giving_most(plans, looked, looked.unexplained, MOSTLY)
+
+    def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
+        """The plans that give at least a share of the elements asked of a shape that the best of them gives."""
+        gives = [int((self._fitting(plan, looked) & asked).sum()) for plan in plans]
+        return [plan for plan, count in zip(plans, gives, strict=True) if count >= share * max(gives)]
 
     def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Stage | Plan]]:
         """Groups of candidates for an element, the likeliest first. Where factors may go to a matrix unit, its chain
@@ -475,9 +469,8 @@ class Mapper(Candidates):
     def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
         """Ways of cutting K at few places around units that give elements of a shape without a plan, after the usual
         ways of these units, which may cut it so at this K."""
-        open_at = np.flatnonzero(~np.array(looked.fits).any(axis=0))[:HELD]
-        parts = [looked.alone(int(number)) for number in open_at]
-        sample = Sample(*(np.concatenate([getattr(part, side) for part in parts]) for side in "abcd"))
+        open_at = np.flatnonzero(looked.unexplained)[:HELD]
+        sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
             cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.stored)
             found = dict.fromkeys(stage for _, stage, _ in cuts)
@@ -561,9 +554,7 @@ class Mapper(Candidates):
             return plans
         self._look_at([shape])
         looked = self.looked[shape]
-        open_ones = np.array([known]) | ~np.array(looked.fits).any(axis=0)
-        gives = [int((self._fitting(plan, looked) & open_ones).sum()) for plan in plans]
-        return [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
+        return self._giving_most(plans, looked, known | looked.unexplained, 1)
 
     def _know(self, plan: Plan) -> None:
         self.known.append(plan)
@@ -584,15 +575,14 @@ class Mapper(Candidates):
         """When the search for an order that begins now is given up."""
         if self.deadline is None:
             return None
-        now, learning = time.monotonic(), LEARNING * (self.deadline - self.begun)
-        return now + min(LONGEST * SHARE * (self.begun + learning - now), ORDERING * learning - self.ordering)
+        left, learning = self._left(self.deadline), LEARNING * (self.deadline - self.begun)
+        return time.monotonic() + min(LONGEST * SHARE * left, ORDERING * learning - self.ordering)
 
     def _near(self, shape: Shape) -> Iterator[Shape]:
         """Shapes that differ from one in one side."""
         for _ in range(NEAR):
-            other, own = self.random_shape(), self.rng.integers(3)
-            sides = [getattr(other if n == own else shape, side) for n, side in enumerate(SIDES)]
-            yield Shape(*sides)
+            other, own = self.random_shape(), int(self.rng.integers(3))
+            yield Shape(*(*shape.sides[:own], other.sides[own], *shape.sides[own + 1 :]))
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
         """Ask for shapes between the two values of each limit, and for sizes at which a rule was not observed; then
@@ -618,12 +608,7 @@ class Mapper(Candidates):
         """New shapes of sizes at which a rule was not observed, with elements within its limits."""
         for side, low, high in rule.unseen():
             every = (
-                self._asked(
-                    *(
-                        int(self.rng.integers(low, high + 1)) if n == side else getattr(base, name)
-                        for n, name in enumerate(SIDES)
-                    )
-                )
+                self._asked(*base.sides[:side], int(self.rng.integers(low, high + 1)), *base.sides[side + 1 :])
                 for base in self._some_of(bases)
             )
             yield from islice(self._new_within(rule.reaches, every), 1)
@@ -686,7 +671,7 @@ class Mapper(Candidates):
     def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
         """Shapes like `base`, none larger than the largest or smaller than the smallest, whose value of the feature is
         about `wanted`."""
-        m, n, k = base.rows, base.columns, base.length
+        m, n, k = base.sides
         by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
         match feature.kind, feature.of:
             case "rest", "M":
@@ -717,11 +702,18 @@ class Mapper(Candidates):
     # -- tests of rules
 
     def _agrees(self, rules: Sequence[Rule], looked: Looked) -> bool:
+        return bool(self._reproduced(rules, looked)[1].all())
+
+    def _reproduced(self, rules: Sequence[Rule], looked: Looked) -> tuple[Numbers, NDArray[np.bool_]]:
+        """For the elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
+        reproduces it."""
         at = chosen(rules, looked.features)
-        return all(
-            number >= 0 and rules[number].plan >= 0 and bool(looked.fits[rules[number].plan][n])
-            for n, number in enumerate(at)
-        )
+        reproduced = np.zeros(len(at), dtype=np.bool_)
+        for number in {*at.tolist()} - {-1}:
+            if (plan := rules[number].plan) >= 0:
+                fits = looked.fits[plan] if looked.fits else self._fitting(self.known[plan], looked)
+                reproduced |= (at == number) & fits
+        return at, reproduced
 
     def _check(self, rules: list[Rule]) -> None:
         """Compare the rules with new random shapes and at the K at which they were not held yet, and those that are not
@@ -768,7 +760,7 @@ class Mapper(Candidates):
                 break
             base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
             kept = self.rng.random(3) < 0.5
-            shapes = [Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))]
+            shapes = [Shape(*np.where(kept, base.sides, other.sides).tolist())]
             if ends and number % 2:
                 feature, end = ends[number // 2 % len(ends)]
                 shapes = self._changed(base, FEATURES[feature], end)
@@ -807,15 +799,8 @@ class Mapper(Candidates):
         return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
-        """For some elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
-        reproduces it."""
-        looked = self._unfitted(shape)
-        at = chosen(rules, looked.features)
-        so = np.zeros(len(at), dtype=np.bool_)
-        for plan in {rules[one].plan for one in at if one >= 0 and rules[one].plan >= 0}:
-            mine = np.array([one >= 0 and rules[one].plan == plan for one in at])
-            so |= mine & self._fitting(self.known[plan], looked)
-        return at, so
+        """The same of some elements of a new shape."""
+        return self._reproduced(rules, self._unfitted(shape))
 
     # -- products
 
@@ -862,8 +847,7 @@ class Mapper(Candidates):
 
     def _random(self, fmt: Format, size: tuple[int, int], powers: tuple[int, int]) -> Matrix:
         drawn, (low, high) = min(math.prod(size), POOL), powers
-        numbers = np.ldexp(self.rng.standard_normal(drawn), self.rng.integers(low, high + 1, drawn))
-        return np.resize(from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even"), size)
+        return np.resize(random_patterns(self.rng, fmt, (drawn,), low, high), size)
 
     def _shapes(self) -> int:
         """How many shapes may be asked."""
@@ -873,12 +857,12 @@ class Mapper(Candidates):
     def random_shape(self, number: int = 3) -> Shape:
         """A random shape from the smallest to the largest, in some cases with the smallest M or N; about half of the
         sides are drawn log-uniformly."""
-        top, logarithmic = self.top, self.rng.random(3) < 0.5
+        logarithmic = self.rng.random(3) < 0.5
         sides = [
             int(np.exp(self.rng.uniform(np.log(least), np.log(side + 1))))
             if small
             else int(self.rng.integers(least, side + 1))
-            for side, small, least in zip((top.rows, top.columns, top.length), logarithmic, self.least, strict=True)
+            for side, small, least in zip(self.top.sides, logarithmic, self.least, strict=True)
         ]
         rows, columns, length = sides
         m, n, _ = self.least
@@ -890,14 +874,17 @@ class Mapper(Candidates):
 
     def _late(self, share: float = LEARNING) -> bool:
         """Whether a share of the time is over, that for learning; the rest is for the last check."""
-        return self.deadline is not None and time.monotonic() > self.begun + share * (self.deadline - self.begun)
+        return self.deadline is not None and self._left(self.deadline, share) < 0
+
+    def _left(self, deadline: float, share: float = LEARNING) -> float:
+        """The seconds until a share of the time is over."""
+        return self.begun + share * (deadline - self.begun) - time.monotonic()
 
     def _affordable(self, looked: Looked) -> bool:
         """Whether the order of an element of a shape is likely to be revealed in a share of the time for learning."""
         if self.deadline is None:
             return True
-        left = self.begun + LEARNING * (self.deadline - self.begun) - time.monotonic()
-        return QUESTIONS * looked.shape.length * looked.seconds <= SHARE * left
+        return QUESTIONS * looked.shape.length * looked.seconds <= SHARE * self._left(self.deadline)
 
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -932,11 +919,10 @@ def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
-def _depth(stage: Stage) -> int:
-    """The nesting depth of a stage, tails not counted."""
-    return 0 if isinstance(stage, Chain) else 1 + _depth(stage.parts[0])
+def _depth(plan: Plan) -> int:
+    """The nesting depth of a plan's stages, tails not counted."""
 
+    def depth(stage: Stage) -> int:
+        return 0 if isinstance(stage, Chain) else 1 + depth(stage.parts[0])
 
-def _from_itself(node: AnyNode) -> AnyNode | None:
-    """For a sum of products, the same sum started from its first product itself; None for other nodes."""
-    return Products(node.stage, Constant(True)) if isinstance(node, Products) else None
+    return max(depth(products.stage) for products in plan.sums)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
@@ -18,6 +20,7 @@ PART = 256  # of these, that are computed together
 SEED = 1  # of the rows and columns that are chosen
 
 Places = NDArray[np.int64]
+Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,15 @@ class Sample:
     b: Matrix
     c: Matrix
     d: Matrix
+
+    def numbers(self, asked: Signature) -> tuple[Numbers, ...]:
+        """The numbers of A, B, C and D in f64."""
+        return tuple(in_f64(getattr(self, side), getattr(asked, side)) for side in "abcd")
+
+    @staticmethod
+    def joined(parts: Sequence[Sample]) -> Sample:
+        """The products of several samples of one shape."""
+        return Sample(*(np.concatenate([getattr(part, side) for part in parts]) for side in "abcd"))
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,12 @@ class Recorded:
         """C, or zeros."""
         zeros = np.zeros((1, 1), dtype=kind_of(self.asked.c))
         return np.broadcast_to(zeros, self.d[0].shape) if self.c is None else self.c
+
+
+def random_patterns(rng: np.random.Generator, fmt: Format, size: tuple[int, ...], low: int, high: int) -> Matrix:
+    """Patterns of random numbers of several sizes, by powers of two from 2^low to 2^high."""
+    numbers = np.ldexp(rng.standard_normal(size), rng.integers(low, high + 1, size))
+    return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
 
 
 def _in_parts(rows: Places, columns: Places) -> Iterator[Places]:

@@ -27,7 +27,7 @@ from mmaprobe.queries.plans.library import Mapped
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof
-from mmaprobe.queries.tactics.records import confirmations_of
+from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.plans import Plan
@@ -46,7 +46,7 @@ def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> 
         length=length,
         multiples=proof.multiples or None,
         rules=proof.rules,
-        engines=sorted({engine for one in proofs for engine in one.engines}),
+        engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(one) for one in proofs],
         unanswered=proof.tried,
@@ -99,7 +99,7 @@ def _compared(found: Invariance, need: Need) -> PlansCompared:
         example=[_element(at, plan) for at, plan in
                  zip(need.places[need.lengths[0]], (need.left, need.right), strict=True)],
         rules=list(dict.fromkeys(line for proof in proofs for line in proof.rules)),
-        engines=sorted({engine for one in solved for engine in one.engines}),
+        engines=engines_of(solved),
         confirmed_by=confirmations_of(solved),
         unanswered=list(dict.fromkeys(text for proof in proofs for text in proof.tried)) if still else [],
     )  # fmt: skip
@@ -107,7 +107,7 @@ def _compared(found: Invariance, need: Need) -> PlansCompared:
 
 def _element(at: At, plan: Plan | None) -> ElementAt:
     return ElementAt(
-        shape=_sides_of([at.shape])[0],
+        shape=list(at.shape.sides),
         place=[at.row, at.column],
         plan=None if plan is None else plan.reference,
     )
@@ -129,7 +129,7 @@ def document_of_dependence(
         verdict="depends" if depends is not None else "none seen" if found.error is None else "open",
         error=found.error,
         fixed=fixed,
-        shape=_sides_of([top])[0],
+        shape=list(top.sides),
         lengths=found.lengths,
         stacked=found.unstacked is None,
         why_not=found.unstacked,
@@ -143,7 +143,7 @@ def document_of_dependence(
 
 def _result(seen: Seen, asked: Signature) -> ResultAt:
     return ResultAt(
-        shape=_sides_of([seen.at.shape])[0],
+        shape=list(seen.at.shape.sides),
         stack=seen.stack,
         block=seen.block,
         place=[seen.at.row, seen.at.column],
@@ -169,29 +169,30 @@ def document_of_map(
                 agree=said.agree,
                 lengths=len(said.rule.lengths),
                 lengths_asked=len(said.lengths),
-                differ=_sides_of(said.differ),
+                differ=[list(shape.sides) for shape in said.differ],
             )
             for said in mapped.rules
         ],
         plans=_texts(mapped.plans),
         checked=mapped.checked,
         right=mapped.right,
-        open=_sides_of(mapped.open),
+        open=[list(shape.sides) for shape in mapped.open],
         left_out=[
-            LeftOut(shape=shape, products=what.left_out, twice=what.twice or ABSENT, instead=what.instead or ABSENT)
-            for shape, what in zip(_sides_of(mapped.left_out), mapped.left_out.values(), strict=True)
+            LeftOut(
+                shape=list(shape.sides),
+                products=what.left_out,
+                twice=what.twice or ABSENT,
+                instead=what.instead or ABSENT,
+            )
+            for shape, what in mapped.left_out.items()
         ],
         orders=[
-            OrderAt(shape=[shape.rows, shape.columns, shape.length], place=place, outline=outline_of(tree))
+            OrderAt(shape=list(shape.sides), place=place, outline=outline_of(tree))
             for (shape, place), tree in mapped.orders.items()
         ],
         products_asked=mapped.asked,
         seconds=round(seconds, 3),
     )
-
-
-def _sides_of(shapes: Iterable[Shape]) -> list[list[int]]:
-    return [[shape.rows, shape.columns, shape.length] for shape in shapes]
 
 
 def outline_of(tree: Node | Leaf | None) -> list[str]:

@@ -18,15 +18,13 @@ import numpy as np
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import forms_of, named, stored_of
+from mmaprobe.queries.plans.forms import forms_of, stored_of, with_sums
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.nodes import Node
-from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 
 SECONDS = 120.0  # of trying plans, unless a command says otherwise
@@ -401,7 +399,7 @@ def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[l
     results, in which narrow formats hide least, and as many at random as it takes."""
     height, width = recorded.d[0].shape
     chance, count = np.random.default_rng(SEED), min(height * width, FIRST)
-    size = np.abs(to_numbers(np.ascontiguousarray(recorded.d[0]), recorded.asked.d).astype(np.float64)).ravel()
+    size = np.abs(in_f64(recorded.d[0], recorded.asked.d)).ravel()
     size[~(size > 0)] = np.inf
     small = np.argpartition(size, count // 2)[: count // 2]
     others = np.append(small, chance.choice(height * width, count, replace=False))
@@ -422,10 +420,6 @@ def _outline(plan: Plan) -> tuple[int, int, str]:
 
 def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
     """The same plan with another unit in the place of one; None if it does not fit."""
-
-    def changed(node: Node) -> Node | None:
-        return Products(with_unit(node.stage, model, other), node.start) if isinstance(node, Products) else None
-
     with suppress(ParameterError):
-        return named(replace(plan, result=replaced(plan.result, changed)))
+        return with_sums(plan, lambda products: Products(with_unit(products.stage, model, other), products.start))
     return None

@@ -57,8 +57,12 @@ class Shape:
     columns: int
     length: int
 
+    @property
+    def sides(self) -> tuple[int, int, int]:
+        return self.rows, self.columns, self.length
+
     def __str__(self) -> str:
-        return f"{self.rows} x {self.columns} x {self.length}"
+        return " x ".join(map(str, self.sides))
 
 
 Kind = Literal["number", "rest", "after", "first", "multiple", "block", "place"]
@@ -93,7 +97,7 @@ class Feature:
 
     def values(self, shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
         """The values of the feature for elements of one product."""
-        m, n, k = shape.rows, shape.columns, shape.length
+        m, n, k = shape.sides
         places, side = (rows, m) if self.of in ("M", "rows") else (columns, n)
         match self.kind:
             case "after":

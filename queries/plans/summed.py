@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import not_added_once
 from mmaprobe.queries.plans.recorded import Recorded, Sample
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 MOST = 64  # last products of K, or first ones, that may be missing together
@@ -85,8 +84,7 @@ WHOLE = Summed()
 def summed(asked: Signature, sample: Sample) -> Summed:
     """What is missing from the sums of a sample, or in them twice: its results are then much nearer to the sums of the
     others than to those of all, times a factor; nothing, if no products are, or too few finite elements tell."""
-    sides = ((sample.a, asked.a), (sample.b, asked.b), (sample.c, asked.c), (sample.d, asked.d))
-    a, b, c, d = (to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64) for side, fmt in sides)
+    a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a @ b + c + d)
         if finite.sum() < ELEMENTS:

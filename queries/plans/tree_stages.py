@@ -6,10 +6,11 @@ guess, to be tested on results at other K.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, islice, product
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Leaf, Node, chain_of, leaf_order, leaves_of, nodes_of, size_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Stage
@@ -100,10 +101,10 @@ class _Guesser:
         several = 0
         while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
             several += 1
-        sizes = [len(leaves_of(part)) for part in parts[len(parts) - several :]]
+        sizes = [size_of(part) for part in parts[len(parts) - several :]]
         alike = next((n for n, size in enumerate(sizes[-2::-1]) if size != sizes[-2]), len(sizes) - 1) + 1
         for count in dict.fromkeys([alike, several, *range(1, min(several, CUTS) + 1)] if several else ()):
-            first = _joined(parts[: len(parts) - count])
+            first = chain_of(parts[: len(parts) - count])
             given = [first, *parts[len(parts) - count :]]
             places = [sorted(map(int, (leaf for leaf in leaves_of(part) if leaf != "c"))) for part in given]
             yield from self._stage(given, places)
@@ -171,10 +172,9 @@ class _Guesser:
 
     def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
         """Stages that add consecutive runs of products from the last one: to the sum of the others comes the first."""
-        sizes = [_products(first)]
-        lowest = _lowest(rest)
+        sizes, extents = [_products(first)], extents_of(rest)
         while isinstance(rest, Node) and len(rest.children) == 2:
-            run, rest = sorted(rest.children, key=lambda one: lowest[id(one)] if isinstance(one, Node) else one)
+            run, rest = sorted(rest.children, key=lambda child: extent_of(extents, child).lowest)
             if not isinstance(rest, Node):
                 return
             sizes.append(_products(run))
@@ -225,32 +225,40 @@ def _split(total: int, ways: int, grain: int) -> list[int]:
 def spine(root: Branch) -> list[Branch] | None:
     """The first product, then the subtrees added to it one after another; None if a node adds more than two values."""
     parts: list[Branch] = []
-    lowest = _lowest(root)
+    extents = extents_of(root)
     while isinstance(root, Node):
         if root.kind != "binary" or len(root.children) != 2:
             return None
-        one, other = root.children
-        root, part = (one, other) if lowest[id(one)] < lowest[id(other)] else (other, one)
+        root, part = sorted(root.children, key=lambda child: extent_of(extents, child).lowest)
         parts.append(part)
     return [root, *reversed(parts)]
 
 
-def _lowest(root: Branch) -> dict[int, int]:
-    """The lowest product below every branch, by `id(branch)`; -1 for c."""
-    lowest: dict[int, int] = {}
+@dataclass(frozen=True)
+class Extent:
+    """The products below a branch (c is -1): the lowest, the highest, their count, and how many of them begin a lane,
+    as two products that are added to each other do."""
+
+    lowest: int
+    highest: int
+    count: int
+    lanes: int = 0
+
+
+def extents_of(root: Branch) -> dict[int, Extent]:
+    """The extent of every node, by `id(node)`."""
+    extents: dict[int, Extent] = {}
     for node in nodes_of(root) if isinstance(root, Node) else ():
-        for child in node.children:
-            if not isinstance(child, Node):
-                lowest[id(child)] = -1 if child == "c" else child
-        lowest[id(node)] = min(lowest[id(child)] for child in node.children)
-    return lowest
+        own = [extent_of(extents, child) for child in node.children]
+        begins = sum(x.lanes for x in own) + (sum(x.count == 1 for x in own) == 2)
+        ends = min(x.lowest for x in own), max(x.highest for x in own)
+        extents[id(node)] = Extent(*ends, sum(x.count for x in own), begins)
+    return extents
 
 
-def _joined(parts: Sequence[Branch]) -> Branch:
-    whole, *rest = parts
-    for part in rest:
-        whole = Node("binary", (whole, part))
-    return whole
+def extent_of(extents: Mapping[int, Extent], branch: Branch) -> Extent:
+    """The extent of a node that has one, or of a leaf."""
+    return extents[id(branch)] if isinstance(branch, Node) else Extent(leaf_order(branch), leaf_order(branch), 1)
 
 
 def ranked(root: Branch) -> Branch:

@@ -101,15 +101,8 @@ def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theor
     gives one; the message begins with the parameter of the unit that no rule covers, if there is one."""
     composer, total = _Composer(unit, settle), sum_of(unit)
     terms = [composer.of(*term) for term in terms_of_sum(total)]
-
-    def needed(goal: Lemma) -> Theorem:
-        theorem = settle(goal)
-        if theorem is None:
-            raise RuleError(f"open: it is not decided whether {goal.statement()}")
-        return theorem
-
-    proved = summed(unit, terms, list(map(needed, rules.alignments(total, (), terms))))
-    return loosened(truncated(proved, needed(TruncationKeeps(unit.d))), units, apart)
+    lemmas = [needed(goal, settle) for goal in rules.alignments(total, (), terms)]
+    return loosened(truncated(summed(unit, terms, lemmas), needed(TruncationKeeps(unit.d), settle)), units, apart)
 
 
 def error_of(theorem: Theorem) -> Form:
@@ -121,6 +114,13 @@ def error_of(theorem: Theorem) -> Form:
     assert goal.node == goal.unit.result
     assert not goal.assuming
     return goal.facts.error
+
+
+def needed(goal: Lemma, settle: Settle) -> Theorem:
+    """The theorem of a lemma. Raises RuleError where it stays open."""
+    if (theorem := settle(goal)) is None:
+        raise RuleError(f"open: it is not decided whether {goal.statement()}")
+    return theorem
 
 
 def proved(goals: Sequence[Lemma], settle: Settle) -> list[Theorem]:

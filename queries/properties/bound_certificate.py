@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import of_unit
-from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import UNIT, WITNESS
-from mmaprobe.queries.kernel.log import SCHEMA
+from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.kernel.problem import free_values
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound_report import BoundResult
@@ -21,21 +19,21 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
-def certify_bound(result: BoundResult, directory: Path, options: Options) -> Manifest:
-    """Write the certificate of a bound, check its proofs, and return its manifest. Raises CertificateError if nothing
-    is proved or a proof fails."""
+def certify_bound(result: BoundResult, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate of a bound, and check its proofs. Raises CertificateError if nothing is proved or a proof
+    fails."""
     if result.shown is None:
         raise CertificateError("only what is proved has a certificate")
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
     return certify_unit_bounds(roots, result.model, directory, options)
 
 
-def certify_unit_bounds(roots: Sequence[Theorem], model: Model, directory: Path, options: Options) -> Manifest:
-    """Write the certificate of bounds of a unit, and return its manifest. Raises CertificateError."""
+def certify_unit_bounds(roots: Sequence[Theorem], model: Model, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate of bounds of a unit. Raises CertificateError."""
     return certify_theorems(roots, of_unit(model), {UNIT: unit_text(model.unit)}, directory, options)
 
 
-def certify_wrap(result: BoundResult, directory: Path, options: Options) -> Manifest:
+def certify_wrap(result: BoundResult, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that no bound holds, as a sum wraps: the input, which the checker evaluates again. Raises
     CertificateError without one, and ParameterError for a unit that no file states."""
     if result.near is None:
@@ -43,6 +41,5 @@ def certify_wrap(result: BoundResult, directory: Path, options: Options) -> Mani
     layout = layout_of(result.model)
     width = len(layout.names)
     rows = [free_values(layout, (), result.near.row[at : at + width]) for at in range(0, len(result.near.row), width)]
-    document = {"schema": SCHEMA, "property": "error-bound", "length": result.length, "rows": rows}
-    texts = {WITNESS: json.dumps(document) + "\n", UNIT: unit_text(result.model.unit)}
-    return write_certificate(directory, options, texts)
+    texts = document_texts(WITNESS, {"property": "error-bound", "length": result.length, "rows": rows})
+    return write_certificate(directory, options, texts | {UNIT: unit_text(result.model.unit)})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -81,11 +81,9 @@ def find_bound(
     it is compared with samples. Raises ParameterError for a length or a restriction that no bound can have, and
     FaultError if an evaluation contradicts the bound."""
     start = time.monotonic()
-    if inputs != Inputs(exponents=inputs.exponents):
-        raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
-    count = _count(model, length)
+    window, count = window_of(inputs), _count(model, length)
     result = BoundResult(
-        model, model.length * count, inputs.exponents or WINDOW, measure or "elements",
+        model, model.length * count, window, measure or "elements",
         premises=premises_of(model.unit.result),
     )  # fmt: skip
     try:
@@ -114,6 +112,13 @@ def find_bound(
         result.near = replace(result.near, bound=_in_largest(result, result.near))
     result.seconds = time.monotonic() - start
     return result
+
+
+def window_of(inputs: Inputs) -> ExponentRange:
+    """The window of exponents for which a bound has a value. Raises ParameterError for a restriction that none has."""
+    if inputs != Inputs(exponents=inputs.exponents):
+        raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
+    return inputs.exponents or WINDOW
 
 
 def _in_largest(result: BoundResult, near: Near) -> Fraction:
@@ -192,17 +197,25 @@ def document_of(result: BoundResult) -> ErrorBound:
         assert result.any is not None
         assert isinstance(result.any.goal, Closed)
         chain = Chain(step=step_text(step), growth=str(step.growth), part=str(step.part), any=result.any.goal.text)
-    lemmas = [one for one in result.shown.walk() if isinstance(one.goal, LEMMAS)]
+    rules, lemmas = derivation([result.shown])
     return replace(
         document,
         formula=formula_of(result.shown),
         terms=terms_of(error_of(result.shown if result.measure == "largest" else result.theorem)),
         window=NumericBound(min=result.window.min, max=result.window.max, bound=up_float(result.number)),
         chain=chain,
-        rules=dict(sorted(Counter(one.rule for one in result.shown.walk()).items())),
-        lemmas=[LemmaOfBound(lemma=one.goal.statement(), by=one.word) for one in lemmas],
+        rules=rules,
+        lemmas=lemmas,
         tried=result.tried,
     )
+
+
+def derivation(bounds: Iterable[Theorem]) -> tuple[dict[str, int], list[LemmaOfBound]]:
+    """What bounds are derived by: how many theorems there are of each rule, and the lemmas about the datapath."""
+    every = dict.fromkeys(one for theorem in bounds for one in theorem.walk())
+    lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, LEMMAS)}
+    rules = dict(sorted(Counter(one.rule for one in every).items()))
+    return rules, [LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()]
 
 
 def terms_of(form: Form) -> list[ErrorTerm]:

@@ -3,11 +3,12 @@ fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import mul
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added
 from mmaprobe.queries.kernel.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
-from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows
+from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows, with_ones
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError
@@ -37,12 +38,9 @@ CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes
 
 
 @dataclass(frozen=True)
-class Near:
-    """An input (of a chain: its rows one after another) with the result of each row; `exact`: the result without
-    rounding; `error`: |d - exact|; `bound`: the bound for this input."""
+class Measured:
+    """`exact`: the result of an input without rounding; `error`: |d - exact|; `bound`: the bound for this input."""
 
-    row: tuple[int, ...]
-    results: tuple[int, ...]
     exact: Fraction
     error: Fraction
     bound: Fraction
@@ -50,6 +48,29 @@ class Near:
     @property
     def ratio(self) -> Fraction:
         return self.error / self.bound if self.bound else Fraction(0)
+
+    def contradicts(self, what: str, given: str) -> FaultError:
+        """The error of a bound of something, which the result of an input exceeds."""
+        return FaultError(
+            f"the error bound of {what} was proved, but an evaluation contradicts it: {given} {float(self.error):.6g} "
+            f"from the exact result; the bound there is {float(self.bound):.6g}"
+        )
+
+
+M = TypeVar("M", bound=Measured)
+
+
+def nearest_of(cases: Iterable[M]) -> M | None:
+    """The input whose error is nearest to its bound."""
+    return max(cases, key=lambda near: near.ratio, default=None)
+
+
+@dataclass(frozen=True)
+class Near(Measured):
+    """An input (of a chain: its rows one after another) with the result of each row."""
+
+    row: tuple[int, ...]
+    results: tuple[int, ...]
 
 
 def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
@@ -149,7 +170,8 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
             continue
         inputs = ExactRow(model.unit, numbers)
         exact = inputs.exact
-        near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
+        bound = error.value(inputs.magnitude(exact))
+        near = Near(exact, abs(d - exact), bound, tuple(map(int, row)), (int(pattern),))
         cases.append(_held(model, near))
     return cases
 
@@ -157,11 +179,7 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
 def _held(model: Model, near: Near, given: str | None = None) -> Near:
     if near.error > near.bound:
         given = given or row_text(layout_of(model), near.row)
-        raise FaultError(
-            f"the error bound of {model.reference} was proved, but an evaluation contradicts it: {given} gives "
-            f"{near.results[-1]:x}, which is {float(near.error):.6g} from the exact result; the bound there is "
-            f"{float(near.bound):.6g}"
-        )
+        raise near.contradicts(model.reference, f"{given} gives {near.results[-1]:x}, which is")
     return near
 
 
@@ -174,21 +192,17 @@ class Search:
     tried: int
 
 
-def _best(cases: Sequence[Near]) -> Near | None:
-    return max(cases, key=lambda near: near.ratio, default=None)
-
-
 def nearest(model: Model, error: Form) -> Search:
     """Search samples and constructed inputs, then small changes of the best one. Raises FaultError if an error exceeds
     its bound."""
     layout, rng = layout_of(model), np.random.default_rng(SEED)
     cases = measured(model, error, sample_rows(layout, ROWS, SEED))
     cases += measured(model, error, dominated(layout))
-    best, tried = _best(cases), len(cases)
+    best, tried = nearest_of(cases), len(cases)
     for _ in range(CLIMBS if best is not None else 0):
         assert best is not None
         changed = measured(model, error, _changed(layout, best.row, rng))
-        best, tried = _best([best, *changed]), tried + len(changed)
+        best, tried = nearest_of([best, *changed]), tried + len(changed)
     return Search(best, tried)
 
 
@@ -217,7 +231,7 @@ def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Sea
         near = _chain_near(model, layout, error, row, int(pattern))
         if near is not None:
             cases.append(near)
-    return Search(_best(cases), len(cases))
+    return Search(nearest_of(cases), len(cases))
 
 
 def _finite(layout: Layout, table: Table) -> Table:
@@ -234,7 +248,8 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
         return None
     inputs, exact = given
     results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
-    near = Near(tuple(map(int, steps.flat)), results, exact, abs(d - exact), error.value(inputs.magnitude(exact)))
+    bound = error.value(inputs.magnitude(exact))
+    near = Near(exact, abs(d - exact), bound, tuple(map(int, steps.flat)), results)
     return _held(model, near, f"a chain of {len(steps)} instructions")
 
 
@@ -309,13 +324,12 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
     """Rows in which the products of each set in turn (the index K is the addend) are large, and all other terms have
     one magnitude, as large as it can be at some distance in bits below. If products have few exponents, the large terms
     have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
-    k, formats = layout.length, layout.formats
-    a, b, c = formats[0], formats[k], formats[2 * k]
+    k, a, b, c = layout.length, layout.a, layout.b, layout.c
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
     gap = np.tile(np.arange(GAPS), KINDS * len(mains))
     kind = np.repeat(np.arange(KINDS), GAPS * len(mains))
     main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
-    table = np.zeros((len(gap), len(formats)), dtype=np.uint64)
+    table = np.zeros((len(gap), len(layout.formats)), dtype=np.uint64)
     lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
     top = highest if highest - lowest < FEW else min(highest, max(2, lowest, c.emin))
     most = np.uint64((1 << 63) - 1)
@@ -330,9 +344,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
         left = np.clip(exponent // 2, np.maximum(a.emin, exponent - b.emax), np.minimum(a.emax, exponent - b.emin))
         table[:, place] = pattern_of(a, sign, left + a.bias, fraction)
         table[:, k + place] = pattern_of(b, 0 * sign, exponent - left + b.bias, fraction)
-    for index in range(2 * k + 1, len(formats)):
-        table[:, index] = formats[index].one
-    return table
+    return with_ones(layout, table)
 
 
 def _changed(layout: Layout, row: Sequence[int], rng: np.random.Generator) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import of_problem, of_property
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -22,7 +21,7 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     CertificateError (with the reason) if there is none, and OutOfTimeError."""
     if wanted == "equal":
         (proof,) = proofs
-        return [(directory, certify_sides(proof, directory, options))]
+        return certify_sides(proof, directory, options)
     theorem = established_theorem(wanted, proofs)
     goal = theorem.goal
     assert isinstance(goal, HasProperty)
@@ -30,7 +29,7 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     texts = property_texts(wanted, goal.model, goal.inputs, goal.compare, lengths)
     about = of_property(wanted, goal.model, goal.inputs, goal.compare)
     wholes, rest = wholes_of([theorem], proofs, options)
-    return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
+    return certify_theorems([theorem], about, texts, directory, rest, wholes)
 
 
 def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options) -> list[Certificate]:
@@ -39,10 +38,10 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
     if proof.witness is None:
         raise CertificateError("no input was found")
     texts = witness_texts(proof.problem, proof.witness.operands, wanted)
-    return [(directory, write_certificate(directory, options, texts))]
+    return write_certificate(directory, options, texts)
 
 
-def certify_sides(proof: Proof, directory: Path, options: Options) -> Manifest:
+def certify_sides(proof: Proof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that two sides agree. Raises the errors of `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:
         raise CertificateError("only what is proved has a certificate")

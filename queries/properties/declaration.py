@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mmaprobe.documents.datasheet import P3109Declaration
@@ -12,7 +11,7 @@ from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.records import confirmations_of
+from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -85,7 +84,7 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
         return {"kappa": None, "kappa_basis": f"not asked: {error.message}"}
     verdict = verdict_on(EXACT, proofs)
     if verdict == "equal":
-        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        engines = engines_of(proofs)
         words = [f"proved by {', '.join(engines) or 'rules about its nodes alone'}"]
         if second := confirmations_of(proofs):
             words.append(f"confirmed by {', '.join(second)}")
@@ -125,11 +124,3 @@ def declaration_text(declaration: P3109Declaration) -> str:
     width = max(map(len, lines))
     head = f"{declaration.model}: declaration for IEEE P3109 (4.4, Annexes D and E)"
     return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
-
-
-def _shown(value: str | Sequence[str]) -> str:
-    """A pattern, or a list of them without the zeros at its end."""
-    if isinstance(value, str):
-        return value
-    last = max((k for k, one in enumerate(value) if one.strip("0")), default=-1)
-    return f"[{', '.join(value[: last + 1])}]" + (", then zeros" if last + 1 < len(value) else "")

@@ -14,6 +14,7 @@ from mmaprobe.queries.kernel.rises import needed, rises
 from mmaprobe.queries.kernel.statements import Monotonic
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.kernel.together import does_not_fall
+from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -42,8 +43,7 @@ def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | No
     """The proof by the rule about nodes; None if the rule does not give it."""
     settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
     try:
-        lemmas = [settle(lemma) for lemma in needed(*of)]
-        theorem = does_not_fall(problem, rises(*of, [lemma for lemma in lemmas if lemma is not None]))
+        theorem = does_not_fall(problem, rises(*of, proved(needed(*of), settle)))
     except RuleError:
         return None
     return Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

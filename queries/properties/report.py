@@ -13,7 +13,7 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, moved_input
 from mmaprobe.queries.solvers.store import result_key
-from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of
+from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of, engines_of
 from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
@@ -39,7 +39,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
         verdict=said(wanted, verdict_on(wanted, proofs)),
         interrupted=any(proof.interrupted for proof in proofs),
         seconds=round(sum(proof.seconds for proof in proofs), 3),
-        engines=sorted({engine for proof in proofs for engine in proof.engines}),
+        engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(proof) for proof in proofs],
         statement=STATEMENTS[wanted],

@@ -8,6 +8,7 @@ from mmaprobe.queries.kernel.opposite import lemmas_of, turned
 from mmaprobe.queries.kernel.statements import Negated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.kernel.together import negates
+from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
@@ -20,7 +21,7 @@ LEMMA_SECONDS = 10.0
 def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
     """The theorem that the result is negated, as a value, if every a and c is. Raises RuleError if the rule does not
     give it."""
-    return turned(unit, [theorem for lemma in lemmas_of(unit) if (theorem := settle(lemma)) is not None])
+    return turned(unit, proved(lemmas_of(unit), settle))
 
 
 def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:

@@ -18,6 +18,7 @@ from mmaprobe.queries.properties.bound_samples import (
     covered,
     dominated,
     in_magnitudes,
+    nearest_of,
     numbers_of,
 )
 from mmaprobe.queries.search.samples import Table, every_row, sample_rows
@@ -48,7 +49,7 @@ def wrapped_input(model: Model, count: int) -> Near | None:
     (results, fine), (others, _) = covered(model, table), covered(roomy, table)
     rows = table[fine & (results != others)]
     cases = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, layout, row, count)]
-    return max(cases, key=lambda near: near.ratio, default=None)
+    return nearest_of(cases)
 
 
 def _with_room(model: Model) -> Unit:
@@ -84,7 +85,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
         return
     error, size = abs(d - given[1]), magnitudes(model, layout, steps)
     if error > size:
-        yield Near(tuple(map(int, steps.flat)), tuple(results), given[1], error, size)
+        yield Near(given[1], error, size, tuple(map(int, steps.flat)), tuple(results))
 
 
 def magnitudes(model: Model, layout: Layout, steps: Table) -> Fraction:

@@ -6,18 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
-from mmaprobe.smtmodel.arithmetic import ieee
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.rounding import Target
-from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.operand import NAMED
-
-_CARRIER = ArrayCarrier()
 
 
 def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
@@ -79,7 +74,7 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
     """Change some rows: one term is large, and all other terms have one sign, set fraction bits and one distance below
     it."""
     products, count = layout.length, len(columns[0])
-    a, b, c = (layout.formats[k] for k in (0, products, 2 * products))
+    a, b, c = layout.a, layout.b, layout.c
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
     top = np.clip(rng.integers(-4, 5, count), c.emin, min(c.emax, a.emax + b.emax))
     distance = rng.integers(0, FAR, count)
@@ -102,31 +97,19 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
     """In some rows the second product is the first negated, perhaps but for a last place, and c another product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
-    a = layout.formats[0]
+    a, b, c = layout.a, layout.b, layout.c
     if products > 1 and a.signed:
         last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(a.padding)
         columns[1] = np.where(chosen & (columns[0] != 0), columns[0] ^ np.uint64(a.sign_bit) ^ last, columns[1])
         columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
-    c = layout.formats[2 * products]
     kinds = {"f32": np.float32, "f16": np.float16, "f64": np.float64}
     if c.name in kinds:
         chosen, which = rng.random(count) < 0.3, int(rng.integers(products))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = numbers_of_patterns(columns[which], a) * numbers_of_patterns(
-                columns[products + which], layout.formats[products]
-            )
+            value = in_f64(columns[which], a) * in_f64(columns[products + which], b)
             number = (-value).astype(kinds[c.name])
         held = chosen & np.isfinite(number) & (number != 0)
         columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
-
-
-def numbers_of_patterns(patterns: Table, fmt: Format) -> NDArray[np.float64]:
-    """The exact numbers of patterns, with infinities and NaNs."""
-    if fmt.name == "f64":
-        return patterns.view(np.float64)
-    with np.errstate(over="ignore"):
-        wide = ieee.convert(_CARRIER.lanes(patterns, fmt.width), fmt, Target(FORMATS["f64"], "nearest_even"))
-    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), patterns.shape).copy().view(np.float64)
 
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:

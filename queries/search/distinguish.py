@@ -23,7 +23,16 @@ from mmaprobe.queries.kernel.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, confirmed_witness, costs_of, replay, shrink
+from mmaprobe.queries.search.witness import (
+    ReplayedRows,
+    Row,
+    Witness,
+    answered_row,
+    confirmed_witness,
+    costs_of,
+    replay,
+    shrink,
+)
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
 from mmaprobe.queries.solvers.engines import AUTO
@@ -69,6 +78,10 @@ class Options:
     def clock(self) -> float:
         """The time in seconds by which a `timeout` is measured."""
         return self.pool.clock()
+
+    def left(self, start: float, share: float = 1.0) -> float | None:
+        """A share of the seconds of the `timeout` that are left of it, begun at `start` by the clock; None without."""
+        return None if self.timeout is None else max(0.0, self.timeout - (self.clock() - start)) * share
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The engines' answers, in the order of `portfolio.solve`. Raises OutOfTimeError at the deadline."""
@@ -213,8 +226,7 @@ class WitnessSearch:
             self.refuted.add(size)
         if answer.status != "sat":
             return None
-        row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
-        return self._replayed(row, answer)
+        return self._replayed(answered_row(self.problem.layout, answer), answer)
 
     def _simulate(self) -> Witness | None:
         """A witness among many shaped inputs."""
@@ -248,9 +260,7 @@ class WitnessSearch:
         return small
 
     def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
-        flags = _flags(self.problem, result.evaluations)
-        same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
-        return to_integers(same, len(result.left))
+        return to_integers(_of_kind(_flags(self.problem, result.evaluations), signature), len(result.left))
 
 
 def build_query(
@@ -265,18 +275,12 @@ def build_query(
     time.monotonic)."""
     carrier = carrier or TermCarrier()
     with carrier.until(deadline):
-        return _query(problem, free, seen, carrier)
-
-
-def _query(problem: Problem, free: Sequence[int] | None, seen: Sequence[Signature], carrier: TermCarrier) -> Query:
-    operands = symbolic_operands(problem, carrier, free)
-    evaluations = problem.evaluate(operands, traced=bool(seen))
-    conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]
-    if seen:
-        flags = _flags(problem, evaluations)
-        for signature in seen:
-            same = all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
-            conditions.append(~same)
+        operands = symbolic_operands(problem, carrier, free)
+        evaluations = problem.evaluate(operands, traced=bool(seen))
+        conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]
+        if seen:
+            flags = _flags(problem, evaluations)
+            conditions += [~_of_kind(flags, signature) for signature in seen]
     assertions = tuple(condition.node for condition in conditions) + tuple(carrier.definitions)
     symbols = tuple(bits.node for bits in operands.every if bits.value is None)
     return Query(symbols, assertions)
@@ -309,6 +313,11 @@ def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
     for model, evaluation in zip((problem.left, problem.right), evaluations, strict=True):
         flags += exercises(model, evaluation).values()
     return flags
+
+
+def _of_kind(flags: Sequence[Bit], signature: Signature) -> Bit:
+    """Whether an input exercises what a signature says, and nothing else."""
+    return all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
 
 
 def _signature(witness: Witness) -> Signature:

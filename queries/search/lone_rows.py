@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mmaprobe.queries.search.samples import Lanes, Table, pattern_of, with_raised, with_signs
+from mmaprobe.queries.search.samples import Lanes, Table, pattern_of, with_ones, with_raised, with_signs
+from mmaprobe.queries.search.witness import bit_length
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
 MOST = 63  # bits of integers here
-ALONE, OTHERS, NONE = 0.3, 0.3, 0.15  # shares: the bit is all of its term; a third term; no term with the other bits
+ALONE, NONE = 0.3, 0.15  # shares: the bit is all of its term; there is no term with the other bits
 
 
 def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
     """Such rows, for a result that is rounded to the format; empty where operands or results are integers. Two terms,
     which may be any products or the addend; other terms are zero."""
-    n, formats = layout.length, layout.formats
-    if any(fmt.is_integer for fmt in (*formats[: 2 * n + 1], result)):
+    n, a, b, c = layout.length, layout.a, layout.b, layout.c
+    if any(fmt.is_integer for fmt in (a, b, c, result)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
-    rng, rows = np.random.default_rng(seed), np.arange(count)
+    rng = np.random.default_rng(seed)
     table = np.zeros((count, layout.columns), dtype=np.uint64)
     terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
     where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # of the half
@@ -28,47 +29,35 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     alone = rng.random(count) < ALONE
     low = where - gap
     own = _odd(rng, count, np.where(alone, 1, rng.integers(1, 12, count) * result.precision // 8 + 1))
-    for product in (False, True):  # the term with the lone bit
-        chosen = (terms[:, 0] < n) == product
-        if product:
-            a, b = formats[0], formats[n]
-            x = _odd(rng, count, np.where(alone, 1, rng.integers(1, a.precision + 1, count)))
-            spread = np.minimum(gap + 1, b.precision).astype(np.uint64)
-            mask = (np.uint64(1) << spread) - np.uint64(1)
-            wanted = np.where(tie & (gap < b.precision), np.uint64(1) << (spread - np.uint64(1)), 0).astype(np.uint64)
-            with np.errstate(over="ignore"):
-                y = ((wanted | np.uint64(1)) * _inverse(x)) & mask
-            y |= _below(rng, count, b.precision) & ~mask & np.where(rng.random(count) < 0.5, ~np.uint64(0), 0)
-            y = np.where(alone, np.uint64(1), y)
-            _put_product(layout, table, rng, chosen, rows, terms[:, 0], x, y, low)
-        else:
-            c = formats[2 * n]
-            spread = np.minimum(gap, MOST).astype(np.uint64)
-            bits = own >> np.uint64(1) << (spread + np.uint64(1)) | np.uint64(1)
-            bits |= np.where(tie, np.uint64(1) << spread, 0).astype(np.uint64)
-            bits &= np.uint64((1 << c.precision) - 1)
-            bits = np.where(alone, np.uint64(1), bits)
-            table[:, 2 * n] = np.where(chosen, _number(c, rng, bits, low), table[:, 2 * n])
+    # the term with the lone bit: the addend, or a product
+    spread = np.minimum(gap, MOST).astype(np.uint64)
+    bits = own >> np.uint64(1) << (spread + np.uint64(1)) | np.uint64(1)
+    bits |= np.where(tie, np.uint64(1) << spread, 0).astype(np.uint64)
+    bits &= np.uint64((1 << c.precision) - 1)
+    bits = np.where(alone, np.uint64(1), bits)
+    is_product = terms < n
+    table[:, 2 * n] = np.where(is_product[:, 0], np.uint64(0), _number(c, rng, bits, low))
+    x = _odd(rng, count, np.where(alone, 1, rng.integers(1, a.precision + 1, count)))
+    spread = np.minimum(gap + 1, b.precision).astype(np.uint64)
+    mask = (np.uint64(1) << spread) - np.uint64(1)
+    wanted = np.where(tie & (gap < b.precision), np.uint64(1) << (spread - np.uint64(1)), 0).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        y = ((wanted | np.uint64(1)) * _inverse(x)) & mask
+    y |= _below(rng, count, b.precision) & ~mask & np.where(rng.random(count) < 0.5, ~np.uint64(0), 0)
+    y = np.where(alone, np.uint64(1), y)
+    _put_product(layout, table, rng, is_product[:, 0], terms[:, 0], x, y, low)
     # the other one: as many bits as the result keeps, and the half where the first term has none
     there = rng.random(count) >= NONE
     half = ~tie | alone
     size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, MOST)
     start = where + ~half
-    for product in (False, True):
-        chosen = ((terms[:, 1] < n) == product) & there
-        if product:
-            a, b = formats[0], formats[n]
-            left = np.clip(size - rng.integers(0, b.precision + 1, count), 1, a.precision)
-            right = np.clip(size - left + rng.integers(0, 2, count), 1, b.precision)
-            _put_product(layout, table, rng, chosen, rows, terms[:, 1], _odd(rng, count, left),
-                         _odd(rng, count, right), start)  # fmt: skip
-        else:
-            c = formats[2 * n]
-            bits = _odd(rng, count, np.minimum(size, c.precision))
-            table[:, 2 * n] = np.where(chosen, _number(c, rng, bits, start), table[:, 2 * n])
-    for place in range(2 * n + 1, layout.columns):
-        table[:, place] = formats[place].one  # scale factors and further operands are one
-    return with_raised(layout, table, rng)
+    bits = _number(c, rng, _odd(rng, count, np.minimum(size, c.precision)), start)
+    table[:, 2 * n] = np.where(~is_product[:, 1] & there, bits, table[:, 2 * n])
+    left = np.clip(size - rng.integers(0, b.precision + 1, count), 1, a.precision)
+    right = np.clip(size - left + rng.integers(0, 2, count), 1, b.precision)
+    x, y = _odd(rng, count, left), _odd(rng, count, right)
+    _put_product(layout, table, rng, is_product[:, 1] & there, terms[:, 1], x, y, start)
+    return with_raised(layout, with_ones(layout, table), rng)
 
 
 def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -76,7 +65,7 @@ def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     its exponent, or of the fraction of a subnormal number or NaN. Exponents of products are about one where they can
     be."""
     n, formats = layout.length, layout.formats
-    if any(fmt.is_integer for fmt in formats[: 2 * n + 1]):
+    if any(fmt.is_integer for fmt in (layout.a, layout.b, layout.c)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
     rng = np.random.default_rng(seed)
     table = np.zeros((count, layout.columns), dtype=np.uint64)
@@ -101,33 +90,19 @@ def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
             near = np.clip(fmt.bias - exponent.astype(np.int64) + rng.integers(-2, 3, count), own.emin, own.emax)
             beside = pattern_of(own, rng.integers(0, 1 + own.signed, count), near + own.bias, _below(rng, count, MOST))
             table[:, other] = np.where(chosen, beside, table[:, other])
-    c = formats[2 * n]
-    third = (place < 2 * n) & (rng.random(count) < 0.5)  # beside an addend
-    addend = pattern_of(
-        c,
-        rng.integers(0, 1 + c.signed, count),
-        rng.integers(max(c.emin, -40), 4, count) + c.bias,
-        _below(rng, count, MOST),
-    )
-    table[:, 2 * n] = np.where(third, addend, table[:, 2 * n])
-    third = (place == 2 * n) & (rng.random(count) < 0.5)  # beside a product
-    for column in (0, n):
-        fmt = formats[column]
-        factor = pattern_of(
-            fmt,
-            rng.integers(0, 1 + fmt.signed, count),
-            rng.integers(max(fmt.emin, -80), 4, count) + fmt.bias,
-            _below(rng, count, MOST),
-        )
-        table[:, column] = np.where(third, factor, table[:, column])
-    for column in range(2 * n + 1, layout.columns):
-        table[:, column] = formats[column].one
-    return with_raised(layout, table, rng)
+    for alone, columns, least in ((place < 2 * n, (2 * n,), -40), (place == 2 * n, (0, n), -80)):
+        accompanied = alone & (rng.random(count) < 0.5)  # a product by an addend, an addend by a product
+        for column in columns:
+            fmt = formats[column]
+            signs, size = rng.integers(0, 1 + fmt.signed, count), rng.integers(max(fmt.emin, least), 4, count)
+            pattern = pattern_of(fmt, signs, size + fmt.bias, _below(rng, count, MOST))
+            table[:, column] = np.where(accompanied, pattern, table[:, column])
+    return with_raised(layout, with_ones(layout, table), rng)
 
 
 def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: int) -> Lanes:
     """Of a half below results: about one, anywhere, at the smallest normal number or at the smallest of all."""
-    a, b, c = layout.formats[0], layout.formats[layout.length], layout.formats[2 * layout.length]
+    a, b, c = layout.a, layout.b, layout.c
     low = max(min(a.emin + b.emin, c.emin), result.emin)
     high = max(low + 1, min(max(a.emax + b.emax, c.emax), result.emax))
     kind = rng.integers(0, 4, count)
@@ -159,12 +134,8 @@ def _inverse(x: Table) -> Table:
 
 
 def _width(bits: Table) -> Lanes:
-    found = np.zeros(len(bits), dtype=np.int64)
-    for step in (32, 16, 8, 4, 2, 1):
-        more = bits >> np.uint64(step) > 0
-        found += np.where(more, step, 0)
-        bits = np.where(more, bits >> np.uint64(step), bits)
-    return found + (bits > 0)
+    high, low = bits >> np.uint64(32), bits & np.uint64((1 << 32) - 1)
+    return np.where(high > 0, bit_length(high) + 32, bit_length(low))
 
 
 def _number(fmt: Format, rng: np.random.Generator, bits: Table, unit: Lanes) -> Table:
@@ -176,11 +147,10 @@ def _number(fmt: Format, rng: np.random.Generator, bits: Table, unit: Lanes) -> 
     return pattern_of(fmt, rng.integers(0, 1 + fmt.signed, len(bits)), unit + width - 1 + fmt.bias, left)
 
 
-def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen: np.ndarray, rows: Lanes,
-                 place: Lanes, x: Table, y: Table, unit: Lanes) -> None:  # fmt: skip
+def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen: np.ndarray, place: Lanes,
+                 x: Table, y: Table, unit: Lanes) -> None:  # fmt: skip
     """Set products, in the chosen rows, to x * y * 2^unit."""
-    n = layout.length
-    a, b = layout.formats[0], layout.formats[n]
+    n, a, b = layout.length, layout.a, layout.b
     swapped = (rng.random(len(x)) < 0.5) if a == b else np.zeros(len(x), dtype=np.bool_)
     x, y = np.where(swapped, y, x), np.where(swapped, x, y)
     top, other = _width(x) - 1, _width(y) - 1
@@ -192,5 +162,4 @@ def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen:
     left = _number(a, rng, x, exponent - top)
     right = _number(b, rng, y, unit + top - exponent)
     for side, pattern in ((0, left), (n, right)):
-        at = rows[chosen], side + place[chosen]
-        table[at] = pattern[chosen]
+        table[np.flatnonzero(chosen), side + place[chosen]] = pattern[chosen]

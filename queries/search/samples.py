@@ -7,7 +7,7 @@ Seeded: the same arguments give the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 SHAPED = 0.6  # share of the rows
 SEARCHED = 12  # the most fraction bits for which all significands are tried
@@ -78,7 +79,7 @@ def _tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     base = layout.columns
     columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
-    a, b = layout.formats[0], layout.formats[layout.length]
+    a, b = layout.a, layout.b
     least = a.unit + b.unit
 
     def form(k: int, exponent: Lanes, fraction: Table) -> None:
@@ -98,9 +99,7 @@ def _tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
         absent = rng.random(count) < (0.7 if k > 1 else 0.0)
         for column in (columns[k], columns[layout.length + k]):
             column[absent] = 0
-    for place in range(2 * layout.length + 1, base):
-        columns[place][:] = layout.formats[place].one  # scale factors and further operands are one
-    return with_raised(layout, np.stack(columns, axis=1), rng)
+    return with_raised(layout, with_ones(layout, np.stack(columns, axis=1)), rng)
 
 
 def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -112,7 +111,7 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
     n, base = layout.length, layout.columns
-    formats = layout.formats[0], layout.formats[n]
+    formats = layout.a, layout.b
     sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
     if not sides:
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -135,9 +134,14 @@ def _subnormal_rows(layout: Layout, count: int, seed: int) -> Table:
             table[rows, side * n + places[:, k]] = np.where(
                 rng.random(count) < (0.0, 1.0, 0.5)[k], filled, np.uint64(0)
             )
-    for place in range(2 * n + 1, base):
-        table[:, place] = layout.formats[place].one  # scale factors and further operands are one
-    return with_raised(layout, table, rng)
+    return with_raised(layout, with_ones(layout, table), rng)
+
+
+def with_ones(layout: Layout, table: Table) -> Table:
+    """The rows, in which scale factors and further operands are now one."""
+    for place in layout.further:
+        table[:, place] = layout.formats[place].one
+    return table
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
@@ -215,10 +219,13 @@ class _Shaped:
     count: int
     rng: np.random.Generator
 
+    def __post_init__(self) -> None:
+        self.products, self.a, self.b, self.c = self.layout.length, self.layout.a, self.layout.b, self.layout.c
+        self.columns: list[Table] = [np.zeros(self.count, dtype=np.uint64)] * len(self.layout.formats)
+
     def rows(self) -> Table:
-        layout, rng, count = self.layout, self.rng, self.count
-        products, formats = layout.length, layout.formats
-        a, b, c = formats[0], formats[products], formats[2 * products]
+        rng, count, products, columns = self.rng, self.count, self.products, self.columns
+        a, b, c = self.a, self.b, self.c
         # the exponent of the largest terms, within the ranges of products and addend, or of either
         low, high = sorted((max(a.emin + b.emin + 1, c.emin + 1, -150), min(a.emax + b.emax, c.emax)))
         centre = rng.integers(-6, 7, count)
@@ -234,7 +241,6 @@ class _Shaped:
         brim = full & (rng.random(count) < 0.5)
         fill = _largest_below_two(a.fraction, b.fraction)
         cut = rng.integers(0, FAR, count)
-        columns: list[Table] = [np.zeros(count, dtype=np.uint64)] * len(formats)
         # a window of products, so that other steps of a chain do not hide the effects of one
         wide = np.where(
             rng.random(count) < 0.3, rng.choice([w for w in (1, 2, 4, 8, 16) if w <= products], count), products
@@ -263,14 +269,14 @@ class _Shaped:
         fraction = np.where(loose, _bits(rng, count, max(c.fraction, 1)), self._fraction(c))
         addend = pattern_of(c, self._sign(signs), exponent + c.bias, fraction)
         columns[2 * products] = np.where(rng.random(count) < 0.2, np.uint64(0), addend)
-        self._pairs(columns, products, a)
-        self._ties(columns, largest)
-        self._completions(columns, largest)
-        self._cancellations(columns)
-        self._zeros(columns)
-        self._smallest(columns, own)
-        for index in range(2 * products + 1, len(formats)):
-            fmt = formats[index]
+        self._pairs()
+        self._ties(largest)
+        self._completions(largest)
+        self._cancellations()
+        self._zeros()
+        self._smallest(own)
+        for index in self.layout.further:
+            fmt = self.layout.formats[index]
             near = fmt.bias + rng.integers(-2, 3, count)
             columns[index] = pattern_of(fmt, np.zeros(count, dtype=np.int64), near, self._fraction(fmt))
         return np.stack(columns, axis=1)
@@ -296,19 +302,26 @@ class _Shaped:
         choices = [zero, zero + ones, single, zero + np.uint64(1), _bits(self.rng, self.count, fmt.fraction)]
         return np.choose(kind, choices)
 
-    def _pairs(self, columns: list[Table], products: int, fmt: Format) -> None:
+    def _set(self, chosen: Flags, place: int, pattern: Table | np.uint64) -> None:
+        """Change the patterns at a place of the chosen rows."""
+        self.columns[place] = np.where(chosen, pattern, self.columns[place])
+
+    def _set_product(self, chosen: Flags, k: int, factors: Sequence[Table]) -> None:
+        for place, pattern in zip((k, self.products + k), factors, strict=True):
+            self._set(chosen, place, pattern)
+
+    def _pairs(self) -> None:
         """In some rows, make the second product cancel the first."""
-        if products < 2 or not fmt.has_negative_zero:
+        if self.products < 2 or not self.a.has_negative_zero:
             return
         chosen = self.rng.random(self.count) < 0.15
-        flipped = columns[0] ^ np.uint64(1 << fmt.field_width)
-        columns[1] = np.where(chosen, flipped, columns[1])
-        columns[products + 1] = np.where(chosen, columns[products], columns[products + 1])
+        flipped = self.columns[0] ^ np.uint64(1 << self.a.field_width)
+        self._set_product(chosen, 1, (flipped, self.columns[self.products]))
 
-    def _ties(self, columns: list[Table], largest: Lanes) -> None:
+    def _ties(self, largest: Lanes) -> None:
         """In some rows, make a product or the addend one, a term half a unit in its last place, and another one far
         below, which decides the rounding."""
-        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        rng, count, products, c = self.rng, self.count, self.products, self.c
         chosen = rng.random(count) < 0.15
         place = rng.integers(0, products, count)
         half, far = rng.choice([11, 14, 24], count), rng.integers(10, FAR + 8, count)
@@ -318,11 +331,11 @@ class _Shaped:
         far = np.where(smallest & (rng.random(count) < 0.6), rng.integers(18, 26, count), far)
         zero = np.zeros(count, dtype=np.int64)
         lead = (rng.random(count) < 0.4) & ~smallest  # the addend is one
-        high = min(formats[0].emax + formats[products].emax, formats[2 * products].emax)
+        high = min(self.a.emax + self.b.emax, c.emax)
         largest = np.where(lead, np.minimum(largest, high) - rng.integers(0, 4, count), largest)
         top = rng.random(count) < 0.5  # narrow formats have room only at the top
         largest = np.where(lead & top, high - rng.integers(0, 4, count), largest)
-        half = np.where(lead, formats[2 * products].fraction + 1, half)
+        half = np.where(lead, c.fraction + 1, half)
         far = np.where(lead & (rng.random(count) < 0.7), half + rng.integers(1, 10, count), far)
         below = [
             np.where(lead, 400, 0),
@@ -332,35 +345,31 @@ class _Shaped:
         for k in range(products):
             turn = (k - place) % products
             distance = np.choose(np.minimum(turn, 3), [*below, zero + 400])
-            for side, pattern in zip((k, products + k), self._single(distance, largest, products), strict=True):
-                columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
-        c = formats[2 * products]
+            factors = self._single(distance, largest)
+            self._set_product(chosen, k, [np.where(distance < 400, pattern, np.uint64(0)) for pattern in factors])
         exponent = np.where(lead, largest, largest - far)
         addend = pattern_of(c, rng.integers(0, 2, count), exponent + c.bias, np.zeros(count, dtype=np.uint64))
         there = lead | (below[2] == 400)
-        columns[2 * products] = np.where(chosen, np.where(there, addend, np.uint64(0)), columns[2 * products])
+        self._set(chosen, 2 * products, np.where(there, addend, np.uint64(0)))
 
-    def _single(self, distance: Lanes, largest: Lanes, products: int) -> tuple[Table, Table]:
+    def _single(self, distance: Lanes, largest: Lanes) -> tuple[Table, Table]:
         """Factors of one bit whose product lies `distance` below the exponent of the largest terms."""
         sign = np.where(distance > 0, self.rng.integers(0, 2, self.count), 0)
         return self._power(largest - distance, sign)
 
     def _power(self, exponent: Lanes, sign: Lanes) -> tuple[Table, Table]:
         """Factors of one bit whose product has an exponent."""
-        a, b = self.layout.formats[0], self.layout.formats[self.layout.length]
-        zero = np.zeros(self.count, dtype=np.uint64)
+        a, b, zero = self.a, self.b, np.zeros(self.count, dtype=np.uint64)
         least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
         most = np.minimum(exponent - b.emin + b.fraction * b.subnormals, a.emax)
         part = np.clip(exponent // 2, least, most)
-        return pattern_of(a, sign, part + a.bias, zero), pattern_of(
-            b, zero.astype(np.int64), exponent - part + b.bias, zero
-        )
+        left = pattern_of(a, sign, part + a.bias, zero)
+        return left, pattern_of(b, zero.astype(np.int64), exponent - part + b.bias, zero)
 
-    def _completions(self, columns: list[Table], largest: Lanes) -> None:
+    def _completions(self, largest: Lanes) -> None:
         """In some rows, a number just below a power of two, often the smallest subnormal result, and two halves that
         complete it: a unit that cuts the halves off stays below."""
-        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
-        a, b = formats[0], formats[products]
+        rng, count, products, a, b = self.rng, self.count, self.products, self.a, self.b
         if products < 3 or not a.fraction:
             return
         low, high = a.emin + b.emin + 1, a.emax + b.emax
@@ -373,30 +382,28 @@ class _Shaped:
         for k in range(products):
             turn = (k - place) % products
             distance = np.where(turn == 0, 0, np.where(turn < 3, ones + 1, 400))
-            x, y = self._single(distance, top, products)
+            x, y = self._single(distance, top)
             x = np.where(turn == 0, x | (fraction << np.uint64(a.padding)), x)
             x = x & np.uint64((1 << a.field_width) - 1)
-            for side, pattern in ((k, x), (products + k, y)):
-                columns[side] = np.where(chosen, np.where(distance < 400, pattern, np.uint64(0)), columns[side])
-        columns[2 * products] = np.where(chosen, np.uint64(0), columns[2 * products])
+            self._set_product(chosen, k, [np.where(distance < 400, pattern, np.uint64(0)) for pattern in (x, y)])
+        self._set(chosen, 2 * products, np.uint64(0))
 
-    def _cancellations(self, columns: list[Table]) -> None:
+    def _cancellations(self) -> None:
         """In some rows, two large products cancel and leave a small number, which a unit may have cut off. In narrow
         formats only the largest products are that far above others."""
-        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
-        a, b, c = formats[0], formats[products], formats[2 * products]
+        rng, count, products, a, b, c = self.rng, self.count, self.products, self.a, self.b, self.c
         if products < 2 or not a.has_negative_zero:
             return
         chosen, high = rng.random(count) < 0.1, a.emax + b.emax
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
-        x, y = self._single(np.zeros(count, dtype=np.int64), top, products)
+        x, y = self._single(np.zeros(count, dtype=np.int64), top)
         full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of two and more, or below two
         for factor, fmt, index in ((x, a, 0), (y, b, 1)):
             ones = np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
             other = np.where(plain[index], np.uint64(0), self._fraction(fmt) << np.uint64(fmt.padding))
             np.bitwise_or(factor, np.where(full, ones, other), out=factor)
         x, y = np.minimum(x, np.uint64(a.largest)), np.minimum(y, np.uint64(b.largest))
-        small = self._single(self._cutting(), top, products)
+        small = self._single(self._cutting(), top)
         first, step = rng.integers(0, products, count), rng.integers(1, products, count)
         third = (first + 2 * step + (2 * step == products)) % products
         near = rng.random(count) < 0.6  # the two are in one step of every published order
@@ -405,38 +412,31 @@ class _Shaped:
         third = np.where(rng.random(count) < 0.5, third, -1)
         for k in range(products):
             kinds = [k == first, k == (first + step) % products, k == third]
-            for side, patterns in (
-                (k, (x, x ^ np.uint64(1 << a.field_width), small[0])),
-                (products + k, (y, y, small[1])),
-            ):
-                made = np.select(kinds, patterns, np.uint64(0))
-                columns[side] = np.where(chosen, made, columns[side])
+            sides = (x, x ^ np.uint64(1 << a.field_width), small[0]), (y, y, small[1])
+            self._set_product(chosen, k, [np.select(kinds, patterns, np.uint64(0)) for patterns in sides])
         addend = pattern_of(c, rng.integers(0, 2, count), top - self._cutting() + c.bias, self._fraction(c))
-        columns[2 * products] = np.where(chosen, np.where(third < 0, addend, np.uint64(0)), columns[2 * products])
+        self._set(chosen, 2 * products, np.where(third < 0, addend, np.uint64(0)))
 
-    def _zeros(self, columns: list[Table]) -> None:
+    def _zeros(self) -> None:
         """In some rows, zeros of one sign or of both, and at most one of the smallest products, which may round to a
         zero with a sign."""
-        rng, count, products, formats = self.rng, self.count, self.layout.length, self.layout.formats
+        rng, count, products = self.rng, self.count, self.products
         chosen, place = rng.random(count) < 0.04, rng.integers(-1, products, count)
         place = np.where(rng.random(count) < 0.3, 0, place)
         signs = rng.integers(0, 3, count)  # all +, all -, mixed
-        for index in range(2 * products + 1):
-            fmt = formats[index]
+        for index, fmt in enumerate(self.layout.formats[: 2 * products + 1]):
             sign = np.where(signs < 2, signs * (index < products or index == 2 * products), rng.integers(0, 2, count))
             smallest = rng.integers(1, 4, count).astype(np.uint64) << np.uint64(fmt.padding)
             if not (fmt.has_negative_zero and fmt.subnormals):
                 sign, smallest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.uint64)
             made = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
             made |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
-            columns[index] = np.where(chosen, made, columns[index])
+            self._set(chosen, index, made)
 
-    def _smallest(self, columns: list[Table], rng: np.random.Generator) -> None:
+    def _smallest(self, rng: np.random.Generator) -> None:
         """In some rows, terms about the smallest result: half of it, or a run of ones just below it, and a further
         small product that a floor of the exponent may truncate. All distances have their turn."""
-        count, products, formats = self.count, self.layout.length, self.layout.formats
-        a, b, c = formats[0], formats[products], formats[2 * products]
-        unit = c.unit
+        count, products, a, b, unit = self.count, self.products, self.a, self.b, self.c.unit
         if products < 4 or not a.fraction or unit <= a.emin + b.emin:
             return
         chosen = rng.random(count) < 0.06
@@ -458,15 +458,14 @@ class _Shaped:
         parts = [(first, squared, unit - one), (second, False, unit - 1 - first), (one, False, last),
                  (one * (halves & ~halfway), False, last)]  # fmt: skip
         for side in range(2 * products + 1):
-            columns[side] = np.where(chosen, np.uint64(0), columns[side])
+            self._set(chosen, side, np.uint64(0))
         for index, (bits, plus, top) in enumerate(parts):
             at = (place + index - ((second == 0) & (index >= 2))) % products
             x, y = self._power(top, sign)
             x |= (self._ones(bits - 1) << self._place(a, bits - 1)) << np.uint64(a.padding)
             y |= np.where(plus, np.uint64(1) << self._place(b, bits) << np.uint64(b.padding), np.uint64(0))
             for k in range(products):
-                for side, pattern in ((k, x), (products + k, y)):
-                    columns[side] = np.where(chosen & (at == k) & (bits > 0), pattern, columns[side])
+                self._set_product(chosen & (at == k) & (bits > 0), k, (x, y))
 
     @staticmethod
     def _ones(bits: Lanes) -> Table:

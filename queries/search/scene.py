@@ -9,8 +9,6 @@ import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.kernel.scene import columns_of, conditions, decides, deciding, scene_of, symbolic_scene
-from mmaprobe.queries.search.witness import Row
-from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
@@ -64,8 +62,3 @@ def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int |
     if what != "admitted":
         asked.append(deciding(claim.assertion, scene))
     return Query(symbols, tuple(bit.node for bit in asked))
-
-
-def row_of(claim: Claim, answer: Answer) -> Row:
-    """The input that a solver gave, with zeros for inputs that it was not asked for."""
-    return tuple(answer.values.get(name, 0) for name in claim.layout.names)

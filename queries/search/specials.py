@@ -28,17 +28,17 @@ def special_values(fmt: Format) -> list[int]:
     return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
 
 
-def special_rows(layout: Layout, turns: int, addend: bool = True, most: int | None = None, seed: int = 1) -> Table:
+def special_rows(layout: Layout, turns: int, most: int | None = None) -> Table:
     """Rows with every pair of special values in every pair of the places a_i, b_i, a_j, b_j, c, and the scale factors
     of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn their
     other factors are ones and all other products zero; in the other turns these are anything. `most`: the number of
     rows, chosen at random if there are more."""
-    chance, n = np.random.default_rng(seed), layout.length
+    chance, n = np.random.default_rng(1), layout.length
     ends = list(dict.fromkeys((0, n // 2, n - 1)))
     places = np.array([_places(layout, i, j) for i in ends for j in ends if i != j or n == 1])
     pairs = combinations(range(places.shape[1]), 2)
     rows = np.concatenate([
-        _pairs(layout, turn, one, other, places, addend, chance) for one, other in pairs for turn in range(turns)
+        _pairs(layout, turn, one, other, places, chance) for one, other in pairs for turn in range(turns)
     ])  # fmt: skip
     return rows if most is None or len(rows) <= most else chance.permutation(rows)[:most]
 
@@ -51,13 +51,12 @@ def _places(layout: Layout, i: int, j: int) -> list[int]:
 
 
 def _pairs(
-    layout: Layout, turn: int, one: int, other: int, places: NDArray[np.int64], addend: bool,
-    chance: np.random.Generator,
-) -> Table:  # fmt: skip
+    layout: Layout, turn: int, one: int, other: int, places: NDArray[np.int64], chance: np.random.Generator
+) -> Table:
     """A row for each pair of special values in two of the places, by their numbers in `_places`; none where one place
     is c and the device has no addend."""
     n, formats = layout.length, layout.formats
-    if not addend and 2 * n in places[0, [one, other]]:
+    if not layout.addend and 2 * n in places[0, [one, other]]:
         return np.zeros((0, len(formats)), dtype=np.uint64)
     values = [np.array(special_values(formats[column]), dtype=np.uint64) for column in places[0]]
     first, second = np.repeat(values[one], len(values[other])), np.tile(values[other], len(values[one]))
@@ -71,7 +70,7 @@ def _pairs(
         is_c = column[0] == 2 * n
         if not is_c:
             table[rows, column] = ones[column]
-        if turn and (addend or not is_c):
+        if turn and (layout.addend or not is_c):
             some = rows[chance.random(count) >= ORDINARY]
             drawn = chance.choice(values[place], len(some)) * chance.integers(0, 2, len(some), dtype=np.uint64)
             table[some, column[some]] = drawn

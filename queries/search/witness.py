@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.exercises import exercises
+from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
@@ -72,6 +73,18 @@ def replay(
         differs = problem.differ(first.d, second.d) & admitted
         results = [to_integers(value, len(table)) for value in (first.d, second.d, admitted, differs)]
     return ReplayedRows(results[0], results[1], results[2], results[3], (first, second))
+
+
+def results_differ(problem: Problem, left: Patterns, right: Patterns) -> NDArray[np.bool_]:
+    """Where two arrays of results differ, by the problem's comparison."""
+    lanes = [_CARRIER.lanes(side, fmt.width) for side, fmt in ((left, problem.left.d), (right, problem.right.d))]
+    with np.errstate(over="ignore"):
+        return np.asarray(to_integers(problem.differ(lanes[0], lanes[1]), len(left)) != 0)
+
+
+def answered_row(layout: Layout, answer: Answer) -> Row:
+    """The input that a solver gave, with zeros for operands that it was not asked for."""
+    return tuple(answer.values.get(name, 0) for name in layout.names)
 
 
 def confirmed_witness(problem: Problem, row: Row) -> Witness | None:
@@ -184,8 +197,8 @@ def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, 
         body = patterns >> np.uint64(fmt.padding)
         exponent = (body >> np.uint64(fmt.fraction) & np.uint64((1 << fmt.exponent) - 1)).astype(np.int64)
         fraction = body & np.uint64((1 << fmt.fraction) - 1)
-        lowest = _bit_length(fraction & (~fraction + np.uint64(1)))
-        length = np.where(exponent == 0, _bit_length(fraction), fmt.fraction + 1) - lowest
+        lowest = bit_length(fraction & (~fraction + np.uint64(1)))
+        length = np.where(exponent == 0, bit_length(fraction), fmt.fraction + 1) - lowest
         length = np.where(fraction == 0, 0, length)
         ragged += np.count_nonzero(length, axis=1)
         bits += length.sum(axis=1)
@@ -194,7 +207,7 @@ def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, 
     return list(map(tuple, np.stack([terms, ragged, bits, distance, signs], axis=1).tolist()))
 
 
-def _bit_length(values: Patterns) -> NDArray[np.int64]:
+def bit_length(values: Patterns) -> NDArray[np.int64]:
     """The bit lengths of values below 2^53."""
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 

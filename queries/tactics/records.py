@@ -64,7 +64,7 @@ class Proof:
     @property
     def engines(self) -> list[str]:
         """The engines on whose answers the verdict rests."""
-        return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
+        return engines_of([self])
 
     @property
     def ground(self) -> str:
@@ -76,6 +76,11 @@ class Proof:
     def confirmations(self) -> list[str]:
         """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
         return confirmations_of([self])
+
+
+def engines_of(proofs: Sequence[Proof]) -> list[str]:
+    """The engines on whose answers the verdicts of some proofs rest."""
+    return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for proof in proofs for lemma in proof.lemmas})
 
 
 def confirmations_of(proofs: Sequence[Proof]) -> list[str]:

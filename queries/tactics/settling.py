@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import ParamSpec, TypeVar
 
 from mmaprobe.queries.kernel.lemmas import Lemma, exhausted, settled
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
@@ -14,7 +15,16 @@ from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
 from mmaprobe.queries.tactics.records import Lemma as ProofLemma
 from mmaprobe.smtmodel.base.errors import FaultError
 
+Params = ParamSpec("Params")
+Given = TypeVar("Given")
 TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the time of a second engine
+
+
+def granted(rule: Callable[Params, Given], *arguments: Params.args, **named: Params.kwargs) -> Given | None:
+    """What a rule gives; None where it refuses."""
+    with suppress(RuleError):
+        return rule(*arguments, **named)
+    return None
 
 
 class Settled:

@@ -13,7 +13,7 @@ from mmaprobe.reports.drawings.grid import BAR, CARRY, CUT, FILL, GAP, Grid, gri
 from mmaprobe.reports.drawings.sheet import CELL, LETTER, LINE, MARGIN, TALL, Line, ShapeGroup, Sheet, Text
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
-from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.nodes.trace import Name
 
 COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8
@@ -24,21 +24,21 @@ BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
 
 @dataclass(frozen=True)
 class Folded:
-    """Terms that share a row: their number, how many of them lose bits, their sum, and the sum of their losses."""
+    """Terms that share a row."""
 
-    count: int
-    losing: int
-    value: Fraction
-    lost: Fraction
+    rows: list[BitLine]
+
+    @property
+    def total(self) -> str:
+        return powers(sum((row.value for row in self.rows), Fraction(0)))
 
     @property
     def text(self) -> str:
-        loss = (
-            f"; {self.losing} {'loses' if self.losing == 1 else 'lose'} bits, together {powers(self.lost)}"
-            if self.losing
-            else ", nothing truncated"
-        )
-        return f"{self.count} more terms: together {powers(self.value)}{loss}"
+        """Their number, their sum, how many of them lose bits, and the sum of these."""
+        losses = [row.lost for row in self.rows if row.lost]
+        many = "loses" if len(losses) == 1 else "lose"
+        lost = f"; {len(losses)} {many} bits, together {powers(sum(losses, Fraction(0)))}"
+        return f"{len(self.rows)} more terms: together {self.total}{lost if losses else ', nothing truncated'}"
 
 
 def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
@@ -52,9 +52,8 @@ def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) ->
         return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
 
     ranked = sorted(range(len(rows)), key=lambda index: (weight(rows[index]), -index), reverse=True)
-    chosen, rest = sorted(ranked[: most - 1]), [rows[index] for index in ranked[most - 1 :]]
-    value, lost = sum((row.value for row in rest), Fraction(0)), sum((row.lost for row in rest), Fraction(0))
-    return [rows[index] for index in chosen], Folded(len(rest), sum(bool(row.lost) for row in rest), value, lost)
+    chosen, rest = ([rows[index] for index in sorted(part)] for part in (ranked[: most - 1], ranked[most - 1 :]))
+    return chosen, Folded(rest)
 
 
 def bits_width(picture: Picture, marked: Name | None) -> float:
@@ -132,28 +131,16 @@ class BitsDrawing:
         self.result = words.rounded_line(picture.rounded)
 
     def draw(self) -> None:
-        picture = self.picture
-        if picture.special is not None:
-            self._say(words.special_text(picture), picture.special.signals, "mp-special")
-        elif not picture.rows:
-            if picture.rounded is not None:
-                self._say(words.zero_text(picture), ())
-                self._say_rounded()
-        elif words.is_plain(picture):
-            self._say(words.plain_text(picture), words.plain_signals(picture))
-        else:
-            signals = () if picture.maximum is None else (Name(picture.prefix, Stage.MAXIMUM),)
-            self._say(words.title_text(picture), signals)
-            for panel in range(len(self.grid.panels)):
-                self._panel(panel)
-            self._say_rounded()
+        if first := words.first_line(self.picture):
+            text, style, signals = first
+            self._say(text, signals, "mp-special" if style == "special" else "")
+        for panel in range(len(self.grid.panels)) if words.has_bits(self.picture) else ():
+            self._panel(panel)
+        if last := words.last_line(self.picture):
+            self._say(*last)
 
     def _say(self, text: str, signals: Sequence[Name], css: str = "") -> None:
         self.sheet.paragraph(text, css, words.is_marked(self.marked, signals), indent=8)
-
-    def _say_rounded(self) -> None:
-        if self.picture.rounded is not None:
-            self._say(words.rounded_text(self.picture.rounded), self.picture.rounded.signals)
 
     # -- a panel
 
@@ -174,7 +161,7 @@ class BitsDrawing:
 
     def _others(self, panel: int) -> list[str]:
         """What is said of terms that are not drawn: of each panel how many there are, and once their sum."""
-        texts = [] if self.folded is None else [f"{self.folded.count} more terms" if panel else self.folded.text]
+        texts = [] if self.folded is None else [f"{len(self.folded.rows)} more terms" if panel else self.folded.text]
         return texts + [words.zeros_text(self.picture)] * bool(self.picture.zeros)
 
     def _places(self, panel: int) -> list[tuple[object, float]]:

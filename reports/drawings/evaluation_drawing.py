@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mmaprobe.reports import words
-from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from mmaprobe.reports.drawings.bits_drawing import MOST_ROWS, BitsDrawing, Folded, bits_width, fold
 from mmaprobe.reports.drawings.sheet import (
     ALONE,
     CELL,
@@ -22,8 +21,8 @@ from mmaprobe.reports.drawings.sheet import (
     Drawing,
     Sheet,
 )
-from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
-from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text
+from mmaprobe.smtmodel.explain.explanation import Explanation, Picture
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.trace import Name
 
@@ -52,10 +51,11 @@ def evaluation_drawing(
     """
     mark, text = _mark(difference), _difference(explanations, difference)
     beside = width is not None and len(explanations) == 2 and width / 2 >= NARROWEST
+    named = list(zip(words.sides_of(explanations, difference), _filled(names, explanations), strict=True))
     for most in FEWER:
         sheets: list[Sheet] = []
         above = None
-        for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True):
+        for (one, side), name in named:
             sheet = Sheet(_width(one, side) if width is None else width / 2 if beside else width, mark)
             above = _Evaluation(one, sheet, side, name, most, None if beside or width is None else above)
             above.draw()
@@ -72,7 +72,7 @@ def evaluation_drawings(
 ) -> list[Drawing]:
     """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
     drawings = []
-    for index, (one, side) in enumerate(_sides(explanations, difference)):
+    for index, (one, side) in enumerate(words.sides_of(explanations, difference)):
         sheet = Sheet(_width(one, side), _mark(difference))
         _Evaluation(one, sheet, side).draw()
         drawings.append(_drawing([sheet], [one], _difference(explanations, difference), 1, f"{prefix}{'ab'[index]}"))
@@ -82,12 +82,6 @@ def evaluation_drawings(
 def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[str]:
     """A name for each evaluation, empty where none is given."""
     return [*names, *[""] * len(explanations)][: len(explanations)]
-
-
-def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -> list[tuple[Explanation, Name | None]]:
-    """The evaluations, each with the signal at which it diverges from the other."""
-    sides = [None, None] if difference is None else [difference.left, difference.right]
-    return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 
 
 def _mark(difference: Divergence | None) -> str:
@@ -111,11 +105,8 @@ def _difference(explanations: Sequence[Explanation], difference: Divergence | No
 
 def _width(explanation: Explanation, marked: Name | None) -> float:
     """The width in pixels of the widest sum, so that each sum takes as few panels as possible."""
-    widths = [
-        bits_width(picture, marked)
-        for picture in words.pictures_of(explanation)
-        if picture.rows and picture.special is None and not words.is_plain(picture)
-    ]
+    pictures = filter(words.has_bits, words.pictures_of(explanation))
+    widths = [bits_width(picture, marked) for picture in pictures]
     return max(ROOMY, 2 * MARGIN + (explanation.model.d.width + 4) * CELL, *widths)
 
 
@@ -129,7 +120,7 @@ class _Evaluation:
     ) -> None:  # fmt: skip
         self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
         self.most, self.above = most, above
-        self.table: list[tuple[str, ...]] = []
+        self.table: list[tuple[str, str, str, str, str]] = []
         self.pictures: dict[tuple[int, int], Picture] = {}  # that are drawn, by step and number
 
     @property
@@ -157,30 +148,21 @@ class _Evaluation:
 
     def _products(self) -> None:
         explanation, sheet = self.explanation, self.sheet
-        nonzero = [row for row in explanation.products if row.bits or row.marks]
-        rows, folded = fold(nonzero, self.marked, self.most)
-        table = self.table
-        table.append(("k", "a", "b", "product", "exponent, significand"))
-        for row in rows:
-            table.append((row.name, *words.factor_texts(explanation, row), *words.term_text(row)))
-        alone = words.whole_sum_operands(explanation)
-        table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
-        signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
+        rows, folded = fold(words.nonzero_products(explanation), self.marked, self.most)
+        self.table, signals = words.product_table(explanation, rows)
         differ = any(words.is_marked(self.marked, names) for names in signals)
-        if self.above is not None and self.above.table == table and not differ:
+        if self.above is not None and self.above.table == self.table and not differ:
             sheet.paragraph("the same inputs and products", "mp-soft", indent=8)
             return
-        self._table(table, signals)
-        for text in self._more(nonzero, rows, folded is not None):
+        self._table(self.table, signals)
+        for text in self._more(folded):
             sheet.paragraph(text, "mp-soft", indent=8)
 
-    def _more(self, nonzero: Sequence[BitLine], rows: Sequence[BitLine], folded: bool) -> list[str]:
-        explanation, texts = self.explanation, []
-        if folded:
-            drawn = {row.name for row in rows}
-            rest = [row for row in nonzero if row.name not in drawn]
-            total = powers(sum((row.value for row in rest), Fraction(0)))
-            texts.append(f"{len(rest)} more products, together {total}: {words.places_text([r.name for r in rest])}")
+    def _more(self, folded: Folded | None) -> list[str]:
+        explanation, texts = self.explanation, list[str]()
+        if folded is not None:
+            names = [row.name for row in folded.rows]
+            texts.append(f"{len(names)} more products, together {folded.total}: {words.places_text(names)}")
         if zeros := words.zero_products_text(explanation):
             texts.append(zeros)
         if scales := words.shared_operands(explanation):
@@ -231,10 +213,8 @@ class _Evaluation:
         explanation, sheet = self.explanation, self.sheet
         step = explanation.steps[index]
         sheet.paragraph(words.step_text(explanation, index), "mp-title")
-        for group in words.drawn_groups(step):
-            sheet.paragraph(words.group_text(explanation, group), indent=8)
-        if exact := words.exact_products_text(step):
-            sheet.paragraph(exact, indent=8)
+        for text in words.undrawn_texts(explanation, step):
+            sheet.paragraph(text, indent=8)
         for picture in words.drawn_pictures(step):
             key = index, len(self.pictures)
             above = self.above.pictures.get(key) if self.above is not None and self.brief else None

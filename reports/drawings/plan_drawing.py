@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-import yaml
-
 from mmaprobe.reports.drawings.sheet import LETTER, MARGIN, SIZE, SMALL, Box, Drawing, Sheet, Text
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -19,7 +17,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Index
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan, Products
 from mmaprobe.smtmodel.plans.engine import Engine, Way
-from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.plantext import named_texts
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Words
 
@@ -185,16 +183,15 @@ def plan_drawing(plan: Plan, length: int, width: float | None = None) -> Drawing
     title = f"{plan.reference}: {counted(length, 'product')}, {formats}"
     sheet.paragraph(title, "mp-title")
     notes = [plan.about] if plan.about else []
-    file = yaml.safe_load(plan_text(plan))
-    words = [f"{name}: {text}" for key in ("units", "roundings", "words") for name, text in file.get(key, {}).items()]
+    named, d = named_texts(plan)
+    words = [f"{name}: {text}" for name, text in named]
     notes += words if len(words) <= WORDS else [*words[: WORDS - 1], f"... {len(words) - WORDS + 1} names more"]
-    notes.append(f"d: {shortened(file['steps']['d'], TEXT)}")
+    notes.append(f"d: {shortened(d, TEXT)}")
     names = {node: name for name, node in plan.names.items() if isinstance(node, Products)}
     alike: dict[object, tuple[Layout, list[str], list[str]]] = {}
     for products in plan.sums:
         layout = Layout(products, length)
-        stages = [f"{'' if one.place == 'outermost' else one.place + ': '}{one.text}"
-                  for one in stage_words(products.stage)]  # fmt: skip
+        stages = list(map(str, stage_words(products.stage)))
         key = tuple(track.shape for track in layout.tracks), tuple(layout.joins), tuple(stages)
         alike.setdefault(key, (layout, stages, []))[2].append(names.get(products, "in d"))
     spoken = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.c_header import model_of
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import ports_of
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -25,9 +26,9 @@ REACHES = "reaches"
 SUFFIXES = {"f16": ("h", ".half", "h"), "f32": ("s", ".word", "w"), "f64": ("d", ".dword", "d")}
 
 
-def readmemh(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def readmemh(rows: Sequence[ObservedVector], name: str) -> Export:
     """One hexadecimal word a line for Verilog's $readmemh: a in the lowest bits, its first element lowest, then b, c,
-    what else there is, and d. The second item is empty. Raises InputError unless all vectors are of one model."""
+    what else there is, and d. Raises InputError unless all vectors are of one model."""
     model = model_of(rows, name, "a file for $readmemh")
     widths = _widths(model)
     lines = [f"// {len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}", "// " + _fields(widths)]
@@ -38,12 +39,12 @@ def readmemh(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             word |= value << place
             place += widths[port]
         lines.append(f"{word:0{(total + 3) // 4}x}")
-    return text_bytes("\n".join(lines) + "\n"), ""
+    return Export(text_bytes("\n".join(lines) + "\n"))
 
 
-def cocotb_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """A test of cocotb: it drives a design with the vectors, compares d, and reports which conditions were hit. The
-    second item is empty. Raises InputError unless all vectors are of one model."""
+def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
+    """A test of cocotb: it drives a design with the vectors, compares d, and reports which conditions were hit.
+    Raises InputError unless all vectors are of one model."""
     model = model_of(rows, name, "a test of cocotb")
     conditions = list(dict.fromkeys(text for row in rows for text in row.vector.extra.get(REACHES, ())))
     places = {text: place for place, text in enumerate(conditions)}
@@ -61,13 +62,13 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         words = ", ".join(f'"{port}": {value:#x}' for port, value in _words(row, model).items())
         reached = [places[text] for text in row.vector.extra.get(REACHES, ())]
         lines.append(f"    ({{{words}}}, {reached}),")
-    return text_bytes("\n".join([*lines, "]"]) + "\n"), ""
+    return Export(text_bytes("\n".join([*lines, "]"]) + "\n"))
 
 
-def riscv_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def riscv_test(rows: Sequence[ObservedVector], name: str) -> Export:
     """A test in assembler with the macros of riscv-tests: for each vector, `fmadd` gives d, NaN being the canonical
-    one, and the exceptions in fflags. Its number, from 2 on, is that of the failure. The second item is empty. Raises
-    InputError unless all vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
+    one, and the exceptions in fflags. Its number, from 2 on, is that of the failure. Raises InputError unless all
+    vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
     model = model_of(rows, name, "a test for RISC-V")
     fmt = model.d
     if fmt.name not in SUFFIXES or model.unit != parse_reference(f"ieee/fma/{fmt.name}").unit:
@@ -88,7 +89,7 @@ def riscv_test(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         text = text.replace(f"@{key}@", str(value))
     for place, operand in enumerate(("A", "B", "C", "D", "FLAGS")):
         text = text.replace(f"@{operand}@", str(place * size))
-    return text_bytes(text), ""
+    return Export(text_bytes(text))
 
 
 def _widths(model: Model) -> dict[str, int]:
@@ -110,4 +111,4 @@ def _words(row: ObservedVector, model: Model) -> dict[str, int]:
     sides, found = padded(row.vector.operands, model).sides, {}
     for name, fmt, _ in ports_of(model):
         found[name] = sum(value << (fmt.width * place) for place, value in enumerate(sides[name]))
-    return found | {"d": row.predicted if row.vector.d is None else row.vector.d}
+    return found | {"d": row.result}

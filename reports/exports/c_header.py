@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
+from mmaprobe.smtmodel.evaluate.cuda_text import word_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import padded
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.operand import NAMED
 
 LINE = 116  # characters of a line of numbers
 
 
-def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def header(rows: Sequence[ObservedVector], name: str) -> Export:
     """C99 arrays of unsigned integers, each of the smallest type that holds its format:
     `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
-    model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
+    model's if none was observed. Raises InputError unless all vectors are of one model.
     """
     model = model_of(rows, name, "a C header")
     lines = [
@@ -33,10 +37,10 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     given = [padded(row.vector.operands, model) for row in rows]
     for (name, fmt), count in zip(model.formats.items(), filter(None, model.counts), strict=True):
         table = [one.sides[name] for one in given]
-        lines += _table(name, fmt.width, table, 0 if NAMED[name].per == "sum" else count, fmt.name)
-    results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
-    lines += _table("d", model.d.width, results, 0, _result_note(model))
-    return text_bytes("\n".join([*lines, "#endif"]) + "\n"), ""
+        lines += _table(name, fmt, table, 0 if NAMED[name].per == "sum" else count, fmt.name)
+    note = model.d.name + ("" if model.nan is not None else "; any NaN for a NaN")
+    lines += _table("d", model.d, [[row.result] for row in rows], 0, note)
+    return Export(text_bytes("\n".join([*lines, "#endif"]) + "\n"))
 
 
 def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
@@ -49,19 +53,12 @@ def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
     return model
 
 
-def _result_note(model: Model) -> str:
-    return model.d.name + ("" if model.nan is not None else "; any NaN for a NaN")
-
-
-def _table(name: str, width: int, table: Sequence[Sequence[int]], count: int, note: str) -> list[str]:
+def _table(name: str, fmt: Format, table: Sequence[Sequence[int]], count: int, note: str) -> list[str]:
     """A static array with one number, or `count` numbers, for each vector."""
-    size = next(size for size in (8, 16, 32, 64) if size >= width)
-    digits = (width + 3) // 4
     shape = "[MMAPROBE_VECTORS]" + (f"[{count}]" if count else "")
-    lines = [f"/* {c_comment(note)} */", f"static const uint{size}_t mmaprobe_{name}{shape} = {{"]
+    lines = [f"/* {c_comment(note)} */", f"static const {word_of(fmt)} mmaprobe_{name}{shape} = {{"]
     for row in table:
-        numbers = [f"0x{value:0{digits}x}" for value in row]
-        lines += _wrapped(numbers, count > 0)
+        lines += _wrapped([f"0x{to_hex(value, fmt)}" for value in row], count > 0)
     return [*lines, "};"]
 
 

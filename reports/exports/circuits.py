@@ -14,12 +14,12 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import TRUE, Gates
-from mmaprobe.reports.exports.verilog import about, all_elements, identifier, ports_of
+from mmaprobe.reports.exports.export import Export
+from mmaprobe.reports.exports.verilog import about, evaluated, ports_of, signal_names
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.model import Model
 
 RESULT = "d"
 _NAMES = {
@@ -39,16 +39,11 @@ class Terms:
         elements = [word.extract(low + fmt.width - 1, low) if count > 1 else word
                     for (name, fmt, count), word in zip(ports_of(model), self.ports.values(), strict=True)
                     for low in range(0, fmt.width * count, fmt.width)]  # fmt: skip
-        given = layout_of(model).split(all_elements(model, elements, self.carrier))
-        evaluation = evaluate(model, given.a, given.b, given.c, *given.rest)
+        _, evaluation = evaluated(model, elements)
         self.d: FNode = evaluation.d.node
-        self.names: dict[FNode, str] = {}
-        taken = {*self.ports, RESULT}
-        for signal in evaluation.trace:
-            node, name = signal.value.node, identifier(str(signal.name))
-            if name not in taken and not (node.is_symbol() or node.is_constant()):
-                taken.add(name)
-                self.names.setdefault(node, name)
+        nodes = ((str(signal.name), signal.value.node) for signal in evaluation.trace)
+        named = ((name, node) for name, node in nodes if not (node.is_symbol() or node.is_constant()))
+        self.names: dict[FNode, str] = signal_names(named, {*self.ports, RESULT})
 
     @property
     def order(self) -> Iterator[FNode]:
@@ -63,7 +58,7 @@ class Terms:
                 waiting += [(term, True), *((below, False) for below in reversed(term.args()))]
 
 
-def btor2(model: Model) -> tuple[bytes, str, str]:
+def btor2(model: Model) -> Export:
     """The text of a model in BTOR2: inputs, a line for each operation, with the name of a signal, and the output d."""
     lines, terms = _Lines(), Terms(model)
     for name, word in terms.ports.items():
@@ -73,7 +68,7 @@ def btor2(model: Model) -> tuple[bytes, str, str]:
             lines.of[term] = lines.term(term, terms.names.get(term, ""))
     lines.add(f"output {lines.of[terms.d]} {RESULT}")
     head = [f"; {line}".rstrip() for line in about(model)]
-    return text_bytes("\n".join([*head, *lines.text, ""])), "", f"BTOR2, {counted(len(lines.text), 'line')}"
+    return Export(text_bytes("\n".join([*head, *lines.text, ""])), about=f"BTOR2, {counted(len(lines.text), 'line')}")
 
 
 class _Lines:
@@ -117,7 +112,7 @@ def _is_word(term: FNode) -> bool:
     return term.is_ite() and not term.get_type().is_bool_type()
 
 
-def aiger(model: Model) -> tuple[bytes, str, str]:
+def aiger(model: Model) -> Export:
     """A model in AIGER's binary format: AND gates and inverters, with a name for each bit of a port."""
     terms, blaster = Terms(model), Blaster()
     inputs = {name: blaster.bits(word.node) for name, word in terms.ports.items()}
@@ -132,11 +127,8 @@ def aiger(model: Model) -> tuple[bytes, str, str]:
     bits = [f"{name}[{place}]" for name, word in inputs.items() for place in range(len(word))]
     symbols = [f"i{place} {name}" for place, name in enumerate(bits)]
     symbols += [f"o{place} {RESULT}[{place}]" for place in range(len(results))]
-    return (
-        content + text_bytes("\n".join([*symbols, "c", *about(model), ""])),
-        "",
-        f"AIGER, {counted(len(ands), 'gate')}",
-    )
+    content += text_bytes("\n".join([*symbols, "c", *about(model), ""]))
+    return Export(content, about=f"AIGER, {counted(len(ands), 'gate')}")
 
 
 class _Ands:

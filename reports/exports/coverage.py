@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mmaprobe.queries.kernel.conditions import conditions_of
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import Printed, about
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
@@ -17,16 +18,15 @@ from mmaprobe.smtmodel.evaluate.model import Model
 _NUMBER = re.compile("-?[0-9]+")
 
 
-def exported(model: Model) -> tuple[bytes, str, str]:
-    """The text of the conditions' module; nothing to be said beside it; and what it is."""
+def exported(model: Model) -> Export:
+    """The text of the conditions' module."""
     text, count = module(model)
-    return text_bytes(text), "", f"module {Printed(model).name}_conditions, {counted(count, 'condition')}"
+    return Export(text_bytes(text), about=f"module {Printed(model).name}_conditions, {counted(count, 'condition')}")
 
 
-def table(model: Model) -> tuple[bytes, str, str]:
+def table(model: Model) -> Export:
     """A table in Markdown, a row for what is asked of each step: the number of its conditions, and their cases in
-    words. Steps of which the same is asked share a row; cases that differ in a number are one. Nothing is said beside
-    it; and what it is."""
+    words. Steps of which the same is asked share a row; cases that differ in a number are one."""
     printed = Printed(model)
     aspects = dict[tuple[str, str], list[str]]()
     for met in conditions_of(model, printed.layout, printed.operands, printed.evaluation):
@@ -43,7 +43,7 @@ def table(model: Model) -> tuple[bytes, str, str]:
     for (kind, cases), steps in rows.items():
         each = " each" if len(steps) > 1 else ""
         lines.append(f"| {'; '.join(ranges(steps))} | {kind} | {len(cases)}{each} | {'; '.join(ranges(cases))} |")
-    return text_bytes("\n".join([*lines, ""])), "", f"a table of {counted(count, 'condition')}"
+    return Export(text_bytes("\n".join([*lines, ""])), about=f"a table of {counted(count, 'condition')}")
 
 
 def ranges(texts: Sequence[str]) -> list[str]:

@@ -5,17 +5,17 @@ point, tools for formal verification read it as it is."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from mmaprobe.reports.exports.verilog import about, all_elements, identifier, ports_of
+from mmaprobe.reports.exports.export import Export
+from mmaprobe.reports.exports.verilog import about, evaluated, identifier, ports_of, signal_names
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier, CodeValue, word_type
 from mmaprobe.smtmodel.evaluate.compiled import needed_statements
 from mmaprobe.smtmodel.evaluate.cuda_text import word_of
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.operand import NAMED
 
@@ -38,10 +38,12 @@ def _zeros(bits: int) -> str:
 _COUNTING = "\n".join(["#ifndef MMAPROBE_ZEROS", "#define MMAPROBE_ZEROS", _zeros(32), _zeros(64), "#endif"])
 
 
-def exported(model: Model) -> tuple[bytes, str, str]:
-    """The text of a model's header; nothing to be said beside it; and what it is."""
+def exported(model: Model) -> Export:
+    """The text of a model's header."""
     text = header(model)
-    return text_bytes(text), "", f"function {identifier(model.reference)}, {counted(text.count(' = '), 'statement')}"
+    return Export(
+        text_bytes(text), about=f"function {identifier(model.reference)}, {counted(text.count(' = '), 'statement')}"
+    )
 
 
 def header(model: Model) -> str:
@@ -53,10 +55,10 @@ def header(model: Model) -> str:
     ports = ports_of(model)
     given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
              for operand, fmt, count in ports}  # fmt: skip
-    elements = all_elements(model, (element for side in given.values() for element in side), carrier)
-    operands = layout_of(model).split(elements)
-    result = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
-    names = _names(result.trace, {*model.formats, *(element.node.text for side in given.values() for element in side)})
+    elements = [element for side in given.values() for element in side]
+    _, result = evaluated(model, elements)
+    signals = ((name, word.text) for name, word in _words(result.trace) if _VARIABLE.fullmatch(word.text))
+    names = signal_names(signals, {*model.formats, *(element.node.text for element in elements)})
     statements = needed_statements(carrier, [result.d.node])
     lines = [f"const {value.kind} {value.text} = {text};" for value, text in statements]
     lines.append(f"return ({word_of(model.d)}){result.d.node.text};")
@@ -79,22 +81,10 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
 
 def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
     """The elements of an operand that are used, as variables; a line for an unused element says that this is known."""
-    cut = "" if fmt.width in (8, 16, 32, 64) else f" & {hex((1 << fmt.width) - 1)}"
+    cut = "" if fmt.width == fmt.word else f" & {hex((1 << fmt.width) - 1)}"
     places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
     named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]
     return [f"const {word_type(fmt.width)} {name} = {place}{cut};" for name, place in named] or [f"(void){operand};"]
-
-
-def _names(trace: Trace, given: set[str]) -> Mapping[str, str]:
-    """The names of variables that are signals; `given`: names that are used already."""
-    names: dict[str, str] = {}
-    taken = set(given)
-    for signal, value in _words(trace):
-        name = identifier(signal)
-        if _VARIABLE.fullmatch(value.text) and value.text not in names and name not in taken:
-            names[value.text] = name
-            taken.add(name)
-    return names
 
 
 def _words(trace: Trace) -> Iterator[tuple[str, CodeValue]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -45,10 +46,10 @@ NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64"}
 NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals have neither"
 
 
-def exported(given: Model | Plan) -> tuple[bytes, str, str]:
+def exported(given: Model | Plan) -> Export:
     """The text of the core of a model or a plan; what it does not say; and what it is."""
     text = plan_core(given) if isinstance(given, Plan) else core(given)
-    return text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}"
+    return Export(text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}")
 
 
 def core(model: Model) -> str:

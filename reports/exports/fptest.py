@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -38,7 +39,7 @@ HEADER = """# A * B + C -> D, as observed, else as the model gives it
 """
 
 
-def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) -> tuple[bytes, str]:
+def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) -> Export:
     """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
     represents exactly. D is the observed result, or the model's if none was observed. `tininess`: when results are
     found to be tiny, if the unit does not say it (None: after rounding). The second item says so where vectors were
@@ -59,7 +60,7 @@ def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) 
     told = [f"# tininess is detected {when} rounding" for when in detected]
     if len(told) > 1:
         told = [f"{line}: {', '.join(models)}" for line, models in zip(told, detected.values(), strict=True)]
-    return (HEADER + "\n".join([*told, *lines]) + "\n").encode(), note
+    return Export((HEADER + "\n".join([*told, *lines]) + "\n").encode(), note)
 
 
 def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
@@ -88,10 +89,9 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
         for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)
         if own is not None
     ]
-    d = row.predicted if row.vector.d is None else row.vector.d
     texts = " ".join(operand_text(pattern, model.d) for pattern in inputs if pattern is not None)
-    flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, d, model.d, mode, tininess)))
-    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
+    flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, row.result, model.d, mode, tininess)))
+    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(row.result, model.d)} {flags}".rstrip()
 
 
 def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:

@@ -7,13 +7,12 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import NOTHING, ObservedVector
-from mmaprobe.smtmodel.arithmetic.display import value_text
-from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.reports.exports.export import Export
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
-def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[bytes, str]:
+def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> Export:
     """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
     both. A fault of the file, or that nothing was compared, is a test with an error."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
@@ -23,22 +22,19 @@ def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> tuple[b
     root = ET.Element("testsuites", {key: str(count) for key, count in counts.items()})
     group = ET.SubElement(root, "testsuite", attributes)
     for row in rows:
-        vector, fmt = row.vector, row.model.d
+        vector = row.vector
         called = f"line {vector.line}" if vector.id is None else str(vector.id)
         case = ET.SubElement(group, "testcase", {"classname": _text(row.model.reference), "name": _text(called)})
         if row.agrees is None:
             ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
         elif not row.agrees:
-            assert vector.d is not None
-            observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
-            message = f"observed {observed}, the model gives {predicted}"
-            failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
+            failure = ET.SubElement(case, "failure", {"message": row.mismatch_text, "type": "mismatch"})
             failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
     if fault:
         case = ET.SubElement(group, "testcase", {"classname": _text(name), "name": "the file"})
         ET.SubElement(case, "error", {"message": _text(fault), "type": "file"})
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
+    return Export(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
 
 
 def _text(text: str) -> str:

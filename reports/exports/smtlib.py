@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import one_line, text_bytes
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -17,17 +18,16 @@ OBSERVED, WRONG = "observed", "wrong"
 LAST_CHECK = "(check-sat)"  # the end of the text of a Query
 
 
-def script(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def script(rows: Sequence[ObservedVector], name: str) -> Export:
     """The model is defined once, over the inputs a0, ..., b0, ..., c; `wrong` states that its result differs from
     `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts `wrong`; its
-    expected status, sat or unsat, comes from evaluating the model. The second item is empty. Raises InputError for rows
-    of several models."""
+    expected status, sat or unsat, comes from evaluating the model. Raises InputError for rows of several models."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) > 1:
         raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)
     scopes = "\n".join(_scope(row) for row in rows)
     head = [_definition(model) for model in models.values()] or [""]
-    return text_bytes(head[0] + scopes + "\n"), ""
+    return Export(text_bytes(head[0] + scopes + "\n"))
 
 
 def _definition(model: Model) -> str:
@@ -41,19 +41,18 @@ def _definition(model: Model) -> str:
 
 
 def _scope(row: ObservedVector) -> str:
-    vector, model = row.vector, row.model
+    model = row.model
     layout = layout_of(model)
-    values = padded(vector.operands, model).every
+    values = padded(row.vector.operands, model).every
     fixed = [
         f"(= {symbol} #b{value:0{fmt.width}b})"
         for symbol, value, fmt in zip(layout.names, values, layout.formats, strict=True)
     ]
-    d = row.predicted if vector.d is None else vector.d
     lines = [
         "(push 1)",
         f"(set-info :status {'sat' if row.agrees is False else 'unsat'})",
         f"(assert (and {' '.join(fixed)}))",
-        f"(assert (= {OBSERVED} #b{d:0{model.d.width}b}))",
+        f"(assert (= {OBSERVED} #b{row.result:0{model.d.width}b}))",
         f"(assert {WRONG})",
         "(check-sat)",
         "(pop 1)",

@@ -88,9 +88,8 @@ def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
     """PyTorch tensors of each operand with the vector's bits, and the results that models predict."""
     lines = ["import torch", ""]
     for name, fmt, patterns in sides(vector):
-        size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)
-        numbers = ", ".join(_signed(pattern, size) for pattern in patterns)
-        kind = "torch.uint8" if size == 8 else f"torch.int{size}"
+        numbers = ", ".join(_signed(pattern, fmt.word) for pattern in patterns)
+        kind = "torch.uint8" if fmt.word == 8 else f"torch.int{fmt.word}"
         view = f".view(torch.{TORCH[fmt.name]})" if fmt.name in TORCH else f"  # patterns of {one_line(fmt.name)}"
         lines.append(f"{name} = torch.tensor([{numbers}], dtype={kind}){view}")
     lines.append("# a is a row of A, b a column of B; d = c + a * b, as the matrix unit sums it, is predicted to be")
@@ -123,10 +122,9 @@ def c_program(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> st
 
 
 def _array(name: str, fmt: Format, patterns: Sequence[int], kind: str = "uint{}_t") -> list[str]:
-    size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)
     numbers = ", ".join(f"{pattern:#0{fmt.digits + 2}x}" for pattern in patterns)
     return [f"/* {c_comment(fmt.name)}: {', '.join(decimal_text(p, fmt) for p in patterns)} */",
-            f"static const {kind.format(size)} {name}[{len(patterns)}] = {{{numbers}}};"]  # fmt: skip
+            f"static const {kind.format(fmt.word)} {name}[{len(patterns)}] = {{{numbers}}};"]  # fmt: skip
 
 
 CUDA_MAIN = """
@@ -166,7 +164,7 @@ def cuda(vector: Vector) -> str | None:
     from mmaprobe.runner.gpu.kernels import CAPABILITIES, kernel_of, target
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
-    row = INSTRUCTIONS.get(vector.model.reference.partition("@")[0])
+    row = INSTRUCTIONS.get(vector.model.instruction)
     if row is None:
         return None
     try:
@@ -179,8 +177,8 @@ def cuda(vector: Vector) -> str | None:
         fmt, patterns = given[operand.matrix]
         arrays += _array(f"host_{operand.matrix}", fmt, patterns, "u{}")
         name, count = operand.matrix, len(patterns)
-        body.append(f"  u{operand.storage} *{name} = on_gpu(host_{name}, {count}, {operand.count});")
-    size = kernel.c.storage
+        body.append(f"  u{operand.fmt.word} *{name} = on_gpu(host_{name}, {count}, {operand.count});")
+    size = kernel.c.fmt.word
     body.append(f"  u{size} zero = 0, *d = on_gpu(&zero, 1, 1);")
     main = CUDA_MAIN.format(
         arrays="\n".join(arrays), body="\n".join(body), name=kernel.name, threads=THREADS, size=size,

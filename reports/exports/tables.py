@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.inputs.vectors import SCHEMA_VERSION, to_hex
 from mmaprobe.smtmodel.operand import OPERANDS
@@ -18,10 +19,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SIDES = [row for row in OPERANDS if row.name != "c"]
 
 
-def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def csv_table(rows: Sequence[ObservedVector], name: str) -> Export:
     """CSV (RFC 4180) with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ...; patterns
     are hexadecimal. Fields of missing products, and of d if none was observed, are empty. An apostrophe stands before
-    an id that a spreadsheet would take for a formula. The second item is empty."""
+    an id that a spreadsheet would take for a formula."""
     counts = _counts(rows)
     header = ["id", "model", "d", "predicted", "c"] + [side.at(k) for side in SIDES for k in range(counts[side.name])]
     out = io.StringIO()
@@ -37,10 +38,10 @@ def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             digits = [to_hex(pattern, model.formats[side.name]) for pattern in vector.operands.sides[side.name]]
             fields += digits + [""] * (counts[side.name] - len(digits))
         writer.writerow(fields)
-    return text_bytes(out.getvalue()), ""
+    return Export(text_bytes(out.getvalue()))
 
 
-def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def npz_arrays(rows: Sequence[ObservedVector], name: str) -> Export:
     """Arrays with one row for each vector: `a`, `b` of shape (vectors, products); `c`, `d`, `predicted` of shape
     (vectors,); `scale_a`, `scale_b` of shape (vectors, scale factors), other operands likewise; bit patterns in the
     narrowest unsigned type, with zeros for missing products. `d_known`: whether `d` was observed; `id` and `model` are
@@ -63,7 +64,7 @@ def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         arrays[name] = _narrow(table, max((fmt.width for fmt in formats), default=8))
     out = io.BytesIO()
     np.savez_compressed(out, **arrays)
-    return out.getvalue(), ""
+    return Export(out.getvalue())
 
 
 def _counts(rows: Sequence[ObservedVector]) -> dict[str, int]:

@@ -5,27 +5,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
+from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
-from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.verilog import VerilogCarrier, range_of
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 WORD = re.compile(r"\b[a-z]\w*\b")
+Word = TypeVar("Word")
 
 
-def exported(model: Model, stages: int = 0) -> tuple[bytes, str, str]:
-    """The text of a model's module; nothing to be said beside it; and what it is."""
+def exported(model: Model, stages: int = 0) -> Export:
+    """The text of a model's module."""
     text, registers = module(model, stages=stages), f", {stages} clock cycles" if stages else ""
     about = f"module {identifier(model.reference)}, {counted(text.count(' wire '), 'wire')}{registers}"
-    return text_bytes(text), "", about
+    return Export(text_bytes(text), about=about)
 
 
 def module(model: Model, name: str = "", stages: int = 0) -> str:
@@ -108,10 +110,8 @@ class Printed:
         self.name = name or identifier(model.reference)
         self.layout, self.carrier = layout_of(model), VerilogCarrier()
         self.ports = {name: fmt.width * count for name, fmt, count in ports_of(model)}
-        elements = all_elements(model, _elements(model, self.carrier), self.carrier)
-        self.operands = operands = self.layout.split(elements)
-        self.evaluation = evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
-        self.names = _names(model, self.layout, self.evaluation.trace, elements)
+        self.operands, self.evaluation = evaluated(model, _elements(model, self.carrier))
+        self.names = _names(model, self.layout, self.evaluation.trace, self.operands.every)
 
     @property
     def named(self) -> dict[str, int]:
@@ -127,12 +127,26 @@ def ports_of(model: Model) -> list[tuple[str, Format, int]]:
             if name != "c" or model.addend]  # fmt: skip
 
 
-def all_elements(model: Model, elements: Iterable[Bits], carrier: Carrier) -> list[Bits]:
-    """The elements of all ports with +0 for an addend that has no port, in the order of a row."""
-    given = list(elements)
-    for place in layout_of(model).unread:
-        given.insert(place, constant(carrier, 0, model.c.width))
-    return given
+def evaluated(model: Model, elements: Iterable[Bits]) -> tuple[Operands[Bits], Evaluation]:
+    """The operands that the elements of all ports are, with +0 for an addend that has no port, and the model evaluated
+    on them."""
+    given, layout = list(elements), layout_of(model)
+    for place in layout.unread:
+        given.insert(place, constant(given[0].carrier, 0, model.c.width))
+    operands = layout.split(given)
+    return operands, evaluate(model, operands.a, operands.b, operands.c, *operands.rest)
+
+
+def signal_names(signals: Iterable[tuple[str, Word]], taken: Iterable[str]) -> dict[Word, str]:
+    """The names of words that are signals of a model: of each that of its first signal with a name that is not
+    `taken`."""
+    names, used = dict[Word, str](), set(taken)
+    for signal, word in signals:
+        name = identifier(signal)
+        if word not in names and name not in used:
+            names[word] = name
+            used.add(name)
+    return names
 
 
 def identifier(text: str) -> str:
@@ -155,12 +169,8 @@ def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits])
     """The names of wires that are elements or signals of the model."""
     names = {bits.node: name for bits, name in zip(elements, layout.names, strict=True) if name not in model.formats}
     taken = {*model.formats, "d", *names.values()}
-    for signal in trace:
-        wire, name = signal.value.node, identifier(str(signal.name))
-        if signal.value.value is None and wire not in names and wire not in taken and name not in taken:
-            names[wire] = name
-            taken.add(name)
-    return names
+    wires = ((str(signal.name), signal.value.node) for signal in trace if signal.value.value is None)
+    return names | signal_names(((name, wire) for name, wire in wires if wire not in {*names, *taken}), taken)
 
 
 def about(model: Model) -> list[str]:

@@ -90,6 +90,6 @@ def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
     table = given.reshape(len(given), -1)
     if table.shape[1] > operand.count:
         raise InputError(f"{table.shape[1]} patterns of {operand.matrix} for an instruction that takes {operand.count}")
-    out = np.zeros((len(table), operand.count), f"u{operand.storage // 8}")
+    out = np.zeros((len(table), operand.count), f"u{operand.fmt.word // 8}")
     out[:, : table.shape[1]] = table
     return out

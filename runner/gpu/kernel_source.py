@@ -145,12 +145,12 @@ def placing(kernels: Iterable[Kernel | HipKernel]) -> str:
 def _load(operand: Operand) -> str:
     """The function that fills the registers of a thread, or its share of shared memory."""
     number, (chosen, index) = POINTERS.index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
-    bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.storage)
+    bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.fmt.word)
     hashed = f"neighbour(at, {number}, row, column)"
     if word == 64:
         hashed = f"((u64)neighbour(at, {number + 8}, row, column) << 32 | {hashed})"
     names = {
-        "name": operand.name, "storage": operand.storage, "chosen": chosen, "index": index,
+        "name": operand.name, "storage": operand.fmt.word, "chosen": chosen, "index": index,
         "neighbour": f"{hashed} & {hex((1 << bits) - 1)}u" if bits < word else hashed,
     }  # fmt: skip
     place = operand.place
@@ -169,7 +169,7 @@ def _store(operand: Operand) -> str:
     place = operand.place
     assert isinstance(place, Fragment)
     chosen, _ = _CHOSEN["element"]
-    names = {"name": operand.name, "storage": operand.storage, "chosen": chosen, "holder": place.holder}
+    names = {"name": operand.name, "storage": operand.fmt.word, "chosen": chosen, "holder": place.holder}
     return _STORE.format(**names, **_in_registers(place))
 
 
@@ -195,7 +195,7 @@ def _kernel(kernel: Kernel | HipKernel) -> str:
         lines += _built_in(kernel)
     else:
         lines += _ISSUES.get(kernel.row.unit, _mma)(kernel)
-    words = {operand.matrix: operand.storage for operand in kernel.operands}
+    words = {operand.matrix: operand.fmt.word for operand in kernel.operands}
     return _KERNEL.format(
         **(_HIP if isinstance(kernel, HipKernel) else _CUDA), vectors=THREADS // kernel.threads,
         group=kernel.threads, name=kernel.name, out=kernel.c.name, body="\n".join("  " + line for line in lines),

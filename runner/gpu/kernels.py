@@ -64,11 +64,6 @@ class Operand:
         return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}{self.tag}"
 
     @property
-    def storage(self) -> int:
-        """Bits of the unsigned integer that holds a pattern in an array."""
-        return next(width for width in (8, 16, 32, 64) if width >= self.fmt.width)
-
-    @property
     def shift(self) -> int:
         """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
         return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0

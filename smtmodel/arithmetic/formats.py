@@ -73,6 +73,11 @@ class Format:
         return self.fraction + 1
 
     @cached_property
+    def word(self) -> int:
+        """Bits of the smallest unsigned integer type that holds a pattern."""
+        return next(size for size in (8, 16, 32, 64) if size >= self.width)
+
+    @cached_property
     def digits(self) -> int:
         """Hexadecimal digits of a pattern."""
         return (self.width + 3) // 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 #: the most characters of a message, of one of its words, and of the end that is kept of either
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
@@ -16,12 +16,23 @@ def counted(count: int, name: str) -> str:
     return f"{count} {name}{plural}"
 
 
-def some_of(names: Sequence[str]) -> str:
+def some_of(names: Sequence[object], most: int = LISTED) -> str:
     """The first of some names."""
-    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
+    return f"{', '.join(map(str, names[:most]))}{', ...' if len(names) > most else ''}"
 
 
-def ranges_text(numbers: Sequence[int]) -> str:
+def spans_text(spans: Iterable[Sequence[int]], most: int = 1 << 30) -> str:
+    """Spans of numbers, each with its first and its last: 1, 4 to 7."""
+    return some_of([str(low) if low == high else f"{low} to {high}" for low, high in spans], most)
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines, in which each column is as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def ranges_text(numbers: Sequence[int], between: str = ", ") -> str:
     """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -29,7 +40,7 @@ def ranges_text(numbers: Sequence[int]) -> str:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+    return between.join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def duration(seconds: float) -> str:

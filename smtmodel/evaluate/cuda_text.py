@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, CodeValue, word_type
 from mmaprobe.smtmodel.evaluate.compiled import LONGEST, TooLongError, needed_statements
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.tiles import Elementwise, kind_of
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes.trace import Silent
 
 PRELUDE = """typedef unsigned char uint8_t;
@@ -53,7 +51,7 @@ _LANES = """static __noinline__ __device__ {kind} {name}({parameters}) {{
 
 def word_of(fmt: Format) -> str:
     """The C type of the patterns of a format, in arrays."""
-    return f"{np.dtype(kind_of(fmt)).name}_t"
+    return f"uint{fmt.word}_t"
 
 
 def unit_function(name: str, model: Model, a: str, b: str) -> str:

@@ -35,6 +35,11 @@ class SignalFact:
     format: Format | None = None
 
     @property
+    def digits(self) -> str:
+        """Its bits in hexadecimal."""
+        return f"{self.value:0{(self.width + 3) // 4}x}"
+
+    @property
     def real(self) -> Fraction | None:
         """The number that the signal stands for; None for a pattern."""
         if self.scale is None:

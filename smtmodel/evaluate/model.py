@@ -59,6 +59,11 @@ class Model:
         return f"{self.reference}: {addend}{products} {self.a.name} * {self.b.name} -> {self.d.name}"
 
     @property
+    def instruction(self) -> str:
+        """The instruction, or the unit file, that its reference names, without changed parameters."""
+        return self.reference.partition("@")[0]
+
+    @property
     def a(self) -> Format:
         return self.unit.a
 

@@ -108,6 +108,16 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray(fields > np.uint64(fmt.last_field))
 
 
+def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
+    """Which patterns are the same result: all NaNs are, whatever their patterns."""
+    return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
+
+
+def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
+    """Patterns with one for all NaNs."""
+    return np.where(nans(patterns, fmt), np.uint64(fmt.nan), patterns)
+
+
 def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
     """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
     Raises ParameterError."""
@@ -142,6 +152,17 @@ def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
 def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
     """The numbers that patterns stand for, in the type of the format."""
     return patterns.view(type_of(fmt))
+
+
+def in_f64(patterns: Matrix, fmt: Format) -> NDArray[np.float64]:
+    """The numbers that patterns stand for in f64, which has those of all formats."""
+    held = np.ascontiguousarray(patterns, kind_of(fmt))
+    with np.errstate(over="ignore", invalid="ignore"):
+        if type_of(fmt) != held.dtype and fmt.signed:
+            return np.asarray(to_numbers(held, fmt).astype(np.float64))
+        lanes = _CARRIER.lanes(held.astype(np.uint64), fmt.width)
+        wide = ieee.convert(lanes, fmt, Target(format_named("f64"), "nearest_even"))
+    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), held.shape).copy().view(np.float64)
 
 
 _TYPES: dict[str, np.dtype[Any]] = {

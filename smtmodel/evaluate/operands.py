@@ -114,6 +114,18 @@ class Layout:
         return self.counts[0]
 
     @property
+    def a(self) -> Format:
+        return self.formats[0]
+
+    @property
+    def b(self) -> Format:
+        return self.formats[self.length]
+
+    @property
+    def c(self) -> Format:
+        return self.formats[2 * self.length]
+
+    @property
     def scales(self) -> int:
         """The number of scale factors on each side."""
         return self.counts[3]
@@ -127,6 +139,11 @@ class Layout:
     def columns(self) -> int:
         """The number of positions of a row that belong to the input itself, and not to `changed`."""
         return sum(self.counts)
+
+    @property
+    def further(self) -> range:
+        """The positions of scale factors and further operands."""
+        return range(2 * self.length + 1, self.columns)
 
     @cached_property
     def places(self) -> tuple[tuple[str, int], ...]:

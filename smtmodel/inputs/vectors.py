@@ -55,6 +55,21 @@ class Vector:
         """The keys of its row that have no meaning here, such as `note` and `tags`."""
         return {key: value for key, value in self.extra.items() if key not in _KNOWN}
 
+    @property
+    def predictions(self) -> dict[str, str]:
+        """Hypothesis: the result that it predicts."""
+        return self.extra.get("predictions") or {}
+
+    @property
+    def question(self) -> str:
+        """The question that the predictions belong to; empty where the row names none."""
+        return str(self.extra.get("question") or "")
+
+    @property
+    def exercises(self) -> list[str]:
+        """Conditions of the datapath that the input reaches."""
+        return self.extra.get("exercises") or []
+
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         model = self.model

@@ -149,6 +149,13 @@ class Plan:
         """The sums of all products in it."""
         return tuple(of_kind(self.result, Products))
 
+    @cached_property
+    def formats_of_results(self) -> tuple[Format, ...]:
+        """The formats of its result and of all sums on the way, each once."""
+        rounded = (node.rounding.format for node in of_kind(self.result, Round))
+        inside = (stage.d for products in self.sums for stage in products.stage.walk())
+        return tuple(dict.fromkeys((self.d, *rounded, *inside)))
+
     @property
     def adds_integers(self) -> bool:
         """Whether all its sums are in formats of integers, in which one too large wraps or saturates; in others it is

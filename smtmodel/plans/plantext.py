@@ -58,6 +58,15 @@ def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
     return writer.node(plan.result), {name: rounding_text(how) for how, name in writer.roundings.items()}
 
 
+def named_texts(plan: Plan) -> tuple[list[tuple[str, str]], str]:
+    """What a plan's file names, each with its text: units, roundings, words of elements; and the file's step `d`.
+    Raises as `plan_text` does."""
+    writer = _Writer(plan)
+    roundings = [(name, rounding_text(how)) for how, name in writer.roundings.items()]
+    named = [*((name, model.reference) for model, name in writer.units.items()), *roundings]
+    return [*named, *writer.words_text().items()], writer.steps()["d"]
+
+
 def words_text(plan: Plan) -> dict[str, str]:
     """The words that the units of a plan read, each an expression; a rounding is the name of its format, with its mode
     where it is not to nearest even."""
@@ -101,11 +110,11 @@ class _Writer:
             **({"roundings": roundings} if roundings else {}),
             **({"convert": convert} if convert else {}),
             **({"words": self.words_text()} if any(self.words) else {}),
-            "steps": self._steps(),
+            "steps": self.steps(),
         }
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
 
-    def _steps(self) -> dict[str, str]:
+    def steps(self) -> dict[str, str]:
         """The step `d`, and before it parts of it that are as deep as one expression should be."""
         depths: dict[Node, int] = {}
         for node in walk(self.plan.result):  # operands first

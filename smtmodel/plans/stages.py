@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -78,6 +78,12 @@ class Stage(ABC):
     def parts(self) -> tuple[Stage, ...]:
         """The stages that it is made of."""
 
+    def walk(self) -> Iterator[Stage]:
+        """The stage, and each of its parts with the parts of that."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
     @property
     def takes_start(self) -> bool:
         """Whether its start enters its result: a unit that does not read c loses it."""
@@ -109,14 +115,13 @@ class Stage(ABC):
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
         """The uses of units in it, each once."""
-        own = (self,) if isinstance(self, Chain) else ()
-        return tuple(dict.fromkeys((*own, *(chain for part in self.parts for chain in part.chains))))
+        return tuple(dict.fromkeys(stage for stage in self.walk() if isinstance(stage, Chain)))
 
     @cached_property
     def roundings(self) -> tuple[Rounding, ...]:
         """How it rounds sums outside its units, itself first, then its parts."""
-        own = [self.rounding] if isinstance(self, Parted) and self.rounding is not None else []
-        return (*own, *(how for part in self.parts for how in part.roundings))
+        every = (stage.rounding for stage in self.walk() if isinstance(stage, Parted))
+        return tuple(how for how in every if how is not None)
 
     def _check_tail(self) -> None:
         """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""

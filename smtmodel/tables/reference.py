@@ -147,7 +147,7 @@ def with_flags(model: Model, document: str) -> Model:
     name = next((own for own in DOCUMENTS if own == document), None)
     if name is None:
         raise ParameterError(FLAGS, f"{document or 'nothing'} is none of {', '.join(DOCUMENTS)}")
-    base = model.reference.partition("@")[0]
+    base = model.instruction
     known = [one for start, one in SIGNALLING.items() if base == start or (start[-1] == "/" and base.startswith(start))]
     if not is_unit_file(base) and not known:
         raise NotModelledError(f"{base}: its documents define no exceptions that are modelled; they do for "

@@ -184,6 +184,10 @@ class Unit:
             names |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
         return names
 
+    def computing(self, result: Node) -> Unit:
+        """A unit of the same signature with another expression, without a name or names of steps."""
+        return Unit(self.a, self.b, self.c, self.length, result, self.scale, self.scale_block, more=self.more)
+
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
         """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
         operands. Nodes keep their names. Raises ParameterError."""

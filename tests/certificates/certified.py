@@ -12,7 +12,7 @@ import yaml
 from benchmarks.plan_statements import UNITS, plan
 from mmaprobe.documents.prove import Measure
 from mmaprobe.hypotheses.claim import Claim, build_claims
-from mmaprobe.queries.certificates.asked import of_assertion
+from mmaprobe.queries.certificates.asked import of_claim
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.claims.certify import certify_claim
@@ -23,9 +23,8 @@ from mmaprobe.queries.covering.cover import Change, Covering
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.kernel.unit_shares import compares
-from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
 from mmaprobe.queries.plans.bound_report import find_plan_bound
-from mmaprobe.queries.plans.certify import certify_plans
+from mmaprobe.queries.plans.certify import certify_plan_bound, certify_plans
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.properties.bound import bound_in_units
 from mmaprobe.queries.properties.bound_certificate import certify_bound, certify_unit_bounds
@@ -145,7 +144,7 @@ def _shares(folder: Path) -> None:
     (claim,) = build_claims(read_yaml(yaml.safe_dump(CLAIM | data), "mine.yaml"))
     assert isinstance(claim, Claim)
     theorem = compares(claim.assertion, within_of(claim, Settled(FREE, needed=False)))
-    certify_theorems([theorem], of_assertion(claim.assertion), claim_texts(claim), folder, FREE)
+    certify_theorems([theorem], of_claim(claim), claim_texts(claim), folder, FREE)
 
 
 #: each kind, and the rule that its last theorem is by

@@ -367,7 +367,7 @@ UNSAID = "nothing in the folder says what was proved"
 
 def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     whole = whole_of_query(carry_query(), 60.0)
-    manifest = write_certificate(tmp_path, LIMIT, {}, [Leaf("the question", whole.query, whole=whole)])
+    ((_, manifest),) = write_certificate(tmp_path, LIMIT, {}, [Leaf("the question", whole.query, whole=whole)])
     assert [piece.name for piece in manifest.pieces] == ["lemma-01"]
     assert [found.says for found in check_folder(tmp_path) if found.kind != "fine"] == [UNSAID]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,8 +141,11 @@ def test_the_order_of_a_shuffled_sum_is_no_tree_but_a_contradiction() -> None:
         rng.shuffle(terms)
         return int(np.cumsum(np.array(terms), dtype=np.float32)[-1].view(np.uint32))
 
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        return list(map(shuffled, vectors))
+
     with pytest.raises(ContradictionError, match=r"it answered vector .* with [0-9a-f]{8} and then with") as caught:
-        reveal(shuffled, model, again=lambda vectors: list(map(shuffled, vectors)))
+        reveal(ask, model, again=ask)
     assert caught.value.exit_code == 3
     assert len(asked) < 500
 

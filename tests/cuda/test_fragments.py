@@ -72,7 +72,7 @@ def extent(kernel: Kernel, operand: Operand) -> tuple[int, int]:
 def loaded(library: Any, kernel: Kernel, operand: Operand, at: Place, patterns: list[int]) -> dict[warp.Place, int]:
     """The matrix that the instruction gets, read as the manual says."""
     load, part = getattr(library, f"load_{operand.name}"), operand.place
-    given = integers(operand.storage, patterns)
+    given = integers(operand.fmt.word, patterns)
     if isinstance(part, Tile):
         tile = integers(8, [0xFF] * part.size)
         for thread in range(kernel.threads):
@@ -173,7 +173,7 @@ def test_the_result_is_taken_from_where_the_manual_says(library: Any, name: str)
         threads = warp.scatter(matrix, kernel.threads, part.width, part.elements, table)
     store = getattr(library, f"store_{operand.name}")
     for row, column in ((0, 0), (m - 1, n - 1), (m // 2, 3), (1, n - 2)):
-        result, writers = integers(operand.storage, [0]), 0
+        result, writers = integers(operand.fmt.word, [0]), 0
         for lane, registers in enumerate(threads):
             before = result[0]
             result[0] = 0

@@ -228,7 +228,7 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
             matrix = matrices.setdefault(operand.matrix, {})
             for lane in range(kernel.threads):
                 registers = integers(place.word, [0] * place.registers)
-                load(registers, ctypes.c_uint32(lane), ctypes.byref(at), integers(operand.storage, patterns))
+                load(registers, ctypes.c_uint32(lane), ctypes.byref(at), integers(operand.fmt.word, patterns))
                 whole = sum(word << place.word * j for j, word in enumerate(registers))
                 for i in range(place.elements):
                     block, x, y = table(lane, i)
@@ -250,7 +250,7 @@ def test_a_wave_multiplies_the_vector(reference: str, library: Any) -> None:
                 words[i // place.per_register] |= (product[x, y] if block == 0 else 1) << place.width * (
                     i % place.per_register
                 )
-            out = integers(kernel.c.storage, [0])
+            out = integers(kernel.c.fmt.word, [0])
             store(integers(place.word, words), ctypes.c_uint32(lane), ctypes.byref(at), out)
             written += [out[0]] if out[0] else []
         wanted = 5 + sum(x * y * scale[z * len(scale) // k] for z, (x, y) in enumerate(zip(a, b, strict=True)))

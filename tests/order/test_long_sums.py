@@ -60,7 +60,7 @@ def revealed(length: int, total: Sum) -> Tree:
             result = total(a.astype(np.float64) * b, float(c))
         return int(np.float32(result).view(np.uint32))
 
-    return reveal(ask, parse_reference(f"ieee/fma/f32@length={length}"))
+    return reveal(lambda vectors: list(map(ask, vectors)), parse_reference(f"ieee/fma/f32@length={length}"))
 
 
 def shuffled(length: int) -> Any:

@@ -147,7 +147,7 @@ def test_a_sum_in_few_bits_is_counted_in_groups() -> None:
 
     asked = parse_signature("bf16,bf16,bf16", 600)
     with np.errstate(over="ignore", invalid="ignore"):
-        tree = reveal(lambda vector: ask([vector])[0], asked, ask_all=ask, addend=False)
+        tree = reveal(ask, asked, addend=False)
     _, *terms = tree.outline().lines()
     assert terms == ["├─ 599", "└─ 0-598 (added one after another)"]
     assert len(tree.questions) < 1.7 * 600  # 3 for each group of every mask before
@@ -331,9 +331,8 @@ def test_places_that_answer_otherwise_are_not_asked() -> None:
     for function in (one_by_one, edged):
         with CallableDevice(function, "edged") as device:
             tree: Tree = reveal(
-                device.answer,
+                lambda v, device=device: [d or 0 for _, d in device.answers(v)],  # type: ignore[misc]
                 asked,
-                ask_all=lambda v, device=device: [d or 0 for _, d in device.answers(v)],  # type: ignore[misc]
                 addend=False,
             )
         found.append((tree.outline().lines(), "places" in device.description))
@@ -364,9 +363,7 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
 
     asked = parse_signature("f32,f32,f32", 128)
     with CallableDevice(counted, "counted") as device:
-        tree: Tree = reveal(
-            device.answer, asked, ask_all=lambda v: [d or 0 for _, d in device.answers(v)], addend=False
-        )
+        tree: Tree = reveal(lambda v: [d or 0 for _, d in device.answers(v)], asked, addend=False)
     assert set(calls) == {(SIDE, 128, 128, SIDE)}
     assert len(calls) < len(tree.questions) / 8
     with pytest.raises(InputError, match=r"a function of \(a, b, c\), or"):
@@ -374,7 +371,7 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
     with pytest.raises(InputError, match=r"python:FILE\.py:FUNCTION"):
         open_device("python:x")
     with pytest.raises(DeviceError), open_device(f"python:{devices}:fails") as device:
-        reveal(device.answer, asked, addend=False)
+        reveal(lambda vectors: list(map(device.answer, vectors)), asked, addend=False)
 
 
 @pytest.mark.parametrize(("factor", "said"), [(0.7, True), (-0.3, True), (0.0, False)])
@@ -383,13 +380,13 @@ def test_a_factor_that_is_no_power_of_two(factor: float, said: bool) -> None:
         return np.float32(factor) * one_by_one(a, b)
 
     with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
-        reveal(device.answer, parse_signature("f32,f32,f32", 4), addend=False)
+        reveal(lambda vectors: list(map(device.answer, vectors)), parse_signature("f32,f32,f32", 4), addend=False)
     assert ("a factor that is no power of two" in str(caught.value)) == said
 
 
 def test_a_constant_is_no_sum() -> None:
     with pytest.raises(UnrevealedError, match="do not add up exactly"):
-        reveal(lambda vector: 0, parse_signature("f32,f32,f32", 16), addend=False)
+        reveal(lambda vectors: [0] * len(vectors), parse_signature("f32,f32,f32", 16), addend=False)
 
 
 @pytest.mark.parametrize(
@@ -412,7 +409,7 @@ steps: {{d: "{steps}"}}
 """
     unit = parse_unit(text, "x.yaml")
     model = Model("x", unit)
-    tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
+    tree = reveal(lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors], model)
     assert tree.outline().lines() == lines
     assert len(tree.questions) < 60
 
@@ -448,7 +445,7 @@ def test_units_are_counted_beside_traces_that_fill_a_narrow_result(name: str, li
     def answer(vector: Vector) -> int:
         return unit.result(vector.operands.a, vector.operands.b, vector.operands.c)
 
-    tree = reveal(answer, asked)
+    tree = reveal(lambda vectors: list(map(answer, vectors)), asked)
     assert tree.outline().lines() == lines
     assert len(tree.questions) < most
 
@@ -476,7 +473,7 @@ steps: {{d: "{d}"}}
 """
     unit = parse_unit(text, "x.yaml")
     model = Model("x", unit)
-    tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
+    tree = reveal(lambda vectors: [evaluate_row(model, vector.operands) for vector in vectors], model)
     assert [step.terms for step in tree.steps()] == terms
     assert [step.kind for step in tree.steps()] == ["binary", "exact", "binary"]
 
@@ -497,7 +494,7 @@ def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[s
     def answer(vector: Vector) -> int:
         return unit.result(vector.operands.a, vector.operands.b, vector.operands.c)
 
-    tree = reveal(answer, parse_signature(unit.formats, unit.length), ends=True)
+    tree = reveal(lambda vectors: list(map(answer, vectors)), parse_signature(unit.formats, unit.length), ends=True)
     assert tree.outline().lines()[0] == first
     assert tree.ends is not None
     assert [line for line in tree.ends.lines() if line.startswith("it ")] == said

@@ -48,7 +48,7 @@ def arithmetic_free(model: Model) -> Model:
 @cache
 def revealed(reference: str) -> Tree:
     model = parse_reference(reference)
-    return reveal(device(model), arithmetic_free(model))
+    return reveal(lambda vectors: list(map(device(model), vectors)), arithmetic_free(model))
 
 
 def structures() -> list[str]:
@@ -71,10 +71,14 @@ def test_every_structure_of_the_table(reference: str) -> None:
     words = parameters_of(model) if known else {"addend": "after"}
     assert tree.admits(model.unit)
     assert tree.blocks() == blocks
-    assert tree.grouping == {"even_odd": "even_odd", "pairwise": "pairwise"}.get(words.get("grouping", "none"), "none")
-    assert tree.partials == "unnormalised"
+    halves = words.get("grouping") == "even_odd"
+    assert tree.parts or not halves
+    for products, parts in tree.parts.items():
+        assert parts == ((products[::2], products[1::2]) if halves else (products,))
+    assert len(blocks[0]) == 1 or not any("one after another)" in line for line in tree.draw())
     if words.get("operation") == "add_mul":
-        assert tree.group == words["group"]
+        assert len(blocks[0]) == words["group"]
+        assert sum("(added in pairs)" in line for line in tree.draw()) == (words["group"] > 2) * len(blocks)
         assert tree.addend == ("late" if len(blocks) > 1 else "after")
     else:
         assert tree.addend in (words.get("addend", "fused"), None)
@@ -119,7 +123,8 @@ def test_unusual_orders(reference: str) -> None:
 
 def test_partial_sums_in_index_order() -> None:
     tree = revealed(f"{TURING}@block=4,partials=normalised")
-    assert (tree.blocks(), tree.partials, tree.addend) == (((0, 1, 2, 3), (4, 5, 6, 7)), "normalised", "late")
+    assert (tree.blocks(), tree.addend) == (((0, 1, 2, 3), (4, 5, 6, 7)), "late")
+    assert sum("(added one after another)" in line for line in tree.draw()) == 2
     assert tree.admits(parse_reference(f"{TURING}@block=4,partials=normalised").unit)
     assert not tree.admits(parse_reference(f"{TURING}@block=4").unit)
     assert not tree.admits(parse_reference(f"{TURING}@partials=normalised").unit)
@@ -189,7 +194,7 @@ def test_units_lost_in_a_later_step_say_nothing_of_groups(change: str) -> None:
     reference = f"cdna3/mfma/f32_32x32x8_f16@late_rounding=toward_zero,output_rounding=up,{change}"
     tree = revealed(reference)
     assert tree.admits(parse_reference(reference).unit)
-    assert tree.grouping in ("none", "even_odd")
+    assert all(parts in ((products,), (products[::2], products[1::2])) for products, parts in tree.parts.items())
 
 
 # -- what cannot be revealed
@@ -219,7 +224,7 @@ def test_a_narrow_range_may_look_exact_and_says_how_far_it_reaches() -> None:
 @pytest.mark.parametrize("answer", [0, 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x3F800000])
 def test_a_device_that_always_answers_the_same(answer: int) -> None:
     with pytest.raises(UnrevealedError, match=r"zeros give|do not add up exactly"):
-        reveal(lambda vector: answer, parse_reference(VOLTA))
+        reveal(lambda vectors: [answer] * len(vectors), parse_reference(VOLTA))
 
 
 BF16 = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
@@ -243,7 +248,7 @@ def test_answers_that_fit_no_tree() -> None:
         return evaluate_row(model, Operands(left, b, c))
 
     with pytest.raises(UnrevealedError) as caught:
-        reveal(odd, model)
+        reveal(lambda vectors: list(map(odd, vectors)), model)
     assert len(caught.value.questions) > 10
 
 
@@ -255,7 +260,7 @@ def test_a_mask_that_leaves_nan_is_no_count() -> None:
         return 0x7FFFFFFF if sum(x & 0x7FFF > 0x5000 for x in vector.operands.a) == 2 else ask(vector)
 
     with pytest.raises(UnrevealedError, match="no number of units came back, but nan"):
-        reveal(broken, model)
+        reveal(lambda vectors: list(map(broken, vectors)), model)
 
 
 # -- cost, text and JSON
@@ -268,9 +273,8 @@ def test_few_questions() -> None:
 
 def test_every_pair_asked_gives_the_same_tree() -> None:
     model = parse_reference(f"{TURING}@block_order=0-5:2-7:1-4:3-6")
-    assert np.array_equal(
-        masked_leaves(reveal(device(model), model, thorough=True).root), masked_leaves(revealed(model.reference).root)
-    )
+    tree = reveal(lambda vectors: list(map(device(model), vectors)), model, thorough=True)
+    assert np.array_equal(masked_leaves(tree.root), masked_leaves(revealed(model.reference).root))
 
 
 def test_scale_blocks_stand_for_their_products() -> None:

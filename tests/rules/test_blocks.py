@@ -13,8 +13,8 @@ import pytest
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.kernel.blocks import LosesOfBlocks, loses_of_blocks
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
 from mmaprobe.queries.plans.bound_report import find_plan_bound
+from mmaprobe.queries.plans.certify import certify_plan_bound
 from mmaprobe.queries.plans.slices import BLOCKS_REACH, blocks_lose, bound_in_largest
 from mmaprobe.queries.properties.bound import chain_of
 from mmaprobe.queries.search.distinguish import Options
