@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.samples import fractions, meets, on_each
-from mmaprobe.queries.kernel.forms import power
 from mmaprobe.queries.kernel.scene import conditions, decides
 from mmaprobe.queries.plans.bound_samples import begins_of
 from mmaprobe.queries.search.samples import pattern_of
@@ -39,6 +38,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bits, constant, truth
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
 from mmaprobe.smtmodel.plans.gemm import simulate
 

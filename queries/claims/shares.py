@@ -7,7 +7,6 @@ from contextlib import suppress
 from fractions import Fraction
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.kernel.forms import power
 from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words, recorded_part
 from mmaprobe.queries.kernel.shares import (
     WordIsSmall,
@@ -27,6 +26,7 @@ from mmaprobe.queries.properties.bound import Settle, bound_of, needed
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.known import power
 
 
 def within_of(claim: Claim, settle: Settle) -> list[Theorem]:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from mmaprobe.queries.kernel.forms import Form, power, round_up
+from mmaprobe.queries.kernel.forms import Form, round_up
 from mmaprobe.queries.kernel.induction import Chained
 from mmaprobe.queries.kernel.parts import adds_products_once
 from mmaprobe.queries.kernel.slices import LEAST, LosesOfLargest
@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Product, Quotient, Round
 from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmaprobe.queries.kernel.enclosures import (
-    Enclosed,
     NoOverflow,
     Places,
     after_rounding,
-    assumed_together,
-    bound_places,
-    provided_together,
+    enclosed,
+    goals_about,
+    operands_at,
     with_lemmas,
 )
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.rounding_losses import SPARE, OfMagnitudes, RoundingLoses
-from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Stochastic, Target, is_stochastic, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose
@@ -69,16 +68,9 @@ def drawn(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequ
     """A term y, the first premise, rounded without overflow by the random bits of the second, loses at most one unit of
     the last place, whatever they are: it is rounded toward zero, or away from it, and loses what the rule `rounded`
     says of these, at most what it says of a rounding in either direction (to_odd)."""
-    goals: list[Enclosed] = [goal_of(premise, Enclosed, "drawn") for premise in premises]
-    if [(goal.node, goal.places) for goal in goals] != [
-        (one, bound_places(one, dict(places))) for one in node.operands
-    ]:
-        raise RuleError("drawn: the premises are not about its operands")
+    goals = goals_about("drawn", node, places, operands_at(node, places), premises)
     unit, y = goals[0].unit, goals[0].facts
-    if any(goal.unit is not unit for goal in goals) or places != bound_places(node, dict(places)):
-        raise RuleError("drawn: the premises are about several units, or it has other loop variables")
     facts = after_rounding(y, replace(node.rounding, mode="to_odd"))
     bound = NoOverflow(node, places, node.rounding.format.emax, y.value)
-    assuming, provided = assumed_together(node.kind, goals), provided_together(goals) | {bound}
-    made = Made(Enclosed(unit, node, places, facts, assuming, provided), tuple(premises))
+    made = enclosed(node, places, facts, goals, premises, bound)
     return with_lemmas(made, lemmas, draw_lemmas(node, unit.formats))

@@ -26,7 +26,6 @@ from mmaprobe.queries.kernel.forms import (
     largest,
     magnitude,
     number,
-    power,
     total,
 )
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
@@ -58,7 +57,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
@@ -217,8 +216,8 @@ def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Plac
         yield item, bound_places(item, places)
 
 
-def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
-            premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
+def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
+                premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
     """The goals of the premises, which must be about these nodes of one unit, in order. Raises RuleError."""
     goals: list[Enclosed] = [goal_of(premise, Enclosed, name) for premise in premises]
     if [(goal.node, goal.places) for goal in goals] != list(wanted):
@@ -251,11 +250,10 @@ def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
     return frozenset[NoOverflow]().union(*{goal.provided for goal in goals})
 
 
-def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem],
-          more: NoOverflow | None = None) -> Made:  # fmt: skip
+def enclosed(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem],
+             *more: NoOverflow) -> Made:  # fmt: skip
     """What a rule makes of the facts about a node: `more` must not overflow either."""
-    assuming, provided = assumed_together(node.kind, goals), provided_together(goals)
-    provided |= frozenset() if more is None else {more}
+    assuming, provided = assumed_together(node.kind, goals), provided_together(goals) | frozenset(more)
     return Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
 
 
@@ -293,10 +291,10 @@ def element(unit: Unit | PlanAt | Windowed, node: Element, places: Places = ()) 
 def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
     """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, and |v| is at most the
     input."""
-    goals = _joined("segment", node, places, _operands(node, places), premises)
+    goals = goals_about("segment", node, places, operands_at(node, places), premises)
     if goals[0].facts.error.parts:
         raise RuleError("segment: of a number that is not exact")
-    return _made(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
+    return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
 
 @rule
@@ -351,7 +349,7 @@ def _known(node: Node, goals: Sequence[Enclosed]) -> Known:
     return node.known(Knowledge({}, fits=True), [goal.facts.known for goal in goals])
 
 
-def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
+def operands_at(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
     return ((operand, bound_places(operand, dict(places))) for operand in node.operands)
 
 
@@ -359,11 +357,11 @@ def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
 def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
     factors'; normalised, 2^e <= |v|."""
-    goals = _joined("product", node, places, _operands(node, places), premises)
+    goals = goals_about("product", node, places, operands_at(node, places), premises)
     facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
     facts = replace(facts, weight=facts.value) if node.normalised else facts
-    bound = None if node.limit is None else NoOverflow(node, places, node.limit, facts.value)
-    return _made(node, places, facts, goals, premises, bound)
+    bounds = [] if node.limit is None else [NoOverflow(node, places, node.limit, facts.value)]
+    return enclosed(node, places, facts, goals, premises, *bounds)
 
 
 @rule
@@ -372,16 +370,16 @@ def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence
     where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
     exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
     sign of one, and what is above zero stays as it is."""
-    goals = _joined("unchanged", node, places, _operands(node, places), premises)
-    return _made(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
+    goals = goals_about("unchanged", node, places, operands_at(node, places), premises)
+    return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
 
 @rule
 def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
     """A term times two scale factors, exactly: as a product of three."""
-    goals = _joined("scale", node, places, _operands(node, places), premises)
+    goals = goals_about("scale", node, places, operands_at(node, places), premises)
     facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
-    return _made(node, places, facts, goals, premises)
+    return enclosed(node, places, facts, goals, premises)
 
 
 def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
@@ -392,11 +390,11 @@ def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Place
 def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact sum, v = sum of v_t: errors add up, and sizes. In an alignment it counts with the exponent 0, whatever
     its size."""
-    goals = _joined("exact", node, places, _every_term(node.items, places), premises)
+    goals = goals_about("exact", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
                   _known(node, goals))  # fmt: skip
-    return _made(node, places, facts, goals, premises)
+    return enclosed(node, places, facts, goals, premises)
 
 
 #: by mode: how many units of the last place kept a value may fall, and rise
@@ -461,7 +459,7 @@ def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[
 
 def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
     """The lemmas about the datapath that a fused sum of these terms may rest on."""
-    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
     lemmas = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
     return list(dict.fromkeys(lemma for lemma in lemmas if lemma is not None))
 
@@ -489,10 +487,10 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
     which changes nothing if no term's exponent lies below it. A sum that wraps must have room for all terms once they
     are aligned (`aligned_head`): less than 2^(1 + carry bits) * 2^m."""
-    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
     terms, mode = _aligned(node, places, goals), node.rounding
     if not terms:
-        return _made(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
     finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
     if not node.never_wraps([facts.known for facts in every]):
@@ -514,7 +512,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
         total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
         total(f.size for f in every), m + number(max(map(power, bounds), default=0)), _known(node, goals),
     )  # fmt: skip
-    made = _made(node, places, facts, goals, premises)
+    made = enclosed(node, places, facts, goals, premises)
     return with_lemmas(made, lemmas, alignments(node, places, premises))
 
 
@@ -528,10 +526,10 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
     g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
     nothing."""
-    goals = _joined("grid", node, places, _every_term(node.items, places), premises)
+    goals = goals_about("grid", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     if all(facts.is_zero for facts in every):
-        return _made(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
     terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
              for facts, at in zip(every, owners, strict=True)]  # fmt: skip
@@ -563,7 +561,7 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
         total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
         total(f.size for f in every), unit * power(finest), _known(node, goals),
     )  # fmt: skip
-    return _made(node, places, facts, goals, premises)
+    return enclosed(node, places, facts, goals, premises)
 
 
 def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
@@ -578,7 +576,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
     """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
     With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
     unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
-    (goal,) = goals = _joined("cut", node, places, _operands(node, places), premises)
+    (goal,) = goals = goals_about("cut", node, places, operands_at(node, places), premises)
     y, known, fraction = goal.facts, goal.facts.known, node.bits - 1
     exact = known.bits is not None and known.bits <= node.bits
     relative = Fraction(0) if exact else power(-fraction)
@@ -588,7 +586,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
     facts = Facts(y.low + low, y.high + high, y.size, None, _known(node, goals))
     if node.least is not None:
         facts = replace(facts, weight=facts.value + number(power(node.least)))
-    return with_lemmas(_made(node, places, facts, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
+    return with_lemmas(enclosed(node, places, facts, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
 
 
 @rule
@@ -597,11 +595,11 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
     half of one to nearest. It does not overflow if |y| < 2^emax. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|,
     and a y of at most f + 1 significant bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses
     nothing; where subnormal results are flushed, all of y is lost."""
-    (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
+    (goal,) = goals = goals_about("rounded", node, places, operands_at(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
     lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
     bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
-    return with_lemmas(_made(node, places, facts, goals, premises, bound), lemmas, [lemma])
+    return with_lemmas(enclosed(node, places, facts, goals, premises, bound), lemmas, [lemma])
 
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:

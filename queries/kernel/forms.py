@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache, reduce
+from functools import cache, reduce
 from math import lcm
 from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.known import power
 
 EXACT, ERROR, SIZE = "exact", "error", "size"  # magnitudes that are not those of inputs
 PRECISION = 64  # bits that are kept of a coefficient that is rounded up
@@ -47,12 +48,6 @@ Monomial = tuple[Factor, ...]
 Atom = frozenset[Monomial]  # the maximum of these
 ONE: Atom = frozenset({()})
 Values = Callable[[Factor], Fraction]
-
-
-@lru_cache(None, typed=True)  # 1.0 is not 1
-def power(exponent: int) -> Fraction:
-    """2^exponent."""
-    return Fraction(2) ** exponent
 
 
 def added(numbers: Iterable[Fraction]) -> Fraction:
@@ -103,6 +98,14 @@ class Form:
         """An upper bound: every maximum replaced by the sum of its monomials."""
         return total([Form({frozenset({item}): value}) for atom, value in self.parts.items() for item in atom])
 
+    def split(self, chosen: Callable[[Monomial], bool]) -> tuple[Form, Form]:
+        """The parts of the flat form with the monomials that are chosen, and with the others."""
+        sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
+        for atom, value in self.flat().parts.items():
+            (item,) = atom
+            sides[not chosen(item)][atom] = value
+        return Form(sides[0]), Form(sides[1])
+
     @property
     def lifts(self) -> frozenset[str]:
         """The names of the operands of which it has a raised magnitude."""
@@ -145,6 +148,11 @@ class Form:
 
 
 NOUGHT = Form({})
+
+
+def is_product(item: Monomial) -> bool:
+    """Whether a monomial has the magnitude of an element of a or of b."""
+    return any(factor.name in ("a", "b") for factor in item)
 
 
 def number(value: Fraction | int) -> Form:

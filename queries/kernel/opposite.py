@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmaprobe.queries.kernel.rewriting import drawn_target
-from mmaprobe.queries.kernel.rounding_rises import rounding_text
+from mmaprobe.queries.kernel.rounding_rises import OfTarget, rounding_text
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, unpack
-from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.rounding import round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.node import Knowledge, of_kind
@@ -28,30 +28,20 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class RoundsOpposite:
+class RoundsOpposite(OfTarget):
     """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
     it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
     either sign). `bits`: how many random bits, the same both times, it is rounded by; it has as many bits more."""
 
-    target: Target
-    bits: int = 0
+    spare = 2
 
     def statement(self) -> str:
         return f"{rounding_text(self.target, self.bits)}, sees magnitudes alone"
 
-    @property
-    def _low(self) -> int:
-        return self.target.format.unit - 4 - self.bits
-
-    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        fmt, drawn = self.target.format, [symbol("random", self.bits)] if self.bits else []
-        magnitude = symbol("magnitude", fmt.precision + 2 + self.bits)
-        return magnitude, symbol("place", (fmt.emax + 4 - self._low).bit_length()), *drawn
-
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         magnitude, place, *drawn = given
         fmt = self.target.format
-        unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
+        unit = self.unit_at(place)
         positive = magnitude.any() & ~magnitude.any()
         one, other = (unpack(round_and_pack(sign, magnitude, unit, self.target, *drawn), fmt)
                       for sign in (positive, ~positive))  # fmt: skip

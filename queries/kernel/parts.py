@@ -26,7 +26,7 @@ from mmaprobe.queries.kernel.enclosures import (
     terms_of,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Atom, Factor, Form, magnitude, number, power, total
+from mmaprobe.queries.kernel.forms import NOUGHT, ONE, SIZE, Factor, Form, is_product, magnitude, number, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt, pairs_of, record_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
@@ -50,7 +50,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known, power
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
@@ -241,11 +241,8 @@ class OfPlan(Parted):
 def times_products(form: Form, length: int | None) -> Form:
     """A form about each product, summed over all of them: what has no magnitude of a or b, as many times as there are
     products."""
-    apart: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
-    for atom, value in form.flat().parts.items():
-        apart[any(factor.name in ("a", "b") for item in atom for factor in item)][atom] = value
-    times = magnitude(COUNT) if length is None else number(length)
-    return Form(apart[1]) + Form(apart[0]) * times
+    products, rest = form.split(is_product)
+    return products + rest * (magnitude(COUNT) if length is None else number(length))
 
 
 def _symbol(symbol: Symbol) -> Polynomial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent
 from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
@@ -19,29 +20,41 @@ def rounding_text(target: Target, bits: int) -> str:
 
 
 @dataclass(frozen=True)
-class _OfRounding:
-    """A lemma about a magnitude with three bits more than the format's precision, at any place in the format's range or
-    just outside it, rounded for a target with either sign. `bits`: how many random bits it is rounded by; it has as
-    many bits more."""
+class OfTarget:
+    """A lemma about a magnitude with `spare` bits more than the format's precision, at any place in the format's range
+    or just outside it, rounded for a target. `bits`: how many random bits it is rounded by; it has as many bits
+    more."""
 
     target: Target
     bits: int = 0
+    spare: ClassVar[int] = 3
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        fmt, drawn = self.target.format, [symbol("random", self.bits)] if self.bits else []
+        magnitude = symbol("magnitude", fmt.precision + self.spare + self.bits)
+        return magnitude, symbol("place", (fmt.emax + 4 - self._low).bit_length()), *drawn
+
+    def unit_at(self, place: Bits) -> Exponent:
+        """The unit of a magnitude at a place."""
+        return Exponent(place, self._low, self._low + (1 << place.width) - 1)
 
     @property
     def _low(self) -> int:
-        return self.target.format.unit - 5 - self.bits
+        return self.target.format.unit - 2 - self.spare - self.bits
+
+
+@dataclass(frozen=True)
+class _OfSigned(OfTarget):
+    """The same of a magnitude with either sign."""
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        fmt = self.target.format
-        width, drawn = (fmt.emax + 4 - self._low).bit_length(), [symbol("random", self.bits)] if self.bits else []
-        magnitude = symbol("magnitude", fmt.precision + 3 + self.bits)
-        return symbol("sign", 1), magnitude, symbol("place", width), *drawn
+        return symbol("sign", 1), *super().inputs(symbol)
 
     def _opened(self, given: tuple[Bits, ...]) -> tuple[Bits, Exponent, Callable[[Bits, Exponent], Bits]]:
         """The magnitude, one bit wider; its unit; and a function that rounds a magnitude in some unit to a key that
         increases with the number."""
         sign, magnitude, place, *drawn = given
-        unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
+        unit = self.unit_at(place)
 
         def rounded(value: Bits, at: Exponent) -> Bits:
             return pattern_key(round_and_pack(sign.bit(0), value, at, self.target, *drawn), self.target.format)
@@ -50,7 +63,7 @@ class _OfRounding:
 
 
 @dataclass(frozen=True)
-class RoundingRises(_OfRounding):
+class RoundingRises(_OfSigned):
     """The next larger magnitude does not give a smaller number or, with the sign set, a larger one."""
 
     def statement(self) -> str:
@@ -63,7 +76,7 @@ class RoundingRises(_OfRounding):
 
 
 @dataclass(frozen=True)
-class RoundingScales(_OfRounding):
+class RoundingScales(_OfSigned):
     """Twice the magnitude in units half as large gives the same number."""
 
     def statement(self) -> str:

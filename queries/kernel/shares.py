@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, round_up
 from mmaprobe.queries.kernel.induction import embeds
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words
 from mmaprobe.queries.kernel.table9 import factors_of
@@ -31,6 +31,7 @@ from mmaprobe.smtmodel.evaluate.model import pattern_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Round
 from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.words import split
 from mmaprobe.smtmodel.units.unit import Unit

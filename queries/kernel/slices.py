@@ -15,6 +15,7 @@ from typing import ClassVar
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import up_decimal, up_text
 from mmaprobe.queries.kernel.wraps import NeverWraps, Pair, integers_of, interval_of, residues_of
+from mmaprobe.smtmodel.arithmetic.display import exponent_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import ExactSum, Literal, Node, Product, Recombined, Round, Scale
 from mmaprobe.smtmodel.nodes.element import MINUS
@@ -212,12 +213,6 @@ def _has_room(word: Round) -> bool:
     """Whether an integer word never saturates, rounded to zero or to nearest."""
     top = magnitude(interval_of(word.term, None))
     return (floor(top) if word.rounding.mode == "toward_zero" else round(top)) <= word.rounding.format.most
-
-
-def _ceiling(value: Fraction) -> int:
-    """An exponent e with value <= 2^e."""
-    return 0 if not value else (value.numerator // value.denominator).bit_length() if value >= 1 else -(
-        (value.denominator // value.numerator).bit_length() - 1)  # fmt: skip
 
 
 def _is_power(value: Fraction) -> bool:
@@ -433,7 +428,7 @@ class _Results:
         of_products = form.products * self.elements[0].top * self.elements[1].top if self.elements else 0
         top = Fraction(abs(form.whole)) if form.whole else (self.most(form) + of_products) * self.length
         far = self.reach * sum(form.powers)
-        if form.grid - far < fmt.emin or _ceiling(top) + far > fmt.emax:
+        if form.grid - far < fmt.emin or (exponent_of(top) + 1 if top else 0) + far > fmt.emax:
             raise RuleError("loses_of_largest: a result may be subnormal, or overflow")
         keeps = form.keeps is not None and form.keeps.precision <= fmt.precision
         if form.whole or keeps or top <= Fraction(2) ** (form.grid + fmt.precision):

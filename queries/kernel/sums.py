@@ -35,11 +35,10 @@ from mmaprobe.queries.kernel.forms import (
     Atom,
     Factor,
     Form,
-    Monomial,
+    is_product,
     larger,
     magnitude,
     number,
-    power,
     round_up,
     total,
 )
@@ -67,7 +66,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Element, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of, power
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -119,23 +118,11 @@ class FromZero:
 # -- forms
 
 
-def is_product(item: Monomial) -> bool:
-    return any(factor.name in ("a", "b") for factor in item)
-
-
-def _split(form: Form) -> tuple[Form, Form]:
-    """The part of a form about products, and the rest."""
-    sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
-    for atom, value in form.flat().parts.items():
-        sides[not any(map(is_product, atom))][atom] = value
-    return Form(sides[0]), Form(sides[1])
-
-
 def _apart(forms: Sequence[Form]) -> Form:
     """An upper bound of the sum of forms, each of which is about other products of each pair of words: for each
     magnitude of products, the largest of its coefficients times the magnitude over all products. A magnitude that is
     raised in one form is raised in all of them, so that it has one coefficient."""
-    parts = [_split(form) for form in forms]
+    parts = [form.split(is_product) for form in forms]
     lifts = frozenset[str]().union(*(own.lifts for own, _ in parts))
     return larger([own.lifted(lifts) for own, _ in parts]) + total(rest for _, rest in parts)
 
@@ -249,7 +236,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
         own_form, size_form, before = does.own, does.size, NOUGHT
     else:
         raise RuleError("tile: the start is not zero")
-    parts = [_split(form) for form in (own_form, size_form)]
+    parts = [form.split(is_product) for form in (own_form, size_form)]
     (own, fixed), (size, none) = [(_sums_of(products, pairs.index(step.read)), rest) for products, rest in parts]
     if none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("tile: an instruction adds more than products")
@@ -343,7 +330,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
         raise RuleError("iterated: a round depends on more than the sum so far")
     growth, part, rest = linear(goal.facts.error, step.level)
     grown, kept, more = linear(goal.facts.size, step.level)
-    (own, fixed), (size, none) = _split(rest), _split(more)
+    (own, fixed), (size, none) = rest.split(is_product), more.split(is_product)
     if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("iterated: the sum so far enters a round in another way")
     rate, loops = first.growth, first.loops
@@ -412,10 +399,8 @@ def _by_growth(form: Form) -> tuple[Form, Form]:
     """The part of a form without G, and that with it. Raises RuleError where it has a power of G."""
     if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
         raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
-    sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
-    for atom, value in form.flat().parts.items():
-        sides[any(factor.name == GROWTH for item in atom for factor in item)][atom] = value
-    return Form(sides[0]), Form(sides[1])
+    more, old = form.split(lambda item: any(factor.name == GROWTH for factor in item))
+    return old, more
 
 
 @rule
@@ -451,8 +436,8 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
     rate = 1 + unit if step.by == "neumaier" else _rate_of_kahan(unit)
     count, times = (magnitude(COUNT), G) if step.count is None else (
         number(step.count), number(growth_of(rate, step.count - 1)))  # fmt: skip
-    halves = [_split(goal.facts.error) for goal in goals]
-    if any(_split(goal.facts.size)[1].parts for goal in goals):
+    halves = [goal.facts.error.split(is_product) for goal in goals]
+    if any(goal.facts.size.split(is_product)[1].parts for goal in goals):
         raise RuleError("compensated: a part has more than products")
     fixed = count * larger([rest for _, rest in halves])  # no more parts than products
     error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
@@ -525,7 +510,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     for count, goal in enumerate(goals, 1):
         growth, part, rest = linear(goal.facts.error, START)
         entered, held_, more = linear(goal.facts.size, START)
-        (products, constant), (size, none) = _split(rest), _split(more)
+        (products, constant), (size, none) = rest.split(is_product), more.split(is_product)
         if entered or held_ > 1 or none.parts or set(constant.parts) - {ONE}:
             raise RuleError("halved: the start enters a leaf in another way")
         grown, kept, fixed = max(grown, growth), max(kept, part), max(fixed, constant.constant / count)
@@ -577,7 +562,7 @@ def of_all_products(
     words = OfPlan(unit, kept := frozenset(words_in(at.plan)))
     forms = []
     for form in (goal.facts.error, goal.facts.size):
-        products, rest = _split(form)
+        products, rest = form.split(is_product)
         forms.append(times_products(put(products, words.magnitude), at.length)
                      + put(rest, lambda factor: starts.get(factor, single(factor))))  # fmt: skip
     facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
@@ -600,7 +585,7 @@ def _of_elements(limit: NoOverflow, words: OfPlan, told: tuple[tuple[Factor, For
 
 def times_elements(form: Form, length: int | None) -> Form:
     """A form about sums over all products by magnitudes of any element: as many times that as there are products."""
-    products, rest = _split(form)
+    products, rest = form.split(is_product)
     return products * (magnitude(COUNT) if length is None else number(length)) + rest
 
 

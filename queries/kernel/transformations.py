@@ -16,22 +16,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from mmaprobe.queries.kernel.enclosures import (
-    Enclosed,
     Facts,
     Kept,
     NoOverflow,
     Places,
     after_rounding,
-    assumed_together,
     bound_places,
-    provided_together,
+    enclosed,
+    goals_about,
     with_lemmas,
 )
-from mmaprobe.queries.kernel.forms import NOUGHT, Form, number, power, total
+from mmaprobe.queries.kernel.forms import NOUGHT, Form, number, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.nodes import Each, ExactSum, Literal, Node, Product, Round
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 
@@ -242,25 +242,20 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
     roundings add, x the same combination of the exact values of the leaves. So |v - x| is at most that of the errors of
     the leaves and of what the roundings add, of which those cancel that 2Sum or fast 2Sum computes. None of the
     roundings may overflow."""
-    goals: list[Enclosed] = [goal_of(premise, Enclosed, "error_free") for premise in premises]
-    known = dict(places)
-    if [(goal.node, goal.places) for goal in goals] != [(one, bound_places(one, known)) for one in leaves(node)]:
-        raise RuleError("error_free: the premises are not about its leaves")
-    if not goals or any(goal.unit is not goals[0].unit for goal in goals) or places != bound_places(node, known):
-        raise RuleError("error_free: the premises are about several units, or it has other loop variables")
-    assuming, followed = assumed_together("error_free", goals), inside(node)
-    if {one.node for one in assuming if isinstance(one, Kept)} & set(followed):
+    known, followed = dict(places), inside(node)
+    wanted = ((one, bound_places(one, known)) for one in leaves(node))
+    if not (goals := goals_about("error_free", node, places, wanted, premises)):
+        raise RuleError("error_free: it has no leaves")
+    if {one.node for goal in goals for one in goal.assuming if isinstance(one, Kept)} & set(followed):
         raise RuleError("error_free: a rounding that is kept is followed")
     found = Followed(node, {goal.node: goal.facts for goal in goals})
     value = found.values[node]
     error = total((found.facts[one].error if one in found.facts else found.sizes[one]) * abs(factor)
                   for one, factor in value.items())  # fmt: skip
     size = total(found.facts[one].size * abs(factor) for one, factor in value.items() if one in found.facts)
-    provided = provided_together(goals) | {
-        NoOverflow(one, bound_places(one, known), one.rounding.format.emax, most) for one, most in found.rounded
-    }
+    limits = (NoOverflow(one, bound_places(one, known), one.rounding.format.emax, most) for one, most in found.rounded)
     facts = Facts(error, error, size, number(1), found.known[node])
-    made = Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
+    made = enclosed(node, places, facts, goals, premises, *limits)
     return with_lemmas(made, lemmas, losses(node))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.queries.kernel.enclosures import Enclosed, knowledge_of
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, round_up
 from mmaprobe.queries.kernel.parts import OfPlan, adds_products_once
 from mmaprobe.queries.kernel.recorded import recorded_part
 from mmaprobe.queries.kernel.scene import lanes_of
@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import decimal_of, power_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Repeat, Running
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, power
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.plans.plan import Products
 

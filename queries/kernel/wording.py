@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial
 from mmaprobe.smtmodel.arithmetic.display import exponent_of
 from mmaprobe.smtmodel.nodes import Node, Product, Segment
 from mmaprobe.smtmodel.nodes.element import flushed_in
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import structure, walk
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added, power
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added
 from mmaprobe.queries.kernel.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
 from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows, with_ones
@@ -25,6 +25,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Relu, Segment
 from mmaprobe.smtmodel.nodes.fold import Fold
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.units.unit import Unit

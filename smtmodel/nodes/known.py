@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeVar
 
 from mmaprobe.smtmodel.arithmetic.display import exponent_of
@@ -136,6 +136,7 @@ ZERO = Known(None, None, Fraction(2), 0, ANY, 0, NOTHING, frozenset(), True, Tru
 WAYS: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
 
 
+@lru_cache(None, typed=True)  # 1.0 is not 1
 def power(exponent: int) -> Fraction:
     """2^exponent."""
     return Fraction(2) ** exponent

@@ -20,7 +20,7 @@ from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
 from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum
 from mmaprobe.queries.kernel.facts import Basis, follows, given
-from mmaprobe.queries.kernel.forms import Form, power
+from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, exhausted, settled
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
@@ -41,6 +41,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
