@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmaprobe.queries.kernel.wording import form_text
+from mmaprobe.queries.kernel.bounds.wording import form_text
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult, find_bound
 from mmaprobe.queries.search.distinguish import Options

@@ -23,7 +23,7 @@ from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.candidates.kinds import candidate_of
 from mmaprobe.queries.certificates.certificate import CertificateError
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.certify import certify_sides
 from mmaprobe.queries.properties.forms import by_rewriting
 from mmaprobe.queries.search.distinguish import Options

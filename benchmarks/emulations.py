@@ -21,12 +21,12 @@ import numpy as np
 
 from benchmarks.pages import read_rows, write_rows
 from mmaprobe.queries.claims.classical import beyond
-from mmaprobe.queries.kernel.blocks import LosesOfBlocks
-from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.slices import LosesOfElements, LosesOfLargest
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.bounds.wording import up_decimal, up_text
+from mmaprobe.queries.kernel.integers.blocks import LosesOfBlocks
+from mmaprobe.queries.kernel.integers.slices import LosesOfElements, LosesOfLargest
+from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wording import up_decimal, up_text
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.bound_report import AtLength, find_plan_bound
 from mmaprobe.queries.plans.slices import blocks_lose, elements_lose, slices_lose
 from mmaprobe.queries.search.distinguish import Options

@@ -23,8 +23,8 @@ from mmaprobe.hypotheses.claim import Claim, _shipped
 from mmaprobe.hypotheses.unit_claims import BoundClaim
 from mmaprobe.queries.claims.contradiction import within_bound
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.pages import read_rows
 from mmaprobe.queries.candidates.kinds import candidate_of
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.reports.arithmetic import LINES, arithmetic

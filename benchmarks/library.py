@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.answer import problems
 from mmaprobe.queries.search.distinguish import Options, PairOutcome, SolverFaultError, distinguish
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES

@@ -27,7 +27,7 @@ from mmaprobe.cli.line import Line
 from mmaprobe.cli.options import opened_pool
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel import closed
-from mmaprobe.queries.kernel.problem import Problem, evaluate_on
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.queries.search.distinguish import Options, SolverFaultError
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.solvers.pool import Pool

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.published_bounds import share
-from mmaprobe.queries.kernel.wording import sum_text
+from mmaprobe.queries.kernel.bounds.wording import sum_text
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options

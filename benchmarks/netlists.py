@@ -25,7 +25,7 @@ import numpy as np
 from mmaprobe.cli.line import Line
 from mmaprobe.queries.covering.cover import Covering
 from mmaprobe.queries.equality.sweeping import prove_design
-from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import replay

@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.campaign import parser, which
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
-from mmaprobe.queries.kernel.expressions import terms_written_out
-from mmaprobe.queries.kernel.plan_units import joined, joined_after_zero, read
+from mmaprobe.queries.kernel.equality.expressions import terms_written_out
+from mmaprobe.queries.kernel.equality.plan_units import joined, joined_after_zero, read
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named

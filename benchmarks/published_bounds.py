@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.plan_bounds import read_records
-from mmaprobe.queries.kernel.forms import EXACT, Form
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Form
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import nearest_to
 from mmaprobe.queries.properties.bound import error_of

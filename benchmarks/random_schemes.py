@@ -27,8 +27,8 @@ from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.queries.claims.maximise import _Search
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
+from mmaprobe.queries.kernel.bounds.unit_shares import Errs, ErrsUpTo, share_claim
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo, share_claim
 from mmaprobe.queries.properties.bound import Settle
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import InputError

@@ -17,7 +17,7 @@ from benchmarks.netlists import design_of
 from benchmarks.pages import keep_row, read_rows
 from mmaprobe.cli.line import Line
 from mmaprobe.queries.equality.sweeping import prove_design
-from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.tables.catalogue import catalogue

@@ -55,11 +55,11 @@ from mmaprobe.queries.certificates import logged
 from mmaprobe.queries.certificates.asked import asked
 from mmaprobe.queries.certificates.certificate import Leaf
 from mmaprobe.queries.certificates.names import LOG, TERMS
+from mmaprobe.queries.kernel.equality.rewriting import SameResults
 from mmaprobe.queries.kernel.lemmas import Lemma, exhausted
 from mmaprobe.queries.kernel.log import Replay
-from mmaprobe.queries.kernel.opposite import Turns
-from mmaprobe.queries.kernel.rewriting import SameResults
-from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.properties.opposite import Turns
+from mmaprobe.queries.kernel.properties.rises import Rises
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans import equal as plans_equal
 from mmaprobe.queries.plans.certify import certify_plans

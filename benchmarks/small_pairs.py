@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from benchmarks.campaign import parser, which
 from benchmarks.pages import put_page
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.tactics.records import Proof

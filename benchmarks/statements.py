@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from benchmarks.campaign import parser
 from benchmarks.pages import put_page
 from mmaprobe.queries.equality.staged import _Prover
-from mmaprobe.queries.kernel.enclosures import weakened
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form
-from mmaprobe.queries.kernel.induction import Carried, carried
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.bounds.enclosures import weakened
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form
+from mmaprobe.queries.kernel.bounds.induction import Carried, carried
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties import forms, monotonic, proving
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of

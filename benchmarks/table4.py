@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.library import PAPER
 from mmaprobe.hypotheses.library import library
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.answer import problems
 from mmaprobe.queries.search.distinguish import Options, build_query, free_sets
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES

@@ -46,7 +46,7 @@ PARTS = {
         "queries/candidates/outcomes",  # waits for the processes that evaluate
     ),
     "normal forms": (
-        "queries/kernel/rewriting",
+        "queries/kernel/equality/rewriting",
         "queries/tactics/normalising",
         "smtmodel/nodes/rewriting",
         "smtmodel/nodes/normal",

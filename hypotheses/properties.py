@@ -5,7 +5,7 @@ from typing import Literal
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 
-#: "equal" is about two models, the others are properties of one (queries/kernel/statements.py states them)
+#: "equal" is about two models, the others are properties of one (queries/kernel/questions/statements.py states them)
 Property = Literal[
     "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
     "zero-padding", "exact", "unbiased",

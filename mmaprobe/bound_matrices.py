@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial
-from mmaprobe.queries.kernel.wording import up_float
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form, Monomial
+from mmaprobe.queries.kernel.bounds.wording import up_float
 
 Numbers = NDArray[np.float64]
 TINY = 2.0**-1074  # a product below it is lost

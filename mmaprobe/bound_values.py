@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
 from mmaprobe.products import number_of
-from mmaprobe.queries.kernel.blocks import InLargest
-from mmaprobe.queries.kernel.forms import number
-from mmaprobe.queries.kernel.largest import OfLargest, of_largest
-from mmaprobe.queries.kernel.parts import adds_products_once
-from mmaprobe.queries.kernel.sums import put, single
+from mmaprobe.queries.kernel.bounds.forms import number
+from mmaprobe.queries.kernel.bounds.largest import OfLargest, of_largest
+from mmaprobe.queries.kernel.bounds.parts import adds_products_once
+from mmaprobe.queries.kernel.bounds.sums import put, single
+from mmaprobe.queries.kernel.bounds.wording import COUNT, up_float
+from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wording import COUNT, up_float
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
 from mmaprobe.queries.plans.slices import bound_in_largest

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.prove import Prove, ProvePlans
     from mmaprobe.documents.verify import Claim
     from mmaprobe.queries.claims.outcome import Outcome
-    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.questions.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.queries.search.witness import Witness
 
@@ -315,8 +315,8 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from mmaprobe.hypotheses.properties import Property, check_compared
-    from mmaprobe.queries.kernel.problem import Problem
-    from mmaprobe.queries.kernel.statements import problems_of
+    from mmaprobe.queries.kernel.questions.problem import Problem
+    from mmaprobe.queries.kernel.questions.statements import problems_of
     from mmaprobe.queries.properties.proving import proofs_of
     from mmaprobe.queries.properties.report import proof_document
 

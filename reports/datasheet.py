@@ -12,8 +12,8 @@ from mmaprobe.documents.identify import Build, Identify
 from mmaprobe.documents.parts import Verdict
 from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
+from mmaprobe.queries.kernel.bounds.wording import premises_of
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
-from mmaprobe.queries.kernel.wording import premises_of
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.bound_report import conditions_of, formula_of, shown_bound
 from mmaprobe.queries.search.distinguish import Options

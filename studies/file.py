@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
-from mmaprobe.queries.kernel.plan_units import plan_key
+from mmaprobe.queries.kernel.equality.plan_units import plan_key
 from mmaprobe.smtmodel.algorithms import parse_reduction
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.blocks import InLargest
-from mmaprobe.queries.kernel.forms import EXACT, Form
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Form
+from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import exact_result
 from mmaprobe.queries.plans.slices import bound_in_largest, lose

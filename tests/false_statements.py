@@ -17,8 +17,8 @@ import yaml
 from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
 from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
 from mmaprobe.queries.claims.decide import decide
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim

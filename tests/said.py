@@ -8,8 +8,8 @@ from typing import Any
 
 from mmaprobe.queries.kernel import theorem as kernel
 from mmaprobe.queries.kernel.lemmas import Lemma, settled
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import Goal, Made, Theorem
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.asking import Engines

@@ -32,34 +32,50 @@ KERNEL = Part(
     "the kernel", "error bounds, normal forms", _in("queries/kernel", "theorem closed arguments errors lemmas")
 )
 BOUNDS = Part(
-    "rules of error bounds", "error bounds", _in("queries/kernel", "forms enclosures induction table9 rounding_losses")
+    "rules of error bounds",
+    "error bounds",
+    _in("queries/kernel", "bounds/forms bounds/enclosures bounds/induction bounds/table9 datapath/rounding_losses"),
 )
-DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "draws"))
-PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
-COMPENSATED = Part("the rule of sums with what they lost", "error bounds", _in("queries/kernel", "transformations"))
+DRAWN = Part("the rule of stochastic rounding", "error bounds", _in("queries/kernel", "bounds/draws"))
+PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "bounds/parts"))
+COMPENSATED = Part(
+    "the rule of sums with what they lost", "error bounds", _in("queries/kernel", "bounds/transformations")
+)
 REWRITING = Part(
-    "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
+    "rules of rewriting, with their lemmas",
+    "normal forms",
+    _in("queries/kernel", "equality/rewriting datapath/ranges datapath/effects"),
 )
-SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "opposite"))
+SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "properties/opposite"))
 PLANS = Part(
-    "rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps largest")
+    "rules of plans, and what their stages do",
+    "error bounds of plans",
+    _in("queries/kernel", "bounds/sums questions/steps bounds/largest"),
 )
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",
-    _in("queries/kernel", "plan_units plans stages factors"),
+    _in("queries/kernel", "equality/plan_units equality/plans equality/stages integers/factors"),
 )
-COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions lone_bits"))
-FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
+COVERING = Part(
+    "what no input reaches", "cover", _in("queries/kernel", "cases/unreachable cases/conditions cases/lone_bits")
+)
+FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "terms/facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow, and of sums that wrap",
-            _in("queries/kernel", "rows truncating wraps slices every"))  # fmt: skip
-BLOCKED = Part("the rule of block formats", "error bounds of plans", _in("queries/kernel", "blocks"))
+            _in("queries/kernel", "integers/rows questions/truncating integers/wraps integers/slices "
+                                  "integers/every"))  # fmt: skip
+BLOCKED = Part("the rule of block formats", "error bounds of plans", _in("queries/kernel", "integers/blocks"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
-             _in("queries/kernel", "same undecided expressions"))  # fmt: skip
+             _in("queries/kernel", "terms/same terms/undecided equality/expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
-              _in("queries/kernel", "shares recorded unit_shares windows"))  # fmt: skip
-TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "together"))
-RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "rises gains rounding_rises"))
+              _in("queries/kernel", "bounds/shares questions/recorded bounds/unit_shares "
+                                    "questions/windows"))  # fmt: skip
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "properties/together"))
+RISING = Part(
+    "the rule of what rises",
+    "monotonicity",
+    _in("queries/kernel", "properties/rises datapath/gains datapath/rounding_rises"),
+)
 RULED = (
     KERNEL,
     BOUNDS,
@@ -79,11 +95,15 @@ RULED = (
     BLOCKED,
     COVERING,
 )
-CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
-SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
-    "smtmodel/algorithms", "exact fixed parts predicate scene words"),
+CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "terms/cutting"))
+SAID = Part("what a claim says", "claims", ["queries/kernel/questions/scene.py",
+    "smtmodel/algorithms/assertion.py", *_in("smtmodel/algorithms", "exact fixed parts predicate scene words"),
     *_in("smtmodel/plans", "dot multiword")])  # fmt: skip
-GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
+GOALS = Part(
+    "what is asked",
+    "all",
+    [*_in("queries/kernel", "questions/problem questions/statements"), "smtmodel/inputs/admitted.py"],
+)
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
@@ -98,7 +118,7 @@ PLANNED = Part("what a plan is, and the families that plans name units of", "pla
     *_in("smtmodel/families", "functions member parameters parts sketch"), "smtmodel/arithmetic/display.py",
 ])  # fmt: skip
 DESIGNS = Part("what a design computes, by its netlist", "designs",
-               ["queries/kernel/designs.py", *_in("smtmodel/designs", "design netlist")])  # fmt: skip
+               ["queries/kernel/questions/designs.py", *_in("smtmodel/designs", "design netlist")])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py",
                  *_in("smtmodel/plans", "gemm matrices"), *_in("smtmodel/evaluate", "tiles programs")])  # fmt: skip
@@ -144,7 +164,7 @@ PARTS = (
 #: cut short
 SHOWN = (
     "mmaprobe.queries.kernel.naming",
-    "mmaprobe.queries.kernel.wording",
+    "mmaprobe.queries.kernel.bounds.wording",
     "mmaprobe.smtmodel",
     "mmaprobe.smtmodel.base.errors",
     "mmaprobe.smtmodel.base.interrupts",

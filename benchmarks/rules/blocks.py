@@ -12,7 +12,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
 from benchmarks.rules.slices import errors_of
-from mmaprobe.queries.kernel.blocks import LosesOfBlocks
+from mmaprobe.queries.kernel.integers.blocks import LosesOfBlocks
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties.bound import chain_of
 from mmaprobe.smtmodel.base.errors import MmaprobeError

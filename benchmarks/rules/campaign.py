@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.rules.crossing import Seen
 from benchmarks.rules.numbers import Unchecked
 from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES
 from mmaprobe.queries.kernel.errors import OpenLemmaError, RuleError
-from mmaprobe.queries.kernel.rewriting import REWRITES
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
 from mmaprobe.smtmodel.base.errors import ParameterError
 

@@ -29,12 +29,12 @@ from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths, tallied
 from benchmarks.rules.shares import least_share, word_is_small
 from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.kernel.bounds.shares import Apart, Space, WordIsSmall, space_of
+from mmaprobe.queries.kernel.bounds.unit_shares import Errs, ErrsUpTo, share_claim, unit_of, windows_of
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.recorded import recorded_part
-from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.kernel.shares import Apart, Space, WordIsSmall, space_of
-from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.undecided import (
+from mmaprobe.queries.kernel.questions.recorded import recorded_part
+from mmaprobe.queries.kernel.questions.scene import lanes_of
+from mmaprobe.queries.kernel.terms.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
@@ -44,7 +44,7 @@ from mmaprobe.queries.kernel.undecided import (
     ZerosGiveZero,
     lemmas_of,
 )
-from mmaprobe.queries.kernel.unit_shares import Errs, ErrsUpTo, share_claim, unit_of, windows_of
+from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.smtmodel.algorithms.assertion import Assertion

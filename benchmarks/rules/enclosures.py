@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from mmaprobe.queries.kernel.enclosures import (
+from mmaprobe.queries.kernel.bounds.enclosures import (
     CHAIN,
     Enclosed,
     alignments,
@@ -19,13 +19,13 @@ from mmaprobe.queries.kernel.enclosures import (
     cut_loses,
     terms_of,
 )
+from mmaprobe.queries.kernel.bounds.forms import Form, number
+from mmaprobe.queries.kernel.bounds.parts import part_lemmas
+from mmaprobe.queries.kernel.bounds.transformations import leaves, losses
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.forms import Form, number
 from mmaprobe.queries.kernel.lemmas import Lemma
-from mmaprobe.queries.kernel.parts import part_lemmas
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.transformations import leaves, losses
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (

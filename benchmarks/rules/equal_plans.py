@@ -15,11 +15,11 @@ from benchmarks import plan_statements
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Patterns
+from mmaprobe.queries.kernel.equality.plan_units import FORMS, AtLength, FormsAgree, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.equality.plans import PlansAgree
+from mmaprobe.queries.kernel.equality.stages import StagesAgree
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.plan_units import FORMS, AtLength, FormsAgree, Part, Steps, Tails, units_of
-from mmaprobe.queries.kernel.plans import PlansAgree
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError

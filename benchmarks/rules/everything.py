@@ -27,9 +27,9 @@ from benchmarks.rules import (
 )
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
 from mmaprobe.queries.kernel.closed import REWRITES
-from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.steps import PlanAt
+from mmaprobe.queries.kernel.questions.steps import PlanAt
 
 
 def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:

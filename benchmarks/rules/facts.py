@@ -16,7 +16,7 @@ from pysmt.fnode import FNode
 
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import TRUTHS, Truths, some_lemma
-from mmaprobe.queries.kernel.facts import Alike, Basis, Fact, equal
+from mmaprobe.queries.kernel.terms.facts import Alike, Basis, Fact, equal
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.asking import Engines

@@ -29,7 +29,7 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import RESULTS, WIDE
-from mmaprobe.queries.kernel.effects import (
+from mmaprobe.queries.kernel.datapath.effects import (
     BoundKeeps,
     FormatHolds,
     NeverReaches,
@@ -37,12 +37,12 @@ from mmaprobe.queries.kernel.effects import (
     RoundsAlike,
     RoundsTwice,
 )
+from mmaprobe.queries.kernel.datapath.ranges import Range
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses, TruncationKeeps
+from mmaprobe.queries.kernel.datapath.rounding_rises import RoundingRises, RoundingScales
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
-from mmaprobe.queries.kernel.opposite import RoundsOpposite
-from mmaprobe.queries.kernel.ranges import Range
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from mmaprobe.queries.kernel.properties.opposite import RoundsOpposite
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, OVERFLOWS, Mode, Target

@@ -30,15 +30,15 @@ from benchmarks.rules.numbers import (
     table_of,
 )
 from benchmarks.rules.units import Window, reads, window
-from mmaprobe.queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
-from mmaprobe.queries.kernel.forms import Factor, Form
-from mmaprobe.queries.kernel.induction import Carried, Chained, Closed
-from mmaprobe.queries.kernel.opposite import Turns
-from mmaprobe.queries.kernel.ranges import Held
-from mmaprobe.queries.kernel.rewriting import Alike, SameResults
-from mmaprobe.queries.kernel.rises import Rises
-from mmaprobe.queries.kernel.sums import FromZero
-from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits
+from mmaprobe.queries.kernel.bounds.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
+from mmaprobe.queries.kernel.bounds.forms import Factor, Form
+from mmaprobe.queries.kernel.bounds.induction import Carried, Chained, Closed
+from mmaprobe.queries.kernel.bounds.sums import FromZero
+from mmaprobe.queries.kernel.bounds.table9 import BoundInUnits, SumInUnits
+from mmaprobe.queries.kernel.datapath.ranges import Held
+from mmaprobe.queries.kernel.equality.rewriting import Alike, SameResults
+from mmaprobe.queries.kernel.properties.opposite import Turns
+from mmaprobe.queries.kernel.properties.rises import Rises
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,

@@ -1,7 +1,7 @@
 """Instances of the rules about the sums of plans: of units of small formats, for few products, step by step.
 
-What a step computes is written here from the docstrings of the steps (queries/kernel/steps.py), on random inputs: a
-step of a plan has too many inputs for all of them.
+What a step computes is written here from the docstrings of the steps (queries/kernel/questions/steps.py), on random
+inputs: a step of a plan has too many inputs for all of them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import FACTORS, RESULTS, WIDE
-from mmaprobe.queries.kernel.enclosures import CHAIN, Enclosed, Facts
+from mmaprobe.queries.kernel.bounds.enclosures import CHAIN, Enclosed, Facts
+from mmaprobe.queries.kernel.bounds.forms import Factor, Form
+from mmaprobe.queries.kernel.bounds.forms import number as any_size
+from mmaprobe.queries.kernel.bounds.induction import Carried
+from mmaprobe.queries.kernel.bounds.largest import OfLargest
+from mmaprobe.queries.kernel.bounds.sums import START, Summed, words_in
+from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.forms import Factor, Form
-from mmaprobe.queries.kernel.forms import number as any_size
-from mmaprobe.queries.kernel.induction import Carried
-from mmaprobe.queries.kernel.largest import OfLargest
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import (
+from mmaprobe.queries.kernel.questions.steps import (
     Added,
     Begin,
     Compensated,
@@ -55,9 +57,7 @@ from mmaprobe.queries.kernel.steps import (
     pair_read,
     recorded,
 )
-from mmaprobe.queries.kernel.sums import START, Summed, words_in
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model

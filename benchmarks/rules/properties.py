@@ -20,15 +20,15 @@ from benchmarks.rules.results import even_unit, turned
 from benchmarks.rules.rewriting import Plain, rewritten
 from benchmarks.rules.units import RESULTS
 from benchmarks.statements import Statement, Table
+from mmaprobe.queries.kernel.datapath.ranges import Scope
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import REWRITES
-from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.same import Compared, SidesAgree
-from mmaprobe.queries.kernel.statements import Exact, Monotonic, Negated, Reordered, reorderings
+from mmaprobe.queries.kernel.properties.rises import needed
+from mmaprobe.queries.kernel.properties.together import HasProperty
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Exact, Monotonic, Negated, Reordered, reorderings
+from mmaprobe.queries.kernel.terms.same import Compared, SidesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.together import HasProperty
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -10,13 +10,13 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.lemmas import Truths, some_lemma
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from mmaprobe.queries.kernel.enclosures import alignments
+from mmaprobe.queries.kernel.bounds.enclosures import alignments
+from mmaprobe.queries.kernel.bounds.table9 import terms_of_sum
+from mmaprobe.queries.kernel.datapath.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.opposite import RoundsOpposite, lemmas_of
-from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
-from mmaprobe.queries.kernel.table9 import terms_of_sum
+from mmaprobe.queries.kernel.properties.opposite import RoundsOpposite, lemmas_of
+from mmaprobe.queries.kernel.properties.rises import needed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError

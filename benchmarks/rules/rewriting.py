@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from mmaprobe.queries.kernel.ranges import Held, Scope
-from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, lossless_sorted, scaled_sum
+from mmaprobe.queries.kernel.datapath.ranges import Held, Scope
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES, kind_of, lossless_sorted, scaled_sum
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError

@@ -18,11 +18,11 @@ from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Encoding, Lanes, Unchecked
 from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
-from mmaprobe.queries.kernel.conditions import Flags, conditions_of
-from mmaprobe.queries.kernel.problem import Problem, evaluate_on
-from mmaprobe.queries.kernel.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
+from mmaprobe.queries.kernel.cases.conditions import Flags, conditions_of
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable
+from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
-from mmaprobe.queries.kernel.unreachable import Unreachable
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree

@@ -1,7 +1,7 @@
 """Instances of the rules about shares of sums of magnitudes: of small units, words of small numbers, in small windows.
 
-What a value is, is written here from the docstrings of what is recorded (queries/kernel/recorded.py); words are those
-of tests/oracles/algorithm_oracle.py.
+What a value is, is written here from the docstrings of what is recorded (queries/kernel/questions/recorded.py); words
+are those of tests/oracles/algorithm_oracle.py.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from benchmarks.rules.lemmas import Truths, tallied
 from benchmarks.rules.meanings import SLACK, is_whole
 from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, exact_sum, number, rounded, zeros
 from benchmarks.rules.units import Small
-from mmaprobe.queries.kernel import recorded
-from mmaprobe.queries.kernel.forms import magnitude
-from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
-from mmaprobe.queries.kernel.shares import Apart, Near, Space, WordIsSmall
+from mmaprobe.queries.kernel.bounds.forms import magnitude
+from mmaprobe.queries.kernel.bounds.shares import Apart, Near, Space, WordIsSmall
+from mmaprobe.queries.kernel.bounds.unit_shares import Errs
+from mmaprobe.queries.kernel.questions import recorded
+from mmaprobe.queries.kernel.questions.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.unit_shares import Errs
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
-from mmaprobe.queries.kernel.slices import LosesOfElements, LosesOfLargest, WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.integers.slices import LosesOfElements, LosesOfLargest, WithinClassical, WithinSpan
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -13,17 +13,17 @@ from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.results import turned
 from benchmarks.rules.units import FACTORS, RESULTS
-from mmaprobe.queries.kernel.enclosures import alignments
+from mmaprobe.queries.kernel.bounds.enclosures import alignments
+from mmaprobe.queries.kernel.datapath.ranges import Held, Range, Scope
+from mmaprobe.queries.kernel.datapath.rounding_losses import TruncationKeeps
+from mmaprobe.queries.kernel.equality.plan_units import AtLength, units_of
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.facts import Basis
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.plan_units import AtLength, units_of
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.ranges import Held, Range, Scope
-from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
-from mmaprobe.queries.kernel.same import Compared
-from mmaprobe.queries.kernel.statements import Monotonic, Reordered
+from mmaprobe.queries.kernel.properties.rises import needed
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Monotonic, Reordered
+from mmaprobe.queries.kernel.terms.facts import Basis
+from mmaprobe.queries.kernel.terms.same import Compared
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier

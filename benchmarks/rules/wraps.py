@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Unchecked
-from mmaprobe.queries.kernel.wraps import NeverWraps
+from mmaprobe.queries.kernel.integers.wraps import NeverWraps
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError

@@ -182,7 +182,7 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 def _computed_again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     """The number of elements in which each device reproduces its matrix's result."""
     from mmaprobe.queries.compare.devices import differing
-    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.questions.problem import Problem
 
     counts = {}
     for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):

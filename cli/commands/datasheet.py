@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.base.wording import counted, duration
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import Build, Identify
-    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.questions.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.reports.datasheet import KnownProperty, Sheet
     from mmaprobe.smtmodel.evaluate.model import Model
@@ -270,7 +270,7 @@ class _Asker:
         return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
     def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
-        from mmaprobe.queries.kernel.statements import problems_of
+        from mmaprobe.queries.kernel.questions.statements import problems_of
         from mmaprobe.queries.properties.report import open_key
         from mmaprobe.reports.datasheet import KnownProperty
         from mmaprobe.smtmodel.base.errors import ParameterError

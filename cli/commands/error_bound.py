@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         PlanErrorBound,
         PlanFormula,
     )
-    from mmaprobe.queries.kernel.forms import Form
+    from mmaprobe.queries.kernel.bounds.forms import Form
     from mmaprobe.queries.kernel.theorem import Theorem
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
@@ -194,7 +194,7 @@ def _show_constants(form: Form, shown: str) -> None:
 
 def _numeric(window: NumericBound) -> str:
     """The bound as a number, and the inputs that it is for."""
-    from mmaprobe.queries.kernel.wording import up_decimal
+    from mmaprobe.queries.kernel.bounds.wording import up_decimal
 
     top = window.max
     below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"

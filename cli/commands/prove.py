@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.parts import Verdict
     from mmaprobe.documents.prove import OneLemma, PairProof, Prove
     from mmaprobe.queries.certificates.certificate import Certificate
-    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.questions.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 
@@ -184,8 +184,8 @@ def _plan_hint(models: tuple[str, ...]) -> str:
 def _problems(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, flags: str | None
 ) -> list[Problem]:
-    from mmaprobe.queries.kernel.problem import Problem
-    from mmaprobe.queries.kernel.statements import problems_of
+    from mmaprobe.queries.kernel.questions.problem import Problem
+    from mmaprobe.queries.kernel.questions.statements import problems_of
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     if any(model.startswith(DESIGN) for model in models):
@@ -202,7 +202,7 @@ def _problems(
 
 def _designed(models: tuple[str, ...], wanted: str, inputs: Inputs, compare: Compare, flags: str | None) -> Problem:
     """The question whether a design gives the results of a model, or the exceptions, at its port flags."""
-    from mmaprobe.queries.kernel.designs import Designed
+    from mmaprobe.queries.kernel.questions.designs import Designed
     from mmaprobe.runner.rtl import RtlDevice
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 

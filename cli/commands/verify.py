@@ -178,7 +178,7 @@ def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> Non
 
 def _shares(shares: Shares) -> str:
     """What is proved, rounded up, and what is reached, rounded down."""
-    from mmaprobe.queries.kernel.wording import down_text, up_text
+    from mmaprobe.queries.kernel.bounds.wording import down_text, up_text
 
     proved = "nothing is proved" if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
     reached = "nothing" if shares.reached is None else f"{down_text(Fraction(shares.reached))}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.verify import Claim
     from mmaprobe.hypotheses.schema import Question
     from mmaprobe.queries.compare.observed import ObservedVector
-    from mmaprobe.queries.kernel.problem import Placed
+    from mmaprobe.queries.kernel.questions.problem import Placed
     from mmaprobe.queries.search.answer import Answered, PairAnswer
     from mmaprobe.queries.search.witness import Witness
     from mmaprobe.smtmodel.arithmetic.formats import Format

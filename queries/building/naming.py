@@ -15,7 +15,7 @@ from mmaprobe.queries.candidates.classes import Equality, partition
 from mmaprobe.queries.candidates.identify import Identification
 from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
 from mmaprobe.queries.compare.observed import agrees
-from mmaprobe.queries.kernel.problem import Candidates
+from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import every_row
 from mmaprobe.queries.search.witness import replay

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.problem import Candidates, Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.questions.problem import Candidates, Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.queries.tactics.records import Proof

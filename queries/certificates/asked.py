@@ -25,26 +25,26 @@ from mmaprobe.queries.certificates.names import (
 from mmaprobe.queries.certificates.plan_files import read_plan
 from mmaprobe.queries.certificates.questions import read_document, read_model, read_property, read_question
 from mmaprobe.queries.certificates.sat import CertificateError
-from mmaprobe.queries.kernel.blocks import InLargest
-from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.induction import Carried, Closed
-from mmaprobe.queries.kernel.largest import OfLargest, bound_text
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
+from mmaprobe.queries.kernel.bounds.induction import Carried, Closed
+from mmaprobe.queries.kernel.bounds.largest import OfLargest, bound_text
+from mmaprobe.queries.kernel.bounds.table9 import BoundInUnits
+from mmaprobe.queries.kernel.bounds.wording import up_text
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable, datapath
+from mmaprobe.queries.kernel.equality.plan_units import AtLength, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.equality.plans import PlansAgree
+from mmaprobe.queries.kernel.integers.blocks import InLargest
+from mmaprobe.queries.kernel.integers.rows import NeverOverflows, largest_counts, models_of, recorded
+from mmaprobe.queries.kernel.integers.slices import WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.integers.wraps import NeverWraps
 from mmaprobe.queries.kernel.log import Subject
-from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
-from mmaprobe.queries.kernel.plans import PlansAgree
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
-from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
-from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
-from mmaprobe.queries.kernel.table9 import BoundInUnits
+from mmaprobe.queries.kernel.properties.together import HasProperty
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import exchangeable, problems_of, symmetries_of
+from mmaprobe.queries.kernel.questions.steps import MOST_PRODUCTS, PlanAt
+from mmaprobe.queries.kernel.terms.same import SidesAgree
+from mmaprobe.queries.kernel.terms.undecided import NoInputDecides, NoLengthDecides
 from mmaprobe.queries.kernel.theorem import Goal
-from mmaprobe.queries.kernel.together import HasProperty
-from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
-from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
-from mmaprobe.queries.kernel.wording import up_text
-from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.plans import Plan

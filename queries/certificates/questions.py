@@ -11,10 +11,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from mmaprobe.queries.certificates.names import DESIGN, LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
-from mmaprobe.queries.kernel.designs import Designed
 from mmaprobe.queries.kernel.log import SCHEMA
-from mmaprobe.queries.kernel.problem import Problem, free_values
-from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Mean, Monotonic, Negated, Reordered, paddings
+from mmaprobe.queries.kernel.questions.designs import Designed
+from mmaprobe.queries.kernel.questions.problem import Problem, free_values
+from mmaprobe.queries.kernel.questions.statements import (
+    PROPERTIES,
+    Exact,
+    Mean,
+    Monotonic,
+    Negated,
+    Reordered,
+    paddings,
+)
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.designs.design import Design

@@ -29,7 +29,7 @@ from mmaprobe.queries.certificates.names import (
 )
 from mmaprobe.queries.certificates.plan_files import read_plan
 from mmaprobe.queries.certificates.questions import read_document
-from mmaprobe.queries.kernel.wording import premises_of, premises_of_plan, raised, raised_in
+from mmaprobe.queries.kernel.bounds.wording import premises_of, premises_of_plan, raised, raised_in
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml

@@ -13,7 +13,7 @@ from mmaprobe.queries.checking.finding import Contents, Finding, Look, Texts, of
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.checking.witnesses import witness
 from mmaprobe.queries.claims.wraps import wrapping
-from mmaprobe.queries.kernel.rows import BELOW_ONE
+from mmaprobe.queries.kernel.integers.rows import BELOW_ONE
 from mmaprobe.smtmodel.algorithms import sum_of_array
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 

@@ -26,12 +26,18 @@ from mmaprobe.queries.certificates.questions import (
     same_unit,
 )
 from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
-from mmaprobe.queries.kernel.designs import Designed
-from mmaprobe.queries.kernel.problem import Placed, Problem, is_beyond
-from mmaprobe.queries.kernel.same import Compared
-from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups, subject_of
-from mmaprobe.queries.kernel.together import ORDER
-from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.queries.kernel.properties.together import ORDER
+from mmaprobe.queries.kernel.questions.designs import Designed
+from mmaprobe.queries.kernel.questions.problem import Placed, Problem, is_beyond
+from mmaprobe.queries.kernel.questions.statements import (
+    PROPERTIES,
+    Reordered,
+    problems_of,
+    reordered_groups,
+    subject_of,
+)
+from mmaprobe.queries.kernel.terms.same import Compared
+from mmaprobe.queries.kernel.terms.undecided import Question
 from mmaprobe.queries.properties.bound_samples import chained_inputs
 from mmaprobe.queries.properties.wraps import magnitudes
 from mmaprobe.queries.search.samples import Table

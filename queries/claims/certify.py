@@ -13,7 +13,7 @@ from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import WITNESS
 from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.claims.outcome import Outcome
-from mmaprobe.queries.kernel.problem import free_values
+from mmaprobe.queries.kernel.questions.problem import free_values
 from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 from mmaprobe.queries.search.distinguish import Options

@@ -10,8 +10,8 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import ClassicalClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.every import Errors, every_error
-from mmaprobe.queries.kernel.slices import within_classical, within_span
+from mmaprobe.queries.kernel.integers.every import Errors, every_error
+from mmaprobe.queries.kernel.integers.slices import within_classical, within_span
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
 from mmaprobe.queries.tactics.settling import granted

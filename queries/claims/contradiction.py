@@ -13,7 +13,7 @@ from mmaprobe.queries.claims.classical import beyond_claim
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.wraps import wrapping
-from mmaprobe.queries.kernel.rows import BELOW_ONE
+from mmaprobe.queries.kernel.integers.rows import BELOW_ONE
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.contradiction import SEED, kept_bits, raise_contradiction, row_text
 from mmaprobe.queries.search.samples import sample_rows

@@ -15,8 +15,8 @@ from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.claims.overflow import verify_overflow
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.claims.wraps import verify_wraps
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
 from mmaprobe.queries.search.distinguish import Options
 

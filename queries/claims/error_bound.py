@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mmaprobe.hypotheses.unit_claims import BoundClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.questions.truncating import truncating_steps
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.queries.properties.bound import bound_in_units
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.questions.scene import lanes_of
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.scene import Scene

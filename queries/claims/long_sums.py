@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.samples import fractions, meets, on_each
-from mmaprobe.queries.kernel.scene import conditions, decides
+from mmaprobe.queries.kernel.questions.scene import conditions, decides
 from mmaprobe.queries.plans.bound_samples import begins_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.queries.search.witness import Row

@@ -14,7 +14,7 @@ from mmaprobe.hypotheses.claim import AnyClaim, Claim, Largest
 from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.queries.claims.outcome import BATCH, SHRINK, SearchStep
 from mmaprobe.queries.claims.samples import claim_rows, mutated
-from mmaprobe.queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
+from mmaprobe.queries.kernel.questions.scene import columns_of, conditions, scene_of, symbolic_scene
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows

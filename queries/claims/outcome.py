@@ -9,9 +9,9 @@ from typing import Any, Literal
 from mmaprobe.hypotheses.claim import AnyClaim, Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
 from mmaprobe.queries.certificates.asked import claimed
-from mmaprobe.queries.kernel.shares import Apart
+from mmaprobe.queries.kernel.bounds.shares import Apart
+from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts
 from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
-from mmaprobe.queries.kernel.unit_shares import compared_parts
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import OverflowClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.rows import (
+from mmaprobe.queries.kernel.integers.rows import (
     BELOW_ONE,
     Bounded,
     below_one,

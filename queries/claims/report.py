@@ -18,7 +18,7 @@ from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.long_sums import result_of_part
 from mmaprobe.queries.claims.maximise import Worst, maximised
 from mmaprobe.queries.claims.outcome import Outcome
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.questions.scene import lanes_of
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, finite_value, powers, ulp_of

@@ -7,8 +7,7 @@ from contextlib import suppress
 from fractions import Fraction
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words, recorded_part
-from mmaprobe.queries.kernel.shares import (
+from mmaprobe.queries.kernel.bounds.shares import (
     WordIsSmall,
     after_addition,
     after_instruction,
@@ -18,9 +17,18 @@ from mmaprobe.queries.kernel.shares import (
     space_of,
     units,
 )
-from mmaprobe.queries.kernel.steps import repeated
+from mmaprobe.queries.kernel.bounds.unit_shares import (
+    Errs,
+    of_plan,
+    of_plan_at,
+    of_unit,
+    share_claim,
+    unit_of,
+    windows_of,
+)
+from mmaprobe.queries.kernel.questions.recorded import Added, Instruction, Value, Word, Words, recorded_part
+from mmaprobe.queries.kernel.questions.steps import repeated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.unit_shares import Errs, of_plan, of_plan_at, of_unit, share_claim, unit_of, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import Settle, bound_of, needed
 from mmaprobe.smtmodel.algorithms.parts import Part

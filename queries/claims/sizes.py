@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Protocol
 
+from mmaprobe.queries.kernel.terms.undecided import Question
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from mmaprobe.smtmodel.arithmetic.formats import Format

@@ -19,9 +19,9 @@ import numpy as np
 
 from mmaprobe.queries.claims.nearest_sums import NearestSum, Operand
 from mmaprobe.queries.claims.sizes import Prove, Sizes
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.questions.scene import lanes_of
+from mmaprobe.queries.kernel.terms.undecided import Question
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.tactics.ledger import UnprovedError
 from mmaprobe.smtmodel.algorithms.scene import Number
 from mmaprobe.smtmodel.arithmetic import ieee

@@ -28,10 +28,10 @@ from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, Sea
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.stages import Stages
+from mmaprobe.queries.kernel.bounds.unit_shares import ShareClaim, compares, for_every_length, share_claim
 from mmaprobe.queries.kernel.lemmas import settled
-from mmaprobe.queries.kernel.scene import conditions, symbolic_scene
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.undecided import (
+from mmaprobe.queries.kernel.questions.scene import conditions, symbolic_scene
+from mmaprobe.queries.kernel.terms.undecided import (
     ConditionsReadNumbers,
     FirstWordIsWhole,
     Question,
@@ -40,7 +40,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from mmaprobe.queries.kernel.unit_shares import ShareClaim, compares, for_every_length, share_claim
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows

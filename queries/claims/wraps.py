@@ -14,9 +14,9 @@ import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.every import every_sum
+from mmaprobe.queries.kernel.integers.every import every_sum
+from mmaprobe.queries.kernel.integers.wraps import never_wraps, numbers_within, promoted, residues_of
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps, numbers_within, promoted, residues_of
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, Interval

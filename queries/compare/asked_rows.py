@@ -11,7 +11,7 @@ from itertools import combinations, product
 import numpy as np
 
 from mmaprobe.hypotheses.library import library
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import Row, results_differ, row_with

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import (
     Row,
     _cost,

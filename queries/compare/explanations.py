@@ -14,7 +14,7 @@ from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.compare.asked_rows import row_of
 from mmaprobe.queries.compare.devices import Answer, Answered, Comparison, Difference, Pair, differing
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Shared
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -26,7 +26,7 @@ from mmaprobe.queries.compare.devices import (
     segment,
 )
 from mmaprobe.queries.compare.neighbours import neighbours
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import results_differ
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format

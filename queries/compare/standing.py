@@ -41,7 +41,7 @@ class Prediction:
         """Whether a device's result is the predicted one: by `agrees` of observed.py, or by value."""
         if self.compare == "bits":
             return agrees(self.model, self.pattern, replace(vector, d=d)) is True
-        from mmaprobe.queries.kernel.problem import Problem
+        from mmaprobe.queries.kernel.questions.problem import Problem
 
         carrier, problem = ArrayCarrier(), Problem(self.model, vector.model, compare="value")
         sides = constant(carrier, self.pattern, self.model.d.width), constant(carrier, d, vector.model.d.width)

@@ -13,9 +13,9 @@ from mmaprobe.queries.certificates.names import COVER, UNIT
 from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.covering.cover import Change, Cover
 from mmaprobe.queries.equality.certify import wholes_of
-from mmaprobe.queries.kernel.same import undiffering
+from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, implied
+from mmaprobe.queries.kernel.terms.same import undiffering
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.unreachable import Case, Unreachable, implied
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof

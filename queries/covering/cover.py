@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.conditions import ONE_BIT, Condition, conditions_of
-from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
-from mmaprobe.queries.kernel.same import Compared, undiffering
+from mmaprobe.queries.kernel.cases.conditions import ONE_BIT, Condition, conditions_of
+from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.terms.same import Compared, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.properties.forms import by_rewriting
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options, free_sets

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.records import Proof

@@ -20,10 +20,10 @@ from pysmt.fnode import FNode
 from mmaprobe.queries.equality.attempt import Attempt
 from mmaprobe.queries.equality.matching import Matcher
 from mmaprobe.queries.equality.simulated import in_order
-from mmaprobe.queries.kernel.cutting import Abstraction
-from mmaprobe.queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import Compared, agreed
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.terms.cutting import Abstraction
+from mmaprobe.queries.kernel.terms.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
+from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows

@@ -26,10 +26,10 @@ from mmaprobe.queries.equality.cases import Case, Patience, Zeros, leading_zeros
 from mmaprobe.queries.equality.sampled import Samples, random_values
 from mmaprobe.queries.equality.shared import WIRING, Shared
 from mmaprobe.queries.equality.simulated import in_order, simulate
-from mmaprobe.queries.kernel.cutting import Replacement
-from mmaprobe.queries.kernel.designs import Designed
-from mmaprobe.queries.kernel.facts import Fact, equal, never, replaced, themselves
-from mmaprobe.queries.kernel.same import Compared, agreed
+from mmaprobe.queries.kernel.questions.designs import Designed
+from mmaprobe.queries.kernel.terms.cutting import Replacement
+from mmaprobe.queries.kernel.terms.facts import Fact, equal, never, replaced, themselves
+from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows

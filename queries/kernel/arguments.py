@@ -25,7 +25,7 @@ from mmaprobe.queries.kernel.errors import RuleError
 
 #: families: the name of the class that its members have in common
 FAMILIES = (
-    "mmaprobe.queries.kernel.facts.Basis", "mmaprobe.queries.kernel.problem.Problem",
+    "mmaprobe.queries.kernel.terms.facts.Basis", "mmaprobe.queries.kernel.questions.problem.Problem",
     "mmaprobe.smtmodel.algorithms.reductions.Reduction", "mmaprobe.smtmodel.nodes.node.Node",
     "mmaprobe.smtmodel.plans.stages.Stage", "pysmt.fnode.FNode",
 )  # fmt: skip
@@ -33,7 +33,7 @@ LEMMA = "mmaprobe.queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
 #: what is more than a value: theorems, which rules made, and what is what it is by its class
 OPAQUE = (
-    "mmaprobe.queries.kernel.facts.Basis", "mmaprobe.queries.kernel.theorem.Theorem",
+    "mmaprobe.queries.kernel.terms.facts.Basis", "mmaprobe.queries.kernel.theorem.Theorem",
     "mmaprobe.queries.solvers.asking.Engines", "pysmt.fnode.FNode",
 )  # fmt: skip
 PLAIN = frozenset({int, str, bool, Fraction, types.NoneType, range})

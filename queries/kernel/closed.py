@@ -22,51 +22,44 @@ def _by_name(files: Mapping[str, str]) -> Mapping[str, str]:
 #: rules of inference: name -> module
 RULES = _by_name({
     "lemmas": "settled exhausted",
-    "facts": "given defined follows themselves replaced one_maximum never",
-    "same": "undiffering agreed",
-    "undecided": "by_first_words undecided",
-    "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
-                  "rounded whole weakened",
-    "draws": "drawn", "parts": "part rejoined", "transformations": "error_free",
-    "induction": "repeated chained closed carried",
-    "table9": "summed truncated loosened",
-    "sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
-    "largest": "of_largest",
-    "shares": "begins from_here after_instruction after_addition near_each_other",
-    "unit_shares": "of_unit of_plan of_plan_at compares for_every_length",
-    "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
-    "rewriting": "rewritten followed congruent looped results_alike",
-    "opposite": "turned",
-    "rises": "rises",
-    "expressions": "one_expression one_sum one_form",
-    "plan_units": "same_forms",
-    "stages": "same_parts same_bodies same_steps",
-    "plans": "same_sums same_units same_tails",
-    "together": "every_order each_part raised_elsewhere negates does_not_fall",
-    "unreachable": "refuted implied", "wraps": "never_wraps",
-    "slices": "loses_of_largest loses_of_elements within_classical within_span",
-    "blocks": "loses_of_blocks", "factors": "same_factors same_integers",
-    "every": "every_product every_sum every_error",
+    "terms.facts": "given defined follows themselves replaced one_maximum never",
+    "terms.same": "undiffering agreed", "terms.undecided": "by_first_words undecided",
+    "bounds.enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
+                         "rounded whole weakened",
+    "bounds.draws": "drawn", "bounds.parts": "part rejoined", "bounds.transformations": "error_free",
+    "bounds.induction": "repeated chained closed carried", "bounds.table9": "summed truncated loosened",
+    "bounds.sums": "from_zero begun held nothing tile added iterated compensated halved of_all_products",
+    "bounds.shares": "begins from_here after_instruction after_addition near_each_other",
+    "bounds.unit_shares": "of_unit of_plan of_plan_at compares for_every_length", "bounds.largest": "of_largest",
+    "integers.rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
+    "equality.rewriting": "rewritten followed congruent looped results_alike",
+    "properties.opposite": "turned", "properties.rises": "rises",
+    "equality.expressions": "one_expression one_sum one_form", "equality.plan_units": "same_forms",
+    "equality.stages": "same_parts same_bodies same_steps", "equality.plans": "same_sums same_units same_tails",
+    "properties.together": "every_order each_part raised_elsewhere negates does_not_fall",
+    "cases.unreachable": "refuted implied", "integers.wraps": "never_wraps",
+    "integers.slices": "loses_of_largest loses_of_elements within_classical within_span",
+    "integers.blocks": "loses_of_blocks", "integers.factors": "same_factors same_integers",
+    "integers.every": "every_product every_sum every_error",
 })  # fmt: skip
 
 #: rules of rewriting, which `rewritten` applies: name -> module
 REWRITES = _by_name({
-    "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
-                 "lossless_sum lossless_sorted plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero "
-                 "fitting_sum positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again "
-                 "rounded_twice rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read "
-                 "read_once",
+    "equality.rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
+                          "lossless_sum lossless_sorted plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero "
+                          "fitting_sum positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again "
+                          "rounded_twice rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read "
+                          "read_once",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
 LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
-    "rounding_losses": "RoundingLoses TruncationKeeps", "draws": "DrawIsNextTo",
-    "effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
-    "opposite": "RoundsOpposite",
-    "rounding_rises": "RoundingRises RoundingScales",
-    "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
-    "shares": "WordIsSmall", "factors": "FactorsAlike",
+    "datapath.rounding_losses": "RoundingLoses TruncationKeeps", "bounds.draws": "DrawIsNextTo",
+    "datapath.effects": "BoundKeeps NeverReaches Normalises FormatHolds RoundsAlike RoundsTwice",
+    "properties.opposite": "RoundsOpposite", "datapath.rounding_rises": "RoundingRises RoundingScales",
+    "terms.undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
+    "bounds.shares": "WordIsSmall", "integers.factors": "FactorsAlike",
 })  # fmt: skip
 
 

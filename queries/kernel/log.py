@@ -26,13 +26,13 @@ from pysmt.smtlib.parser import SmtLibParser
 
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.arguments import SEQUENCES, checked
+from mmaprobe.queries.kernel.bounds.forms import Factor, Form
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.forms import Factor, Form
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import SidesAgree, undiffering
-from mmaprobe.queries.kernel.steps import Step, Tile, recorded
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.steps import Step, Tile, recorded
+from mmaprobe.queries.kernel.terms.same import SidesAgree, undiffering
+from mmaprobe.queries.kernel.terms.undecided import Question
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
-from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
@@ -53,8 +53,9 @@ MOST_AT_ONCE = 1 << 20  # and those with which a rule is called, as it may take 
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    *(f"{closed.KERNEL}.{file}" for file in ("conditions", "plan_units", "problem", "ranges", "recorded", "shares",
-                                             "steps", "unreachable", "windows")),
+    *(f"{closed.KERNEL}.{file}" for file in ("cases.conditions", "equality.plan_units", "questions.problem",
+                                             "datapath.ranges", "questions.recorded", "bounds.shares",
+                                             "questions.steps", "cases.unreachable", "questions.windows")),
     "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.arithmetic.formats", "mmaprobe.smtmodel.nodes.round",
     "mmaprobe.smtmodel.arithmetic.rounding",
 )  # fmt: skip

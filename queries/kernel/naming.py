@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from mmaprobe.queries.kernel.wording import unit_digest
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -18,4 +17,4 @@ def model_text(model: Model) -> str:
     with suppress(MmaprobeError):
         if base in INSTRUCTIONS and parse_reference(model.reference).unit == model.unit:
             return model.reference
-    return f"{model.reference} (unit {unit_digest(model.unit)})"
+    return f"{model.reference} (unit {model.unit.digest})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaprobe.queries.kernel import enclosures, parts, sums, transformations
-from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import (
+from mmaprobe.queries.kernel.bounds import enclosures, parts, sums, transformations
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
+from mmaprobe.queries.kernel.bounds.sums import START, Summed
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.questions.steps import (
     Added,
     Begin,
     Compensated,
@@ -21,9 +22,8 @@ from mmaprobe.queries.kernel.steps import (
     Zero,
     recorded,
 )
-from mmaprobe.queries.kernel.sums import START, Summed
+from mmaprobe.queries.kernel.questions.windows import Windowed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from_terms, from_zero, is_zero, proved
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.formats import Format

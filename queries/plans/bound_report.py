@@ -22,13 +22,13 @@ from mmaprobe.documents.prove import (
     PlanErrorBound,
     PlanFormula,
 )
-from mmaprobe.queries.kernel.blocks import InLargest
-from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
-from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.largest import OfLargest, of_largest
-from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed, weakened
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.bounds.largest import OfLargest, of_largest
+from mmaprobe.queries.kernel.bounds.wording import premises_of_plan, raised_in, up_float, up_text
+from mmaprobe.queries.kernel.integers.blocks import InLargest
+from mmaprobe.queries.kernel.questions.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import premises_of_plan, raised_in, up_float, up_text
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
 from mmaprobe.queries.plans.slices import lose

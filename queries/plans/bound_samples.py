@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks
-from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH
+from mmaprobe.queries.kernel.integers.blocks import InLargest, LosesOfBlocks
 from mmaprobe.queries.properties.bound_samples import Exactly, Measured, nearest_of
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value

@@ -12,11 +12,11 @@ from mmaprobe.queries.certificates.names import LEFT_PLAN, PLAN, PLANS, RIGHT_PL
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.certificates.questions import document_texts
 from mmaprobe.queries.equality.certify import wholes_of
-from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
-from mmaprobe.queries.kernel.plans import PlansAgree
-from mmaprobe.queries.kernel.problem import Problem, free_values
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.stages import same_steps
+from mmaprobe.queries.kernel.equality.plan_units import AtLength, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.equality.plans import PlansAgree
+from mmaprobe.queries.kernel.equality.stages import same_steps
+from mmaprobe.queries.kernel.questions.problem import Problem, free_values
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound_report import PlanBound
 from mmaprobe.queries.plans.equal import PlanProof

@@ -25,12 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.every import every_product
-from mmaprobe.queries.kernel.factors import FactorsAlike, factors_of, same_factors, same_integers
-from mmaprobe.queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
-from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
-from mmaprobe.queries.kernel.problem import Placed, Problem
-from mmaprobe.queries.kernel.stages import same_around, same_bodies, same_parts, same_steps
+from mmaprobe.queries.kernel.equality.plan_units import (
+    AtLength,
+    Form,
+    Part,
+    Steps,
+    Tails,
+    read_alike,
+    same_forms,
+    units_of,
+)
+from mmaprobe.queries.kernel.equality.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
+from mmaprobe.queries.kernel.equality.stages import same_around, same_bodies, same_parts, same_steps
+from mmaprobe.queries.kernel.integers.every import every_product
+from mmaprobe.queries.kernel.integers.factors import FactorsAlike, factors_of, same_factors, same_integers
+from mmaprobe.queries.kernel.questions.problem import Placed, Problem
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
 from mmaprobe.queries.order.probe import power_pattern
 from mmaprobe.queries.plans.why import lines_of

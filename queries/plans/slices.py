@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.blocks import InLargest, LosesOfBlocks, loses_of_blocks
-from mmaprobe.queries.kernel.slices import loses_of_elements, loses_of_largest
+from mmaprobe.queries.kernel.bounds.wording import up_float
+from mmaprobe.queries.kernel.integers.blocks import InLargest, LosesOfBlocks, loses_of_blocks
+from mmaprobe.queries.kernel.integers.slices import loses_of_elements, loses_of_largest
+from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.wording import up_float
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.properties.bound import Settle, chain_of
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.base.errors import ParameterError

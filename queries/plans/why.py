@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mmaprobe.queries.kernel.plan_units import FormsAgree
-from mmaprobe.queries.kernel.plans import PlansAgree
-from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.equality.plan_units import FormsAgree
+from mmaprobe.queries.kernel.equality.plans import PlansAgree
+from mmaprobe.queries.kernel.equality.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.partitions import All

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from mmaprobe.queries.kernel import enclosures as rules
-from mmaprobe.queries.kernel.draws import draw_lemmas, drawn
-from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.induction import Carried, chained, repeated
-from mmaprobe.queries.kernel.largest import OfLargest
+from mmaprobe.queries.kernel.bounds import enclosures as rules
+from mmaprobe.queries.kernel.bounds.draws import draw_lemmas, drawn
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed, Places, bound_places, terms_of
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.bounds.induction import Carried, chained, repeated
+from mmaprobe.queries.kernel.bounds.largest import OfLargest
+from mmaprobe.queries.kernel.bounds.parts import EXACTLY, part, part_lemmas, rejoined
+from mmaprobe.queries.kernel.bounds.sums import Summed
+from mmaprobe.queries.kernel.bounds.table9 import loosened, sum_of, summed, terms_of_sum, truncated
+from mmaprobe.queries.kernel.bounds.transformations import error_free, inside, leaves, losses, residuals
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.lemmas import Lemma
-from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from mmaprobe.queries.kernel.sums import Summed
-from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
+from mmaprobe.queries.kernel.questions.windows import Windowed, unit_in
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.transformations import error_free, inside, leaves, losses, residuals
-from mmaprobe.queries.kernel.windows import Windowed, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,

@@ -10,7 +10,7 @@ from mmaprobe.queries.certificates.certificate import Certificate, CertificateEr
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import UNIT, WITNESS
 from mmaprobe.queries.certificates.questions import document_texts
-from mmaprobe.queries.kernel.problem import free_values
+from mmaprobe.queries.kernel.questions.problem import free_values
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.search.distinguish import Options

@@ -16,13 +16,13 @@ import numpy as np
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import Chain, ErrorBound, ErrorTerm, LemmaOfBound, Measure, Nearest, NumericBound
-from mmaprobe.queries.kernel.enclosures import Enclosed, weakened
-from mmaprobe.queries.kernel.forms import Factor, Form
-from mmaprobe.queries.kernel.induction import MOST_CARRIED, Carried, Chained, Closed, carried, closed, step_text
-from mmaprobe.queries.kernel.largest import OfLargest, bound_text, of_largest
-from mmaprobe.queries.kernel.rounding_losses import LEMMAS
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed, weakened
+from mmaprobe.queries.kernel.bounds.forms import Factor, Form
+from mmaprobe.queries.kernel.bounds.induction import MOST_CARRIED, Carried, Chained, Closed, carried, closed, step_text
+from mmaprobe.queries.kernel.bounds.largest import OfLargest, bound_text, of_largest
+from mmaprobe.queries.kernel.bounds.wording import form_text, premises_of, raised, up_decimal, up_float, up_text
+from mmaprobe.queries.kernel.datapath.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import form_text, premises_of, raised, up_decimal, up_float, up_text
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import (
     Near,

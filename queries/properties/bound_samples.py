@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added
-from mmaprobe.queries.kernel.problem import is_beyond
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form, added
+from mmaprobe.queries.kernel.questions.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
 from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows, with_ones
 from mmaprobe.smtmodel.arithmetic.display import finite_value

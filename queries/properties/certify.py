@@ -10,7 +10,7 @@ from mmaprobe.queries.certificates.certificate import Certificate, CertificateEr
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.questions import property_texts, question_texts, witness_texts
 from mmaprobe.queries.equality.certify import wholes_of
-from mmaprobe.queries.kernel.together import HasProperty
+from mmaprobe.queries.kernel.properties.together import HasProperty
 from mmaprobe.queries.properties.proving import established_theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmaprobe.documents.datasheet import P3109Declaration
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.properties.proving import proofs_of, verdict_on
 from mmaprobe.queries.properties.report import pair_proof

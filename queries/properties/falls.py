@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.questions.statements import Monotonic
 from mmaprobe.queries.search.samples import pattern_of, sample_rows, with_signs
 from mmaprobe.queries.search.witness import Witness, confirmed_witness, replay, shrink
 from mmaprobe.smtmodel.arithmetic.formats import Format

@@ -6,11 +6,11 @@ import time
 from collections.abc import Hashable
 from dataclasses import replace
 
-from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum, units_of
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import lossless_sum, rounded_in_vain, rounded_twice
-from mmaprobe.queries.kernel.statements import Reordered
+from mmaprobe.queries.kernel.datapath.ranges import Scope
+from mmaprobe.queries.kernel.equality.expressions import one_expression, one_form, one_sum, units_of
+from mmaprobe.queries.kernel.equality.rewriting import lossless_sum, rounded_in_vain, rounded_twice
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Reordered
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows

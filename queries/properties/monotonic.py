@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-The rule about nodes (queries/kernel/rises.py) is tried first, then concrete rows constructed for a fall; what both
-leave open is a question about two sides like any other.
+The rule about nodes (queries/kernel/properties/rises.py) is tried first, then concrete rows constructed for a fall;
+what both leave open is a question about two sides like any other.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.rises import needed, rises
-from mmaprobe.queries.kernel.statements import Monotonic
-from mmaprobe.queries.kernel.together import does_not_fall
+from mmaprobe.queries.kernel.properties.rises import needed, rises
+from mmaprobe.queries.kernel.properties.together import does_not_fall
+from mmaprobe.queries.kernel.questions.statements import Monotonic
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.distinguish import Options

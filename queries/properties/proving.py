@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.equality.sweeping import prove_design
-from mmaprobe.queries.kernel.designs import Designed
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.statements import (
+from mmaprobe.queries.kernel.properties.together import ORDER, each_part, every_order, raised_elsewhere
+from mmaprobe.queries.kernel.questions.designs import Designed
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import (
     Monotonic,
     Negated,
     Reordered,
@@ -24,8 +24,8 @@ from mmaprobe.queries.kernel.statements import (
     subject_of,
     symmetries_of,
 )
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.together import ORDER, each_part, every_order, raised_elsewhere
 from mmaprobe.queries.properties.forms import by_form
 from mmaprobe.queries.properties.monotonic import prove_monotonic
 from mmaprobe.queries.properties.signs import by_nodes

@@ -9,7 +9,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
 from mmaprobe.hypotheses.properties import STATEMENTS
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, moved_input
 from mmaprobe.queries.solvers.store import result_key

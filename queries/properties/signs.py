@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from mmaprobe.queries.kernel.opposite import lemmas_of, turned
-from mmaprobe.queries.kernel.statements import Negated
+from mmaprobe.queries.kernel.properties.opposite import lemmas_of, turned
+from mmaprobe.queries.kernel.properties.together import negates
+from mmaprobe.queries.kernel.questions.statements import Negated
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.together import negates
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof

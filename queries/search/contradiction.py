@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Row, replay

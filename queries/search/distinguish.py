@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 
-from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
-from mmaprobe.queries.kernel.same import agrees, undiffering
+from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
+from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows

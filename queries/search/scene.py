@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.queries.kernel.scene import columns_of, conditions, decides, deciding, scene_of, symbolic_scene
+from mmaprobe.queries.kernel.questions.scene import columns_of, conditions, decides, deciding, scene_of, symbolic_scene
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.exercises import exercises
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.smtmodel.arithmetic.formats import Format

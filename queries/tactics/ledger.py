@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pysmt.fnode import FNode
 
-from mmaprobe.queries.kernel.facts import Basis, follows, given
+from mmaprobe.queries.kernel.terms.facts import Basis, follows, given
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.solvers.asking import Engines, Heard
 from mmaprobe.queries.tactics.records import Lemma

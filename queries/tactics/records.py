@@ -8,8 +8,8 @@ from typing import Literal
 
 from pysmt.fnode import FNode
 
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import Compared, agrees
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.terms.same import Compared, agrees
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.solvers.contract import Answer

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from mmaprobe.queries.kernel.conditions import conditions_of
+from mmaprobe.queries.kernel.cases.conditions import conditions_of
 from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import Printed, about
 from mmaprobe.smtmodel.base.escapes import text_bytes

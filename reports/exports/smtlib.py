@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import ObservedVector
-from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.base.errors import InputError

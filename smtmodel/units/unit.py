@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
-from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, walk
+from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, structure, walk
 from mmaprobe.smtmodel.nodes.repeat import Places, elements_read, indices_read
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding, is_random
@@ -166,6 +167,12 @@ class Unit:
         """The places of products of which no step reads both factors."""
         unread = self.unread()
         return tuple(sorted({*unread["a"], *unread["b"]}))
+
+    @property
+    def digest(self) -> str:
+        """Twelve digits that tell units apart, by the formats of their operands and their expressions."""
+        text = f"{self.operands!r}\n{structure(self.result)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @cached_property
     def labels(self) -> dict[Node, str]:

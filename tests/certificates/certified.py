@@ -20,9 +20,9 @@ from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.covering.certify import certify_cover
 from mmaprobe.queries.covering.cover import Change, Covering
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
-from mmaprobe.queries.kernel.unit_shares import compares
+from mmaprobe.queries.kernel.bounds.unit_shares import compares
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.plans.bound_report import find_plan_bound
 from mmaprobe.queries.plans.certify import certify_plan_bound, certify_plans
 from mmaprobe.queries.plans.equal import prove_plans

@@ -32,8 +32,8 @@ from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, query_of
 from mmaprobe.queries.kernel.log import Subject
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import Reordered
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Reordered
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import proofs_of

@@ -13,7 +13,7 @@ from pysmt.typing import BVType
 
 from mmaprobe.queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
 from mmaprobe.queries.certificates.gates import TRUE
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import build_query
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query

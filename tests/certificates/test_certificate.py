@@ -32,7 +32,7 @@ from mmaprobe.queries.certificates.checker import DRAT_TRIM, Check, check_files
 from mmaprobe.queries.certificates.sat import SOLVER, SatSolver
 from mmaprobe.queries.checking.finding import Finding
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
+from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.search.distinguish import Options, build_query
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query

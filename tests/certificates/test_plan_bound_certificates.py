@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
 from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel.bounds.sums import growth_of
 from mmaprobe.queries.kernel.log import Replay, Subject, Writer
-from mmaprobe.queries.kernel.steps import recorded
-from mmaprobe.queries.kernel.sums import growth_of
+from mmaprobe.queries.kernel.questions.steps import recorded
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.smtmodel.arithmetic.display import exact_value

@@ -15,8 +15,8 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.checking.witnesses import _refutes
 from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import Reordered, problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Reordered, problems_of
 from mmaprobe.queries.properties.bound_certificate import certify_wrap
 from mmaprobe.queries.properties.bound_report import find_bound
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted

@@ -21,10 +21,10 @@ from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.claims.verify import verify
-from mmaprobe.queries.kernel.facts import Fact
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.questions.scene import lanes_of
+from mmaprobe.queries.kernel.terms.facts import Fact
+from mmaprobe.queries.kernel.terms.undecided import Question
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.solvers.asking import Heard

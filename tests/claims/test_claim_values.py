@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import Claim, claims_named
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.kernel.scene import Conditions
+from mmaprobe.queries.kernel.questions.scene import Conditions
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms.scene import Shape, Truth
 from mmaprobe.smtmodel.carriers.algebra import all_of

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.claims.samples import claim_rows
-from mmaprobe.queries.kernel.recorded import recorded_part
-from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.questions.recorded import recorded_part
+from mmaprobe.queries.kernel.questions.scene import lanes_of
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS

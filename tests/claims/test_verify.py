@@ -28,7 +28,7 @@ from mmaprobe.queries.claims.overflow import bound
 from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
-from mmaprobe.queries.kernel.scene import deciding, scene_of
+from mmaprobe.queries.kernel.questions.scene import deciding, scene_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
 from mmaprobe.queries.solvers.store import Store

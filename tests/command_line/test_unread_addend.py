@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 import mmaprobe
 from mmaprobe import MmaprobeError
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import ParameterError

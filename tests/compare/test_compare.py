@@ -21,7 +21,7 @@ import mmaprobe
 from mmaprobe.queries.compare.asked_rows import all_rows, row_of
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.forms import forms_of

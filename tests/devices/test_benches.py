@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.covering.cover import Cover, Covering
 from mmaprobe.queries.covering.report import vectors_of
-from mmaprobe.queries.kernel.conditions import conditions_of
+from mmaprobe.queries.kernel.cases.conditions import conditions_of
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from mmaprobe.reports.exports.verilog import Printed
 from mmaprobe.smtmodel.evaluate.operands import layout_of

@@ -23,7 +23,7 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.equality import cases, sweeping
 from mmaprobe.queries.equality.simulated import in_order
 from mmaprobe.queries.equality.sweeping import prove_design
-from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from mmaprobe.queries.equality.sweeping import prove_design
-from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.rtl import RtlDevice
 from mmaprobe.smtmodel.base.errors import InputError

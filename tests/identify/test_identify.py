@@ -25,8 +25,8 @@ from mmaprobe.queries.candidates.identify import SPECIAL, VALIDATION, Identifier
 from mmaprobe.queries.candidates.kinds import candidate_of, unique_models
 from mmaprobe.queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from mmaprobe.queries.candidates.separate import POOL, separate, smallest_set
-from mmaprobe.queries.kernel.problem import Candidates
-from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES
+from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows
 from mmaprobe.queries.search.specials import special_rows

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.kernel import closed as lists
-from mmaprobe.queries.kernel.enclosures import (
+from mmaprobe.queries.kernel.bounds.enclosures import (
     Enclosed,
     NoOverflow,
     assumed,
@@ -25,11 +25,11 @@ from mmaprobe.queries.kernel.enclosures import (
     rounded,
     terms_of,
 )
-from mmaprobe.queries.kernel.forms import ERROR, NOUGHT, Factor, magnitude, number
-from mmaprobe.queries.kernel.induction import carried, chained, closed, repeated
-from mmaprobe.queries.kernel.parts import part, part_lemmas, rejoined
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.table9 import sum_of, summed
+from mmaprobe.queries.kernel.bounds.forms import ERROR, NOUGHT, Factor, magnitude, number
+from mmaprobe.queries.kernel.bounds.induction import carried, chained, closed, repeated
+from mmaprobe.queries.kernel.bounds.parts import part, part_lemmas, rejoined
+from mmaprobe.queries.kernel.bounds.table9 import sum_of, summed
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of, chain_of

@@ -14,22 +14,33 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel import arguments, closed, enclosures, lemmas, rewriting
+from mmaprobe.queries.kernel import arguments, closed, lemmas
 from mmaprobe.queries.kernel import theorem as kernel
-from mmaprobe.queries.kernel.conditions import Condition
-from mmaprobe.queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
-from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum
-from mmaprobe.queries.kernel.facts import Basis, follows, given
-from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.bounds import enclosures
+from mmaprobe.queries.kernel.bounds.enclosures import (
+    Enclosed,
+    element,
+    exact,
+    fused,
+    rounded,
+    scale,
+    terms_of,
+    weakened,
+)
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.cases.conditions import Condition
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable, datapath, refuted
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.equality import rewriting
+from mmaprobe.queries.kernel.equality.expressions import one_expression, one_form, one_sum
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES, congruent, rewrite, rewritten
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, exhausted, settled
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
-from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.same import Compared, SidesAgree
-from mmaprobe.queries.kernel.statements import Monotonic, Reordered
+from mmaprobe.queries.kernel.properties.rises import needed
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Monotonic, Reordered
+from mmaprobe.queries.kernel.terms.facts import Basis, follows, given
+from mmaprobe.queries.kernel.terms.same import Compared, SidesAgree
 from mmaprobe.queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.unreachable import Unreachable, datapath, refuted
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
 from mmaprobe.queries.solvers.contract import Answer
@@ -356,7 +367,7 @@ def test_the_rules_are_a_closed_list() -> None:
     for name, module in (
         ("anything", __name__),
         ("below_one", __name__),
-        ("below_one", "mmaprobe.queries.kernel.rows"),
+        ("below_one", "mmaprobe.queries.kernel.integers.rows"),
     ):
         anything.__name__ = anything.__qualname__ = name
         anything.__module__ = module

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel.induction import carried, closed
+from mmaprobe.queries.kernel.bounds.induction import carried, closed
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.log import Replay, Subject, Writer, _place
-from mmaprobe.queries.kernel.rises import needed, rises
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.properties.rises import needed, rises
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_in_units, bound_of, chain_of

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import draws, enclosures
+from mmaprobe.queries.kernel.bounds import draws, enclosures
+from mmaprobe.queries.kernel.questions.windows import Windowed
 from mmaprobe.queries.kernel.theorem import RULES as KERNEL
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.random_emulations import Known, _changed, known, write
-from mmaprobe.queries.kernel.every import every_error, every_product, every_sum
+from mmaprobe.queries.kernel.integers.every import every_error, every_product, every_sum
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from tests.oracles import emulation_oracle as oracle

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import largest, sums
-from mmaprobe.queries.kernel.forms import NOUGHT, larger, number
-from mmaprobe.queries.kernel.largest import OfLargest, of_largest
-from mmaprobe.queries.kernel.sums import times_elements
+from mmaprobe.queries.kernel.bounds import largest, sums
+from mmaprobe.queries.kernel.bounds.forms import NOUGHT, larger, number
+from mmaprobe.queries.kernel.bounds.largest import OfLargest, of_largest
+from mmaprobe.queries.kernel.bounds.sums import times_elements
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import rewriting
-from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import Alike
+from mmaprobe.queries.kernel.datapath.ranges import Scope
+from mmaprobe.queries.kernel.equality import rewriting
+from mmaprobe.queries.kernel.equality.rewriting import Alike
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.nodes import (

@@ -15,14 +15,14 @@ import pytest
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.shares import within_lengths, within_of
-from mmaprobe.queries.kernel import shares as near_shares
-from mmaprobe.queries.kernel import unit_shares
-from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
-from mmaprobe.queries.kernel.shares import Apart, Near, Space, WordIsSmall
+from mmaprobe.queries.kernel.bounds import shares as near_shares
+from mmaprobe.queries.kernel.bounds import unit_shares
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
+from mmaprobe.queries.kernel.bounds.shares import Apart, Near, Space, WordIsSmall
+from mmaprobe.queries.kernel.bounds.unit_shares import ErrsUpTo, compares, for_every_length, share_claim, unit_of
+from mmaprobe.queries.kernel.questions.recorded import Added, Addend, Instruction, Nothing, Word, Words
+from mmaprobe.queries.kernel.questions.windows import is_of_plan, plan_at, unit_in
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, share_claim, unit_of
-from mmaprobe.queries.kernel.windows import is_of_plan, plan_at, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unit import Unit

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel import blocks, slices
-from mmaprobe.queries.kernel.blocks import LosesOfBlocks
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.induction import Chained
-from mmaprobe.queries.kernel.slices import (
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.bounds.induction import Chained
+from mmaprobe.queries.kernel.integers import blocks, slices
+from mmaprobe.queries.kernel.integers.blocks import LosesOfBlocks
+from mmaprobe.queries.kernel.integers.slices import (
     LosesOfElements,
     LosesOfLargest,
     WithinClassical,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from benchmarks.rules.wraps import recombining, tiny
-from mmaprobe.queries.kernel import factors, wraps
-from mmaprobe.queries.kernel.factors import same_integers
+from mmaprobe.queries.kernel.integers import factors, wraps
+from mmaprobe.queries.kernel.integers.factors import same_integers
+from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.nodes import ExactSum
 from mmaprobe.smtmodel.nodes.known import NOTHING

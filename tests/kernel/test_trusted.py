@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mmaprobe.queries.kernel import enclosures, induction, lemmas, rewriting
+from mmaprobe.queries.kernel import lemmas
+from mmaprobe.queries.kernel.bounds import enclosures, induction
+from mmaprobe.queries.kernel.equality import rewriting
 from mmaprobe.queries.kernel.theorem import RULES
 from tests import trusted
 from tests.package.test_layout import imports

@@ -19,6 +19,8 @@ FLOORS = {
     "cli": ("commands", "text", ""),
     "queries": ("checking", "claims", "plans", "building", "candidates", "order", "covering", "compare", "properties",
                 "equality", "tactics", "certificates", "search", "kernel", "solvers"),
+    "queries.kernel": ("log", "integers", "properties", "equality", "bounds", "cases", "terms", "questions",
+                       "datapath", ""),
     "smtmodel": ("algorithms", "inputs", "tables", "explain", "plans", "evaluate", "families", "units", "nodes",
                  "designs", "arithmetic", "carriers", "base", ""),
 }  # fmt: skip
@@ -71,6 +73,17 @@ def test_packages_import_those_below_them_alone() -> None:
             if package(name) == package(other) and (floors := FLOORS.get(package(name))) is not None:
                 above, below = (floor(one) for one in (name, other))
                 assert floors.index(above) <= floors.index(below), f"{name} imports {other}"
+
+
+def test_folders_of_the_kernel_import_those_below_them_alone() -> None:
+    kernel = "mmaprobe.queries.kernel."
+    floors = FLOORS["queries.kernel"]
+    for name, others in imports().items():
+        for other in others if name.startswith(kernel) else ():
+            if other.startswith(kernel):
+                above, below = (one.removeprefix(kernel).partition(".")[0] for one in (name, other))
+                levels = [floors.index(one) if one in floors else floors.index("") for one in (above, below)]
+                assert levels[0] <= levels[1], f"{name} imports {other}"
 
 
 def floor(name: str) -> str:

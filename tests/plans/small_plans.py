@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.wording import COUNT
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.bounds.wording import COUNT
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import kind_of

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel import forms, sums
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Compensated, made, recorded
-from mmaprobe.queries.kernel.sums import START, Summed
+from mmaprobe.queries.kernel.bounds import forms, sums
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.bounds.sums import START, Summed
+from mmaprobe.queries.kernel.bounds.wording import sum_text
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.questions.steps import Compensated, made, recorded
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wording import sum_text
 from mmaprobe.queries.plans import bound
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of

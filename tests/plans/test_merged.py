@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.plan_statements import plan, statement
-from mmaprobe.queries.kernel.plan_units import joined as merged
-from mmaprobe.queries.kernel.plan_units import joined_after_zero as merged_after_zero
+from mmaprobe.queries.kernel.equality.plan_units import joined as merged
+from mmaprobe.queries.kernel.equality.plan_units import joined_after_zero as merged_after_zero
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import Format

@@ -18,15 +18,16 @@ from click.testing import CliRunner
 from benchmarks.plan_bounds import PAGE, page, read_records
 from mmaprobe.cli.main import main
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel import steps, sums
-from mmaprobe.queries.kernel.enclosures import Facts
-from mmaprobe.queries.kernel.forms import NOUGHT, Form, number
-from mmaprobe.queries.kernel.largest import of_largest
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.shares import adds_products
-from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, pair_read, recorded
+from mmaprobe.queries.kernel.bounds import sums
+from mmaprobe.queries.kernel.bounds.enclosures import Facts
+from mmaprobe.queries.kernel.bounds.forms import NOUGHT, Form, number
+from mmaprobe.queries.kernel.bounds.largest import of_largest
+from mmaprobe.queries.kernel.bounds.shares import adds_products
+from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH, sum_text, up_text
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.questions import steps
+from mmaprobe.queries.kernel.questions.steps import Places, PlanAt, Recorder, pair_read, recorded
 from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text, up_text
 from mmaprobe.queries.plans import bound, bound_samples
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from benchmarks.plan_statements import FEW, UNITS, agree, lengths_of, plan, statement
+from mmaprobe.queries.kernel.equality.plan_units import FORMS, AtLength, Form, Steps, Tails, same_forms, units_of
+from mmaprobe.queries.kernel.equality.plans import PlansAgree, same_sums, same_tails, same_units
+from mmaprobe.queries.kernel.equality.stages import StagesAgree, same_parts, same_steps
 from mmaprobe.queries.kernel.log import Replay, Subject, Writer
-from mmaprobe.queries.kernel.plan_units import FORMS, AtLength, Form, Steps, Tails, same_forms, units_of
-from mmaprobe.queries.kernel.plans import PlansAgree, same_sums, same_tails, same_units
-from mmaprobe.queries.kernel.problem import Placed, Problem
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.stages import StagesAgree, same_parts, same_steps
+from mmaprobe.queries.kernel.questions.problem import Placed, Problem
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans import equal
 from mmaprobe.queries.plans.equal import PlanProof, prove_plans

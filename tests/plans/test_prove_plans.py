@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.plan_units import FormsAgree
-from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.equality.plan_units import FormsAgree
+from mmaprobe.queries.kernel.equality.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.plans import equal as asked
 from mmaprobe.queries.plans.certify import certify_plans

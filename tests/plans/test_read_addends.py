@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mmaprobe.queries.kernel.plan_units import Tails, same_forms
-from mmaprobe.queries.kernel.plan_units import read as read_once
+from mmaprobe.queries.kernel.equality.plan_units import Tails, same_forms
+from mmaprobe.queries.kernel.equality.plan_units import read as read_once
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel import enclosures, parts, steps, sums
-from mmaprobe.queries.kernel.enclosures import Enclosed, numbers
-from mmaprobe.queries.kernel.forms import NOUGHT, Factor, Form
-from mmaprobe.queries.kernel.parts import OfPlan, Parted
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Loop, PlanAt, SoFar, Tile, Zero, recorded
+from mmaprobe.queries.kernel.bounds import enclosures, parts, sums
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed, numbers
+from mmaprobe.queries.kernel.bounds.forms import NOUGHT, Factor, Form
+from mmaprobe.queries.kernel.bounds.parts import OfPlan, Parted
+from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.questions import steps
+from mmaprobe.queries.kernel.questions.steps import Added, Loop, PlanAt, SoFar, Tile, Zero, recorded
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wording import COUNT, GROWTH
 from mmaprobe.queries.plans import bound
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.plan_units import plan_key
-from mmaprobe.queries.kernel.stages import same_bodies, same_parts
-from mmaprobe.queries.kernel.steps import pairs_of, record_of, recorded
+from mmaprobe.queries.kernel.equality.plan_units import plan_key
+from mmaprobe.queries.kernel.equality.stages import same_bodies, same_parts
+from mmaprobe.queries.kernel.questions.steps import pairs_of, record_of, recorded
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler

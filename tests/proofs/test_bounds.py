@@ -16,14 +16,16 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel import enclosures, forms, induction, lemmas, rounding_losses
-from mmaprobe.queries.kernel import parts as of_parts
-from mmaprobe.queries.kernel.enclosures import cut_loses, weakened
-from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, number
-from mmaprobe.queries.kernel.induction import Step, carried, chained
+from mmaprobe.queries.kernel import lemmas
+from mmaprobe.queries.kernel.bounds import enclosures, forms, induction
+from mmaprobe.queries.kernel.bounds import parts as of_parts
+from mmaprobe.queries.kernel.bounds.enclosures import cut_loses, weakened
+from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form, number
+from mmaprobe.queries.kernel.bounds.induction import Step, carried, chained
+from mmaprobe.queries.kernel.bounds.parts import part_lemmas
+from mmaprobe.queries.kernel.datapath import rounding_losses
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
-from mmaprobe.queries.kernel.parts import part_lemmas
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RULES, Made, RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from mmaprobe.queries.properties.bound_report import find_bound

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import AS_IEEE, neutral_zero_added, unreached_overflow
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.statements import negations, reorderings
+from mmaprobe.queries.kernel.datapath.ranges import Scope
+from mmaprobe.queries.kernel.equality.rewriting import AS_IEEE, neutral_zero_added, unreached_overflow
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import negations, reorderings
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options

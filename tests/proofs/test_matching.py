@@ -7,7 +7,7 @@ import pytest
 
 from mmaprobe.queries.equality.matching import Matcher, Twin
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.decode import Exponent
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier

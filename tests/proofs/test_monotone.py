@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.statements import Monotonic, exchangeable, symmetries_of
+from mmaprobe.queries.kernel.properties.rises import needed
+from mmaprobe.queries.kernel.questions.statements import Monotonic, exchangeable, symmetries_of
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties import monotonic
 from mmaprobe.queries.properties.falls import find_fall

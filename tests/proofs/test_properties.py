@@ -17,11 +17,11 @@ from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.decide import decide, problems_of_claim
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.expressions import one_expression
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import Compared
-from mmaprobe.queries.kernel.statements import negations, problems_of, raised_products
-from mmaprobe.queries.kernel.together import HasProperty
+from mmaprobe.queries.kernel.equality.expressions import one_expression
+from mmaprobe.queries.kernel.properties.together import HasProperty
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import negations, problems_of, raised_products
+from mmaprobe.queries.kernel.terms.same import Compared
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.properties.proving import established_theorem, proofs_of, verdict_of
 from mmaprobe.queries.properties.report import pair_proof

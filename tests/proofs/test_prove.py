@@ -19,9 +19,9 @@ from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.properties import STATEMENTS, Property
 from mmaprobe.queries.candidates.classes import partition
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.cutting import Abstraction, conjuncts
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import Reordered, reorderings
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Reordered, reorderings
+from mmaprobe.queries.kernel.terms.cutting import Abstraction, conjuncts
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay

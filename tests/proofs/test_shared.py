@@ -15,7 +15,7 @@ from pysmt.fnode import FNode
 from mmaprobe.queries.equality.sampled import Samples
 from mmaprobe.queries.equality.shared import LEVELS, WIRING, Shared
 from mmaprobe.queries.equality.simulated import in_order
-from mmaprobe.queries.kernel.cutting import Abstraction
+from mmaprobe.queries.kernel.terms.cutting import Abstraction
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
 COUNT, WIDTH = 60, 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.properties.rises import needed
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.tables.reference import parse_reference

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.blocks import LosesOfBlocks, loses_of_blocks
+from mmaprobe.queries.kernel.integers.blocks import LosesOfBlocks, loses_of_blocks
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound_report import find_plan_bound
 from mmaprobe.queries.plans.certify import certify_plan_bound

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel import draws
-from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.bounds import draws
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import bound_of

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from mmaprobe.queries.kernel.every import every_error, every_product, every_sum
-from mmaprobe.queries.kernel.slices import WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.integers.every import every_error, every_product, every_sum
+from mmaprobe.queries.kernel.integers.slices import WithinClassical, WithinSpan
+from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan

@@ -20,11 +20,11 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.verify import verify
-from mmaprobe.queries.kernel.enclosures import NoOverflow
-from mmaprobe.queries.kernel.shares import Space, space_of
+from mmaprobe.queries.kernel.bounds.enclosures import NoOverflow
+from mmaprobe.queries.kernel.bounds.shares import Space, space_of
+from mmaprobe.queries.kernel.bounds.unit_shares import ErrsUpTo, compares, for_every_length, of_plan, windows_of
+from mmaprobe.queries.kernel.terms.undecided import NoInputDecides, NoLengthDecides
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.undecided import NoInputDecides, NoLengthDecides
-from mmaprobe.queries.kernel.unit_shares import ErrsUpTo, compares, for_every_length, of_plan, windows_of
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.factors import FactorsAlike, same_factors
+from mmaprobe.queries.kernel.integers.factors import FactorsAlike, same_factors
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.certify import certify_plans

@@ -16,7 +16,10 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.facts import (
+from mmaprobe.queries.kernel.bounds.unit_shares import share_claim
+from mmaprobe.queries.kernel.lemmas import exhausted, settled
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.terms.facts import (
     Alike,
     Basis,
     Fact,
@@ -30,11 +33,8 @@ from mmaprobe.queries.kernel.facts import (
     replaced,
     themselves,
 )
-from mmaprobe.queries.kernel.lemmas import exhausted, settled
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.undecided import (
+from mmaprobe.queries.kernel.terms.same import Compared, SidesAgree, agreed
+from mmaprobe.queries.kernel.terms.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
@@ -45,7 +45,7 @@ from mmaprobe.queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from mmaprobe.queries.kernel.unit_shares import share_claim
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines

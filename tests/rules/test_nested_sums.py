@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import Reordered, reorderings
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Reordered, reorderings
 from mmaprobe.queries.properties.forms import by_form
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of

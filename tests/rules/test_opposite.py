@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.lemmas import exhausted
-from mmaprobe.queries.kernel.opposite import RoundsOpposite, Turns, lemmas_of, turned
-from mmaprobe.queries.kernel.rises import needed, rises
-from mmaprobe.queries.kernel.statements import negations
+from mmaprobe.queries.kernel.properties.opposite import RoundsOpposite, Turns, lemmas_of, turned
+from mmaprobe.queries.kernel.properties.rises import needed, rises
+from mmaprobe.queries.kernel.questions.statements import negations
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.properties.signs import BY_NODES, symmetry_of

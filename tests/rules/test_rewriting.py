@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel import effects
-from mmaprobe.queries.kernel.effects import (
+from mmaprobe.queries.kernel.datapath import effects
+from mmaprobe.queries.kernel.datapath.effects import (
     BoundKeeps,
     FormatHolds,
     NeverReaches,
     Normalises,
     RoundsAlike,
 )
+from mmaprobe.queries.kernel.datapath.ranges import Held, Range, Scope, ranges_of
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES, Alike, kind_of
 from mmaprobe.queries.kernel.lemmas import Lemma, exhausted, query_of
-from mmaprobe.queries.kernel.ranges import Held, Range, Scope, ranges_of
-from mmaprobe.queries.kernel.rewriting import REWRITES, Alike, kind_of
 from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, Wanted, normal_form, rules_of

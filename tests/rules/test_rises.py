@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from benchmarks.statements import Statement, broken_addend, broken_product, columns_of, grid_of
-from mmaprobe.queries.kernel.gains import Factor, gains_of, numbers_of, products_of
+from mmaprobe.queries.kernel.datapath.gains import Factor, gains_of, numbers_of, products_of
+from mmaprobe.queries.kernel.datapath.rounding_rises import RoundingRises, RoundingScales
 from mmaprobe.queries.kernel.lemmas import exhausted
-from mmaprobe.queries.kernel.rises import Rises, needed, rises
-from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
-from mmaprobe.queries.kernel.same import SidesAgree
-from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.properties.rises import Rises, needed, rises
+from mmaprobe.queries.kernel.properties.together import does_not_fall
+from mmaprobe.queries.kernel.questions.statements import Monotonic
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.together import does_not_fall
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay

@@ -15,7 +15,7 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.overflow import bound, never
-from mmaprobe.queries.kernel.rows import (
+from mmaprobe.queries.kernel.integers.rows import (
     BELOW_ONE,
     F32,
     Bounded,

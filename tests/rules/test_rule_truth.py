@@ -20,36 +20,24 @@ from benchmarks.rules.everything import LEFT_OUT, PARTS, UNREACHED, Part, run
 from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide
 from benchmarks.rules.numbers import formats_of as formats_of_unit
 from benchmarks.rules.units import reads, small_unit, window
-from mmaprobe.queries.kernel import (
-    blocks,
-    closed,
-    enclosures,
-    expressions,
-    facts,
-    forms,
-    induction,
-    plan_units,
-    rewriting,
-    rises,
-    shares,
-    slices,
-    stages,
-    sums,
-    undecided,
-    wraps,
-)
+from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.arguments import forget
-from mmaprobe.queries.kernel.conditions import Condition
-from mmaprobe.queries.kernel.effects import Normalises
-from mmaprobe.queries.kernel.enclosures import LOSSES
+from mmaprobe.queries.kernel.bounds import enclosures, forms, induction, shares, sums
+from mmaprobe.queries.kernel.bounds.enclosures import LOSSES
+from mmaprobe.queries.kernel.bounds.shares import Space, WordIsSmall
+from mmaprobe.queries.kernel.cases.conditions import Condition
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable
+from mmaprobe.queries.kernel.datapath.effects import Normalises
+from mmaprobe.queries.kernel.datapath.ranges import Range, Scope, ranges_of
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.equality import expressions, plan_units, rewriting, stages
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.ranges import Range, Scope, ranges_of
-from mmaprobe.queries.kernel.recorded import Addend, Words
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.shares import Space, WordIsSmall
+from mmaprobe.queries.kernel.integers import blocks, slices, wraps
+from mmaprobe.queries.kernel.properties import rises
+from mmaprobe.queries.kernel.questions.recorded import Addend, Words
+from mmaprobe.queries.kernel.terms import facts, undecided
+from mmaprobe.queries.kernel.terms.undecided import FirstWordIsWhole
 from mmaprobe.queries.kernel.theorem import RULES
-from mmaprobe.queries.kernel.undecided import FirstWordIsWhole
-from mmaprobe.queries.kernel.unreachable import Unreachable
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part as AlgorithmPart

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.ranges import Scope
-from mmaprobe.queries.kernel.rewriting import scaled_sum
+from mmaprobe.queries.kernel.datapath.ranges import Scope
+from mmaprobe.queries.kernel.equality.rewriting import scaled_sum
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import walk

@@ -19,12 +19,9 @@ from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.verify import verify
-from mmaprobe.queries.kernel import forms, unit_shares
-from mmaprobe.queries.kernel.lemmas import exhausted
-from mmaprobe.queries.kernel.parts import Parted, adds_products_once
-from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
-from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.kernel.shares import (
+from mmaprobe.queries.kernel.bounds import forms, unit_shares
+from mmaprobe.queries.kernel.bounds.parts import Parted, adds_products_once
+from mmaprobe.queries.kernel.bounds.shares import (
     Apart,
     Near,
     Space,
@@ -37,9 +34,7 @@ from mmaprobe.queries.kernel.shares import (
     near_each_other,
     space_of,
 )
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.undecided import NoInputDecides
-from mmaprobe.queries.kernel.unit_shares import (
+from mmaprobe.queries.kernel.bounds.unit_shares import (
     Errs,
     compares,
     makes_zero,
@@ -50,7 +45,12 @@ from mmaprobe.queries.kernel.unit_shares import (
     unit_of,
     windows_of,
 )
-from mmaprobe.queries.kernel.windows import Windowed
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.questions.recorded import Added, Addend, Instruction, Nothing, Word, Words, recorded_part
+from mmaprobe.queries.kernel.questions.scene import lanes_of
+from mmaprobe.queries.kernel.questions.windows import Windowed
+from mmaprobe.queries.kernel.terms.undecided import NoInputDecides
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.search.distinguish import Options

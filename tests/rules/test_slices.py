@@ -10,7 +10,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.slices import (
+from mmaprobe.queries.kernel.integers.slices import (
     LosesOfElements,
     LosesOfLargest,
     WithinClassical,
@@ -19,8 +19,8 @@ from mmaprobe.queries.kernel.slices import (
     within_classical,
     within_span,
 )
+from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.wraps import never_wraps
 from mmaprobe.queries.plans.slices import elements_lose
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmaprobe.queries.kernel.bounds.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, exhausted, query_of
-from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_in_units
 from mmaprobe.queries.search.distinguish import Options

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from mmaprobe.queries.kernel.expressions import _moved, one_expression, one_form, one_sum
-from mmaprobe.queries.kernel.facts import follows
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
-from mmaprobe.queries.kernel.statements import Monotonic, Reordered, negations, problems_of, reorderings
+from mmaprobe.queries.kernel.equality.expressions import _moved, one_expression, one_form, one_sum
+from mmaprobe.queries.kernel.properties.together import HasProperty, each_part, every_order, negates, raised_elsewhere
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Monotonic, Reordered, negations, problems_of, reorderings
+from mmaprobe.queries.kernel.terms.facts import follows
+from mmaprobe.queries.kernel.terms.same import Compared, SidesAgree, agreed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.queries.kernel.together import HasProperty, each_part, every_order, negates, raised_elsewhere
 from mmaprobe.queries.properties.proving import established_theorem, proofs_of, verdict_on
 from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options

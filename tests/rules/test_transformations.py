@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel import enclosures as rules
-from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.forms import EXACT
-from mmaprobe.queries.kernel.parts import part, part_lemmas
-from mmaprobe.queries.kernel.transformations import (
+from mmaprobe.queries.kernel.bounds import enclosures as rules
+from mmaprobe.queries.kernel.bounds.forms import EXACT
+from mmaprobe.queries.kernel.bounds.parts import part, part_lemmas
+from mmaprobe.queries.kernel.bounds.transformations import (
     Followed,
     error_free,
     fast_two_sum,
@@ -24,6 +23,7 @@ from mmaprobe.queries.kernel.transformations import (
     rest_of_rounding,
     two_sum,
 )
+from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties import bound
 from mmaprobe.queries.properties.bound import bound_of, chain_of, error_of

@@ -21,10 +21,10 @@ from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.wraps import wrapping
-from mmaprobe.queries.kernel.factors import same_integers
-from mmaprobe.queries.kernel.plans import PlansAgree
+from mmaprobe.queries.kernel.equality.plans import PlansAgree
+from mmaprobe.queries.kernel.integers.factors import same_integers
+from mmaprobe.queries.kernel.integers.wraps import interval_of, never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wraps import interval_of, never_wraps
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel import plans

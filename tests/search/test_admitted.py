@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.problem import Problem, admits
+from mmaprobe.queries.kernel.questions.problem import Problem, admits
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named

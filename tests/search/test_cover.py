@@ -19,11 +19,11 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.covering import report
 from mmaprobe.queries.covering.cover import Change, Cover, Covering
-from mmaprobe.queries.kernel.conditions import Condition
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.cases.conditions import Condition
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable, implied, refuted
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.unreachable import Unreachable, implied, refuted
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof

@@ -15,7 +15,7 @@ from pysmt.exceptions import PysmtTypeError
 
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search import distinguish as search
 from mmaprobe.queries.search.answer import answer, problems
 from mmaprobe.queries.search.distinguish import Options, PairOutcome, SolverFaultError, build_query, distinguish

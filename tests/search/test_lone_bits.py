@@ -15,8 +15,8 @@ import pytest
 
 from benchmarks.netlists import changed, changes_of
 from mmaprobe.queries.covering.cover import Cover, Covering
-from mmaprobe.queries.kernel.conditions import ONE_BIT
-from mmaprobe.queries.kernel.designs import Designed
+from mmaprobe.queries.kernel.cases.conditions import ONE_BIT
+from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.runner.rtl import RtlDevice

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from mmaprobe.queries.kernel.enclosures import Enclosed
-from mmaprobe.queries.kernel.largest import OfLargest
-from mmaprobe.queries.kernel.steps import PlanAt, Step
+from mmaprobe.queries.kernel.bounds.enclosures import Enclosed
+from mmaprobe.queries.kernel.bounds.largest import OfLargest
+from mmaprobe.queries.kernel.questions.steps import PlanAt, Step
+from mmaprobe.queries.kernel.questions.windows import Windowed
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.windows import Windowed
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Round

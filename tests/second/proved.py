@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 
-from mmaprobe.queries.kernel.enclosures import weakened
-from mmaprobe.queries.kernel.induction import carried, closed
-from mmaprobe.queries.kernel.largest import of_largest
+from mmaprobe.queries.kernel.bounds.enclosures import weakened
+from mmaprobe.queries.kernel.bounds.induction import carried, closed
+from mmaprobe.queries.kernel.bounds.largest import of_largest
 from mmaprobe.queries.kernel.lemmas import Lemma
-from mmaprobe.queries.kernel.rises import needed, rises
+from mmaprobe.queries.kernel.properties.rises import needed, rises
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.signs import symmetry_of

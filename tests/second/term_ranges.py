@@ -37,8 +37,8 @@ Scope = tuple[tuple[int, Held], ...]  # by level, outermost first
 
 @dataclass(frozen=True)
 class Range:
-    """As queries/kernel/ranges.py writes one. `unit`: every number is a multiple of 2^unit; `leading`: the first bit of
-    the significand is set unless the exponent is the least."""
+    """As queries/kernel/datapath/ranges.py writes one. `unit`: every number is a multiple of 2^unit; `leading`: the
+    first bit of the significand is set unless the exponent is the least."""
 
     width: int
     fraction: int

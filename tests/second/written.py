@@ -8,11 +8,11 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from mmaprobe.queries.kernel.enclosures import Facts, NoOverflow
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.steps import PlanAt
+from mmaprobe.queries.kernel.bounds.enclosures import Facts, NoOverflow
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.questions.steps import PlanAt
+from mmaprobe.queries.kernel.questions.windows import Windowed, unit_in
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.kernel.windows import Windowed, unit_in
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes.node import Node, walk
 from mmaprobe.smtmodel.units.unit import Unit

@@ -24,7 +24,7 @@ from benchmarks.mutants import campaign, read_mutants
 from mmaprobe.cli.main import main
 from mmaprobe.queries.candidates import separate as separating
 from mmaprobe.queries.candidates.separate import Separation, separate
-from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers import asking, engines
 from mmaprobe.queries.solvers import cluster as module

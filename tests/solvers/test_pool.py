@@ -11,7 +11,7 @@ import pytest
 
 from mmaprobe.queries.candidates import separate as separating
 from mmaprobe.queries.candidates.separate import Separation, separate
-from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers import engines
 from mmaprobe.queries.solvers.pool import Pool

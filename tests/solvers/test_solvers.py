@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.distinguish import build_query
 from mmaprobe.queries.search.witness import confirmed_witness
 from mmaprobe.queries.solvers import contract

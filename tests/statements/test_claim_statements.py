@@ -10,7 +10,7 @@ import pytest
 from benchmarks.claim_statements import FORMS, blind, check, make
 from benchmarks.statements import grid_of
 from mmaprobe.queries.claims.verify import _Verifier
-from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.terms.undecided import NoInputDecides
 from mmaprobe.queries.search.scene import evaluate_claim
 from tests.said import assumed
 

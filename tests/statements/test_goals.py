@@ -22,8 +22,8 @@ from benchmarks.statements import (
     results,
     values_of,
 )
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Monotonic
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -16,13 +16,13 @@ import pytest
 from benchmarks import plan_statements
 from benchmarks.statements import blind
 from mmaprobe.queries.covering.cover import Covering
-from mmaprobe.queries.kernel.enclosures import weakened
-from mmaprobe.queries.kernel.forms import Form
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.bounds.enclosures import weakened
+from mmaprobe.queries.kernel.bounds.forms import Form
+from mmaprobe.queries.kernel.cases.unreachable import Unreachable, refuted
+from mmaprobe.queries.kernel.properties.together import ORDER, each_part, every_order
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.together import ORDER, each_part, every_order
-from mmaprobe.queries.kernel.unreachable import Unreachable, refuted
 from mmaprobe.queries.plans import equal as plans_equal
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.properties.forms import by_expression, by_rewriting

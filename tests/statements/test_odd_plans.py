@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.plan_units import joined
+from mmaprobe.queries.kernel.equality.plan_units import joined
 from mmaprobe.queries.plans import equal as plans_equal
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import Format

@@ -24,10 +24,10 @@ from benchmarks.statements import (
     values_of,
 )
 from mmaprobe.cli.main import main
-from mmaprobe.queries.kernel.problem import Problem, _holding
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.bounds.wording import up_decimal, up_float, up_text
+from mmaprobe.queries.kernel.questions.problem import Problem, _holding
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.kernel.wording import up_decimal, up_float, up_text
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.properties.forms import by_expression
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of

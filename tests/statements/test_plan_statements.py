@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.plan_statements import Statement, check, statement
-from mmaprobe.queries.kernel import plan_units
+from mmaprobe.queries.kernel.equality import plan_units
 from mmaprobe.queries.plans import equal
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.claim_values import NoNumberError, Pattern, Truth, Words, check, make, truth
 from benchmarks.rules.claims import columns_of
-from mmaprobe.queries.kernel.scene import Conditions, lanes_of
+from mmaprobe.queries.kernel.questions.scene import Conditions, lanes_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from tests.claims.test_claim_stages import claim_of

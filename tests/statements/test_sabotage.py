@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.sabotage import ROOT, are_replayed, changes, is_replayed
-from mmaprobe.queries.kernel import enclosures, expressions, rewriting
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.bounds import enclosures
+from mmaprobe.queries.kernel.equality import expressions, rewriting
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.tactics.records import Proof

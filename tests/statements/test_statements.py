@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.statements import blind, check, make
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.smtmodel.evaluate.model import Model

@@ -22,14 +22,14 @@ from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims import overflow
 from mmaprobe.queries.claims.decide import decide as decided
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.rows import NeverOverflows
-from mmaprobe.queries.kernel.statements import problems_of
-from mmaprobe.queries.kernel.table9 import BoundInUnits
+from mmaprobe.queries.kernel.bounds.table9 import BoundInUnits
+from mmaprobe.queries.kernel.integers.rows import NeverOverflows
+from mmaprobe.queries.kernel.integers.wraps import NeverWraps
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
+from mmaprobe.queries.kernel.questions.truncating import truncating_steps
+from mmaprobe.queries.kernel.terms.undecided import NoInputDecides
 from mmaprobe.queries.kernel.theorem import Goal
-from mmaprobe.queries.kernel.truncating import truncating_steps
-from mmaprobe.queries.kernel.undecided import NoInputDecides
-from mmaprobe.queries.kernel.wraps import NeverWraps
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.navarro import BLOCK, cost, errors, single_pass_plan, warp_shuffle_plan
 from benchmarks.published_bounds import share
 from benchmarks.valero import PUBLISHED_TF64, tf64_errors
-from mmaprobe.queries.kernel.wording import GROWTH
+from mmaprobe.queries.kernel.bounds.wording import GROWTH
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.smtmodel.algorithms.reductions import F32, ArrayOperations, SinglePass, WarpShuffle

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.datapath.ranges import Scope
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named

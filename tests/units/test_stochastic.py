@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.problem import admits
-from mmaprobe.queries.kernel.statements import Reordered, problems_of
+from mmaprobe.queries.kernel.questions.problem import admits
+from mmaprobe.queries.kernel.questions.statements import Reordered, problems_of
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, NotModelledError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler

@@ -1,0 +1,1 @@
+"""Rules of error bounds."""

@@ -1,0 +1,648 @@
+"""What is proved of a node: how far its value lies from the exact one, and the quantities that an alignment needs.
+
+Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
+reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs, under the
+hypotheses that it states: what is assumed of results so far, which roundings are kept, and where nothing overflows. A
+rule's conclusion has the hypotheses of all its premises, but for those that the rule discharges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cache
+from typing import ClassVar, TypeAlias
+
+from mmaprobe.queries.kernel.bounds.forms import (
+    ERROR,
+    EXACT,
+    NOUGHT,
+    SIZE,
+    Factor,
+    Form,
+    Values,
+    larger,
+    largest,
+    magnitude,
+    number,
+    total,
+)
+from mmaprobe.queries.kernel.bounds.wording import form_text
+from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
+from mmaprobe.queries.kernel.questions.steps import PlanAt
+from mmaprobe.queries.kernel.questions.windows import Windowed
+from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Index,
+    Literal,
+    Node,
+    Product,
+    Relu,
+    Round,
+    Running,
+    Scale,
+    Segment,
+)
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known, power
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.units.unit import Unit
+
+Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
+
+
+@dataclass(frozen=True)
+class Facts:
+    """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
+    2^e <= weight (None: not known). `known`: what else is known of v where nothing overflows."""
+
+    low: Form
+    high: Form
+    size: Form
+    weight: Form | None = None
+    known: Known = UNKNOWN
+
+    @property
+    def error(self) -> Form:
+        """|v - x| is at most this."""
+        return larger([self.low, self.high])
+
+    @property
+    def value(self) -> Form:
+        """|v| is at most this."""
+        return self.size + self.error
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether v is zero for certain."""
+        return not self.size.parts and not self.low.parts and not self.high.parts
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
+    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size. Of none: it is zero, v = x
+    = 0."""
+
+    level: int
+    formats: frozenset[Format]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """In the exact value x of any node, this rounding counts with its value v, not with its own x."""
+
+    node: Node
+    level: ClassVar[None] = None
+
+
+Hypothesis: TypeAlias = Assumption | Kept
+
+
+def knowledge_of(unit: Unit | PlanAt | Windowed) -> Knowledge:
+    """What is known of the nodes of a unit on finite inputs on which nothing overflows."""
+    return Knowledge(unit.formats, fits=True, given=unit.given if isinstance(unit, Windowed) else {})
+
+
+def index_at(node: Element, places: Places) -> Index | None:
+    """The place of an element for these values of loop variables."""
+    index, given = node.index, dict(places)
+    if index is None:
+        return None
+    at = sum(factor * given[level] for level, factor in index.factors if level in given)
+    return Index(index.offset + at, tuple(x for x in index.factors if x[0] not in given))
+
+
+@dataclass(frozen=True)
+class NoOverflow:
+    """A rounding does not overflow, a product does not reach its limit, or, for the sum of a plan, no rounding of its
+    steps overflows; whatever the loop variables are that have no value in `places`.
+
+    A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
+    is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
+    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
+
+    node: Node
+    places: Places
+    below: int = 0
+    most: Form | None = field(default=None, hash=False)
+    where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+    each: bool = False
+
+    def is_met(self, values: Values) -> bool:
+        """Whether nothing overflows here, for these magnitudes of inputs."""
+        known = dict(self.where)
+
+        @cache
+        def value(factor: Factor) -> Fraction:
+            return known[factor].value(value) if factor in known else values(factor)
+
+        return self.most is not None and self.most.value(value) < power(self.below)
+
+    def after(self, level: int, error: Form, size: Form) -> NoOverflow:
+        """The same once it is known of each result so far of the loop of a level that |v - x| <= error, |x| <= size.
+        Raises RuleError if another loop of the same level lies within."""
+        told = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
+        if any(factor.offset == level for factor, _ in self.where):
+            raise RuleError("repeated: a loop within it has the same level")
+        return replace(self, where=(*self.where, *told))
+
+
+CHAIN = -1
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
+    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
+
+    unit: Unit | PlanAt | Windowed
+    node: Node
+    places: Places
+    facts: Facts
+    assuming: frozenset[Hypothesis] = frozenset()
+    provided: frozenset[NoOverflow] = frozenset()
+
+    def __post_init__(self) -> None:
+        levels = [one.level for one in self.assuming if isinstance(one, Assumption)]
+        if len(set(levels)) < len(levels):
+            raise RuleError("a result so far is assumed to be zero or of some formats in one premise, not in another")
+
+    def statement(self) -> str:
+        at = "".join(f"[{place}]" for _, place in self.places)
+        return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}{self._conditions}"
+
+    @property
+    def _conditions(self) -> str:
+        """The hypotheses, in words."""
+        kept = sum(isinstance(one, Kept) for one in self.assuming)
+        levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
+        known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
+        zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
+        what = "zero is" if zero else "|v - x| <= E and |x| <= A of"
+        conditions = [f"where {what} {known}"] if known else []
+        conditions += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
+        conditions += ["if nothing overflows"] if self.provided else []
+        return "".join(f", {one}" for one in conditions)
+
+
+def bound_places(node: Node, places: Mapping[int, int]) -> Places:
+    """The values of those loop variables that the node depends on."""
+    return tuple(sorted((level, place) for level, place in places.items() if level in node.free))
+
+
+def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Places]]:
+    """The terms of an operand of a sum (`Each`: several), each with its values of loop variables."""
+    if isinstance(item, Each):
+        for place in item.places:
+            yield from terms_of(item.body, {**places, item.level: place})
+    else:
+        yield item, bound_places(item, places)
+
+
+def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
+                premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
+    """The goals of the premises, which must be about these nodes of one unit, in order. Raises RuleError."""
+    goals: list[Enclosed] = [goal_of(premise, Enclosed, name) for premise in premises]
+    if [(goal.node, goal.places) for goal in goals] != list(wanted):
+        raise RuleError(f"{name}: the premises are not about its operands")
+    if any(goal.unit is not goals[0].unit for goal in goals):
+        raise RuleError(f"{name}: the premises are about several units")
+    if places != bound_places(node, dict(places)):
+        raise RuleError(f"{name}: it has other loop variables")
+    return goals
+
+
+def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
+    """What the premises of a rule assume, all together. No premise may assume otherwise than another of a rounding or
+    of the addend: x would be another number in each. Raises RuleError."""
+    assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
+    for goal in goals:
+        others = assumed - goal.assuming
+        kept, chained = {one.node for one in others if isinstance(one, Kept)}, any(one.level == CHAIN for one in others)
+        if kept or chained:
+            nodes = set(walk(goal.node))
+            if nodes & kept:
+                raise RuleError(f"{name}: a rounding that is kept is also taken as one that is not")
+            if chained and any(node.is_addend for node in nodes):
+                raise RuleError(f"{name}: the addend is taken both as a previous result and as an exact input")
+    return assumed
+
+
+def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
+    """Where nothing may overflow so that the goals hold, all together."""
+    return frozenset[NoOverflow]().union(*{goal.provided for goal in goals})
+
+
+def enclosed(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem],
+             *more: NoOverflow) -> Made:  # fmt: skip
+    """What a rule makes of the facts about a node: `more` must not overflow either."""
+    assuming, provided = assumed_together(node.kind, goals), provided_together(goals) | frozenset(more)
+    return Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
+
+
+def numbers(known: Known, low: Form, high: Form, size: Form) -> Facts:
+    """The facts about a number v of some format: its exponent e is that of its magnitude, but at least emin. If v is
+    not zero, |v| >= 2^grid, so that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal."""
+    facts = Facts(low, high, size, NOUGHT, known)
+    if not known.formats or known.grid is None:
+        return facts
+    top = max(fmt.emin for fmt in known.formats)
+    tiny = NOUGHT if known.never_tiny or known.grid >= top else number(power(top) - power(known.grid))
+    return replace(facts, weight=facts.value + tiny)
+
+
+# -- rules, one for each kind of node
+
+
+@rule
+def element(unit: Unit | PlanAt | Windowed, node: Element, places: Places = ()) -> Made:
+    """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
+    numbers, where these are kept): 2^e <= max(|x|, 2^emin). In a window of exponents no number is subnormal."""
+    if places != bound_places(node, dict(places)):
+        raise RuleError("element: it has other loop variables")
+    fmt = unit.formats.get(node.operand)
+    if fmt is None:
+        raise RuleError("element: the unit has no scale factors")
+    index = index_at(node, places)
+    known = node.known(knowledge_of(unit), ())
+    raised = fmt.subnormals and not known.never_tiny
+    facts = Facts(NOUGHT, NOUGHT, magnitude(node.operand, index), magnitude(node.operand, index, raised=raised), known)
+    return Made(Enclosed(unit, node, places, facts))
+
+
+@rule
+def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, and |v| is at most the
+    input."""
+    goals = goals_about("segment", node, places, operands_at(node, places), premises)
+    if goals[0].facts.error.parts:
+        raise RuleError("segment: of a number that is not exact")
+    return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
+
+
+@rule
+def constant(unit: Unit | PlanAt | Windowed, node: Constant) -> Made:
+    """A zero is exact, and has no exponent of its own in an alignment."""
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
+    """A fixed number is exact, and finite."""
+    if node.value is None:
+        raise RuleError("literal: a constant is not a number")
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, number(abs(node.value)))))
+
+
+@rule
+def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[Format]) -> Made:
+    """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
+    A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
+    subnormal numbers as zero, |v - x| <= E + 2^emin. Of no format: either is zero."""
+    level, lost, known = CHAIN, NOUGHT, Known.number(formats)
+    if isinstance(node, Running):
+        level = node.level
+    elif node.operand != "c":
+        raise RuleError("assumed: only a result so far, or the addend, is assumed")
+    elif formats and formats != {unit.formats["c"]}:
+        raise RuleError("assumed: the addend is a number of its own format")
+    elif node.subnormals != "keep":
+        lost, known = number(power(unit.formats["c"].emin)), replace(known, never_tiny=True)
+    assuming = frozenset({Assumption(level, formats)})
+    if not formats:
+        return Made(Enclosed(unit, node, (), numbers(replace(ZERO, never_minus=False), *[NOUGHT] * 3), assuming))
+    error = magnitude(ERROR, Index(level)) + lost
+    facts = numbers(known, error, error, magnitude(SIZE, Index(level)))
+    return Made(Enclosed(unit, node, (), facts, assuming))
+
+
+def _multiplied(facts: Sequence[Facts]) -> Facts:
+    """The bounds of an exact product: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents add up."""
+    one = facts[0]
+    for two in facts[1:]:
+        e, f = one.error, two.error
+        error = one.size * f + two.size * e + e * f
+        weight = None if one.weight is None or two.weight is None else one.weight * two.weight
+        one = Facts(error, error, one.size * two.size, weight)
+    return one
+
+
+def _known(node: Node, goals: Sequence[Enclosed]) -> Known:
+    """The facts of a node where nothing overflows, derived from the facts of its operands or terms."""
+    return node.known(Knowledge({}, fits=True), [goal.facts.known for goal in goals])
+
+
+def operands_at(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
+    return ((operand, bound_places(operand, dict(places))) for operand in node.operands)
+
+
+@rule
+def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
+    factors'; normalised, 2^e <= |v|."""
+    goals = goals_about("product", node, places, operands_at(node, places), premises)
+    facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    facts = replace(facts, weight=facts.value) if node.normalised else facts
+    bounds = [] if node.limit is None else [NoOverflow(node, places, node.limit, facts.value)]
+    return enclosed(node, places, facts, goals, premises, *bounds)
+
+
+@rule
+def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
+    where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
+    exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
+    sign of one, and what is above zero stays as it is."""
+    goals = goals_about("unchanged", node, places, operands_at(node, places), premises)
+    return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
+
+
+@rule
+def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A term times two scale factors, exactly: as a product of three."""
+    goals = goals_about("scale", node, places, operands_at(node, places), premises)
+    facts = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    return enclosed(node, places, facts, goals, premises)
+
+
+def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
+    return [term for item in items for term in terms_of(item, dict(places))]
+
+
+@rule
+def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact sum, v = sum of v_t: errors add up, and sizes. In an alignment it counts with the exponent 0, whatever
+    its size."""
+    goals = goals_about("exact", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
+                  _known(node, goals))  # fmt: skip
+    return enclosed(node, places, facts, goals, premises)
+
+
+#: by mode: how many units of the last place kept a value may fall, and rise
+LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
+    "nearest_even": (Fraction(1, 2), Fraction(1, 2)),
+    "nearest_away": (Fraction(1, 2), Fraction(1, 2)),
+    "toward_zero": (Fraction(1), Fraction(1)),
+    "to_odd": (Fraction(1), Fraction(1)),
+    "down": (Fraction(1), Fraction(0)),
+    "up": (Fraction(0), Fraction(1)),
+}
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """A term of a fused sum: its facts, the number F of fraction bits kept of it (`bits`), and its reach."""
+
+    facts: Facts
+    bits: int
+    reach: int | None
+
+    def lemma(self, mode: Mode) -> AlignmentLoses | None:
+        """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
+        head needs; None for a sum, and if one of them is not known."""
+        digits, head = self.facts.known.digits, self.facts.known.head
+        if digits is None or head is None or self.facts.known.bits is None:
+            return None
+        return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
+
+    def loss(self, mode: Mode, side: int) -> Fraction:
+        """The most that it falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
+        kept = LOSSES[mode][side] * power(-self.bits)
+        if self.reach is None:
+            return kept
+        head = self.facts.known.head
+        if head is None or self.reach < 0:
+            raise RuleError("fused: nothing is known of the size of a term that vanishes")
+        return max(kept, head * power(-self.reach - 1))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it loses nothing if its exponent is m."""
+        digits = self.facts.known.digits
+        return digits is not None and digits <= self.bits
+
+    def safe(self, m: int) -> bool:
+        """Whether it loses nothing aligned at this m, whatever its exponent is."""
+        grid = self.facts.known.grid
+        return self.reach is None and grid is not None and grid >= m - self.bits
+
+
+def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
+    """The terms of a fused sum, without those that are certainly zero."""
+    count, position, aligned = len(node.items), 0, []
+    bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
+    for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
+        for _ in terms_of(item, dict(places)):
+            aligned.append(_Aligned(goals[position].facts, own, far))
+            position += 1
+    return [term for term in aligned if not term.facts.is_zero]
+
+
+def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
+    """The lemmas about the datapath that a fused sum of these terms may rest on."""
+    goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
+    lemmas = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    return list(dict.fromkeys(lemma for lemma in lemmas if lemma is not None))
+
+
+def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) -> Made:
+    """What a rule made, with the lemmas about the datapath that it needs as further premises. Raises RuleError if one
+    of them is about another datapath, and OpenLemmaError if one is not proved."""
+    proved = [lemma.goal for lemma in lemmas if is_theorem(lemma)]
+    if any(goal not in needed for goal in proved):
+        raise RuleError("a lemma is about another datapath")
+    for goal in needed:
+        if goal not in proved:
+            raise OpenLemmaError(f"a lemma about the datapath stays open: {goal.statement()}")
+    return made.resting_on(lemmas)
+
+
+@rule
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
+    rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
+    whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
+    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| <= head * 2^(m - r - 1). A sticky
+    bit adds at most half a unit 2^(m - F), for the largest F.
+
+    m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
+    which changes nothing if no term's exponent lies below it. A sum that wraps must have room for all terms once they
+    are aligned (`aligned_head`): less than 2^(1 + carry bits) * 2^m."""
+    goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
+    terms, mode = _aligned(node, places, goals), node.rounding
+    if not terms:
+        return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    every = [term.facts for term in terms]
+    finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
+    if not node.never_wraps([facts.known for facts in every]):
+        raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
+    weights = [f.weight for f in every if f.weight is not None]
+    if len(weights) < len(every):
+        raise RuleError("fused: the exponent of a term is not known")
+    m = largest(weights)
+    bounds = [bound for bound in node.bounds if any(f.known.least is None or f.known.least < bound for f in every)]
+    sides = []
+    for side in (0, 1):
+        losses = [term.loss(mode, side) for term in terms]
+        spared = min(losses) if all(term.whole for term in terms) else Fraction(0)
+        sticky = power(-finest - 1) if node.sticky else Fraction(0)
+        at_bound = [power(bound) * (sticky + sum(x for x, term in zip(losses, terms, strict=True)
+                                                 if not term.safe(bound))) for bound in bounds]  # fmt: skip
+        sides.append(m * (sum(losses) - spared + sticky) + number(max(at_bound, default=0)))
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), m + number(max(map(power, bounds), default=0)), _known(node, goals),
+    )  # fmt: skip
+    made = enclosed(node, places, facts, goals, premises)
+    return with_lemmas(made, lemmas, alignments(node, places, premises))
+
+
+@rule
+def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
+    e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
+    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <=
+    head * 2^(g - r - 1), is lost. If there is a frame, a term of which a magnitude of m units is kept, of the sign
+    opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
+    + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
+    g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
+    nothing."""
+    goals = goals_about("grid", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    if all(facts.is_zero for facts in every):
+        return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
+    terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
+             for facts, at in zip(every, owners, strict=True)]  # fmt: skip
+    counted = [term for term in terms if not term.facts.is_zero]
+    weights = [term.facts.weight for term in counted if term.facts.weight is not None]
+    if len(weights) < len(counted):
+        raise RuleError("grid: the exponent of a term is not known")
+    fewest, finest = min(node.fraction_bits), max(node.fraction_bits)
+    raised = [weight * power(fewest - term.bits) for weight, term in zip(weights, counted, strict=True)]
+    bounds = zip(node.floors, node.fraction_bits, strict=False)
+    floors = [power(low - bits) for low, bits in bounds if low is not None]
+    unit = largest(raised) * power(-fewest) + number(max(floors, default=0))
+    flips = [node.frame is not None and at != node.frame for at in owners]
+    spare = not any(flips) and all(term.whole for term in counted)
+    sides = []
+    for side in (0, 1):
+        losses = []
+        for term, flip in zip(terms, flips, strict=True):
+            kept = Fraction(0) if term.facts.is_zero else LOSSES[node.rounding][side]
+            if term.reach is not None and not term.facts.is_zero:
+                if term.facts.known.head is None:
+                    raise RuleError("grid: nothing is known of the size of a term that vanishes")
+                kept = max(kept, term.facts.known.head * power(-term.reach - 1))
+            truncated = node.rounding == "toward_zero" and term.reach is None
+            losses.append(Fraction(1) if flip and truncated else kept + flip)
+        lost = sum(losses) - (min(losses) if spare and not floors else 0)
+        sides.append(unit * lost)
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), unit * power(finest), _known(node, goals),
+    )  # fmt: skip
+    return enclosed(node, places, facts, goals, premises)
+
+
+def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
+    """The lemma about the loss of a cut to `bits` bits. A cut is a rounding to a format with that many significant bits
+    and no largest number (smtmodel/nodes/cut.py). Its loss does not depend on the range of exponents; the lemma takes
+    that of f32."""
+    return RoundingLoses(Format(f"{bits} bits", 8, bits - 1, 127, "none"), mode)
+
+
+@rule
+def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
+    With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
+    unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
+    (goal,) = goals = goals_about("cut", node, places, operands_at(node, places), premises)
+    y, known, fraction = goal.facts, goal.facts.known, node.bits - 1
+    exact = known.bits is not None and known.bits <= node.bits
+    relative = Fraction(0) if exact else power(-fraction)
+    fine = node.least is None or (known.grid is not None and known.grid >= node.least - fraction)
+    fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
+    low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
+    facts = Facts(y.low + low, y.high + high, y.size, None, _known(node, goals))
+    if node.least is not None:
+        facts = replace(facts, weight=facts.value + number(power(node.least)))
+    return with_lemmas(enclosed(node, places, facts, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
+
+
+@rule
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
+    half of one to nearest. It does not overflow if |y| < 2^emax. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|,
+    and a y of at most f + 1 significant bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses
+    nothing; where subnormal results are flushed, all of y is lost."""
+    (goal,) = goals = goals_about("rounded", node, places, operands_at(node, places), premises)
+    facts = after_rounding(goal.facts, node.rounding)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
+    bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
+    return with_lemmas(enclosed(node, places, facts, goals, premises, bound), lemmas, [lemma])
+
+
+def after_rounding(y: Facts, how: Rounding) -> Facts:
+    """The facts about a term with the facts `y` once it is rounded, as in `rounded`: one that is certainly zero or at
+    least 2^emin has no fixed loss. Raises RuleError for a format without subnormal numbers (one without a sign is none
+    that a number can be rounded to)."""
+    fmt = how.format
+    if not fmt.subnormals:
+        raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
+    known = y.known
+    relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
+    flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
+    normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
+    fine = normal or (known.grid is not None and known.grid >= fmt.unit)
+    flush = flush and not normal
+    fixed = Fraction(0) if fine else power(fmt.unit)
+    sides = []
+    for loss in LOSSES[how.fixed]:
+        tiny = power(fmt.emin) if flush else fixed * loss
+        sides.append(y.value * (relative * loss) + number(tiny))
+    return numbers(how.known(known, True), y.low + sides[0], y.high + sides[1], y.size)
+
+
+@rule
+def whole(premise: Theorem) -> Made:
+    """|x| of a sum that is only rounded from here to the result is |exact|, the magnitude of the exact result."""
+    goal: Enclosed = goal_of(premise, Enclosed, "whole")
+    if goal.assuming:
+        raise RuleError("whole: the premise assumes something of it")
+    node = goal.unit.result
+    while node != goal.node:
+        if not isinstance(node, (Round, Cut)):
+            raise RuleError("whole: the result is more than a rounding of it")
+        node = node.term
+    return Made(replace(goal, facts=replace(goal.facts, size=magnitude(EXACT))), (premise,))
+
+
+@rule
+def weakened(premise: Theorem, claimed: Form) -> Made:
+    """A bound implies a larger one: one with larger coefficients, with the sum of some magnitudes in place of the
+    largest of them, or with a raised magnitude (`Factor.raised`) in place of the magnitude."""
+    goal: Enclosed = goal_of(premise, Enclosed, "weakened")
+    error = goal.facts.error
+    if not (claimed.covers(error) or claimed.covers(error.merged())):
+        raise RuleError("weakened: the bound claimed is not implied by the one proved")
+    return Made(replace(goal, facts=replace(goal.facts, low=claimed, high=claimed)), (premise,))

@@ -1,0 +1,723 @@
+"""The conditions of one evaluation: which case each node of a unit meets, as truth values over any carrier.
+
+They come from the nodes and from the typed signals that these leave in the trace, not from what a unit is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
+from mmaprobe.smtmodel.carriers.algebra import (
+    Bit,
+    Bits,
+    all_of,
+    any_of,
+    choose,
+    constant,
+    max_of,
+    select,
+    shift_right_jam,
+    truth,
+)
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
+from mmaprobe.smtmodel.exceptions import exceptions_in
+from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
+
+ONE_BIT = "one bit"  # begins the aspects of conditions of which one vector each is enough
+ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions that one signals, and several
+NEAR = 3  # places about the leading one of a sum that each are a case
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A case of a step of the datapath. `aspect`: what of the step it is a case of; cases of one aspect are not
+    combined with each other, and those that stand `alone` with none."""
+
+    step: str
+    aspect: str
+    case: str
+    alone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.aspect}: {self.case}"
+
+
+Met = dict[Condition, Bit]
+
+
+@dataclass
+class _Cases:
+    """The cases of one step, as they are found."""
+
+    step: str
+    lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # of each sum
+    found: Met = field(default_factory=dict)
+
+    def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
+        self.found[Condition(self.step, aspect, case, alone)] = flag
+
+
+def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
+    """The cases that inputs and steps of an evaluation meet; those that no format allows are left out."""
+    flags = dict[Condition, Bit]()
+    for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
+        flags |= {} if place in layout.unread else _input(name, fmt, pattern)
+    flags |= _lone_inputs(layout, operands)
+    trace = evaluation.trace
+    values: dict[Node, Unpacked] = {}
+    lone: dict[object, list[LoneBit]] = {}
+    for visit in trace.visits:
+        cases = _Cases(visit.prefix.rstrip(".") or "d", lone)
+        for kind, function in KINDS.items():
+            if isinstance(visit.node, kind):
+                function(cases, visit, trace, values, model)
+        assert isinstance(visit.node, Node)
+        values[visit.node] = visit.value
+        flags |= cases.found
+    return flags
+
+
+def _input(name: str, fmt: Format, pattern: Bits) -> Met:
+    """What an input is."""
+    cases, carrier = _Cases(name), pattern.carrier
+    if fmt.is_integer:
+        for word, integer in (("zero", 0), ("one", 1), ("largest", fmt.largest)):
+            cases.add("value", word, pattern.equals(integer), alone=True)
+        if fmt.signed:
+            cases.add("value", "least", pattern.equals(fmt.sign_bit), alone=True)
+            cases.add("value", "-one", (~pattern).equals(0), alone=True)
+        return cases.found
+    value = unpack(pattern, fmt)
+    fields = pattern.truncate(fmt.field_width)
+
+    def is_field(field: int) -> Bit:
+        return fields.equals(field << fmt.padding)
+
+    sign = value.sign
+    signs = [("", truth(carrier, True))] if not fmt.signed else [("+", ~sign), ("-", sign)]
+    finite = ~(value.is_nan | value.is_infinite)
+    for word, given in signs:
+        if fmt.subnormals and (word != "-" or fmt.has_negative_zero):
+            cases.add("value", f"{word}zero", value.is_zero & given & finite, alone=True)
+        if fmt.subnormals and fmt.fraction:
+            cases.add("value", f"{word}smallest subnormal", is_field(1) & given, alone=True)
+            low = fields.extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+            cases.add("value", f"{word}subnormal", low & ~value.is_zero & given, alone=True)
+            cases.add("value", f"{word}smallest normal", is_field(1 << fmt.fraction) & given, alone=True)
+        cases.add("value", f"{word}largest", is_field(fmt.largest_field) & given, alone=True)
+        cases.add("value", f"{word}normal", value.term.significand.msb() & given & finite, alone=True)
+        if fmt.has_infinity:
+            cases.add("value", f"{word}infinity", value.is_infinite & given, alone=True)
+    if fmt.has_nan:
+        cases.add("value", "NaN", value.is_nan, alone=True)
+    return cases.found
+
+
+def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
+    """Inputs of the only term that is not zero, next to a normal number: which bit alone tells them from others."""
+    found = dict[Condition, Bit]()
+    n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
+    read = [place for place in range(len(every)) if place not in layout.unread]
+    if any(every[place][1].is_integer for place in read):
+        return found
+    zero = {place: every[place][2].truncate(every[place][1].field_width).equals(0) for place in read}
+    for place in read:
+        name, fmt, pattern = every[place]
+        cases, partner = _Cases(name), (place + n) % (2 * n) if place < 2 * n else -1
+        term, live = _finite_term(every, place, partner)
+        shown = all_of([live, *(zero[other] for other in read if other not in (place, partner))])
+        above = truth(pattern.carrier, False)
+        if layout.length and 2 * n in read:  # beside one term below it
+            second = (2 * n, -1) if place < 2 * n else (0, n)
+            less, finite = _finite_term(every, *second)
+            rest = [zero[other] for other in read if other not in (place, partner, *second)]
+            far = _distance_to(term.normalised().exponent, less.normalised().exponent)
+            above = all_of([live, finite, less.significand.any(), _beyond(far, 0), *rest])
+        exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction) if fmt.exponent else None
+        fraction = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
+        if fraction is not None and exponent is not None:
+            for bit in range(fmt.fraction):
+                alone = fraction.equals(1 << bit) & shown
+                if fmt.subnormals:
+                    cases.add(ONE_BIT, f"subnormal, bit {bit} alone", exponent.equals(0) & alone, alone=True)
+                    beside = exponent.equals(0) & fraction.equals(1 << bit) & above
+                    cases.add(ONE_BIT, f"subnormal, bit {bit} alone, above another term", beside, alone=True)
+                if fmt.has_nan and fmt.has_infinity:
+                    top = exponent.equals((1 << exponent.width) - 1)
+                    cases.add(ONE_BIT, f"NaN, bit {bit} alone", top & alone, alone=True)
+        if exponent is not None and exponent.width > 1:
+            for bit in range(exponent.width):
+                one = exponent.equals(1 << bit)
+                cases.add(ONE_BIT, f"bit {bit} of the exponent alone", one & shown, alone=True)
+                if fraction is not None:
+                    case = f"bit {bit} of the exponent alone, no fraction, above another term"
+                    cases.add(ONE_BIT, case, one & fraction.equals(0) & above, alone=True)
+                most = exponent.equals((1 << exponent.width) - 1 - (1 << bit))
+                cases.add(ONE_BIT, f"the exponent's bits but {bit}", most & shown, alone=True)
+        found |= cases.found
+    return found
+
+
+def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
+    """The product of two inputs, or one input (`partner` is -1), and whether it counts: a finite number, times a normal
+    one."""
+    own = unpack(every[place][2], every[place][1])
+    if partner < 0:
+        return own.term, truth(own.sign.carrier, True)
+    factor = unpack(every[partner][2], every[partner][1])
+    return multiply(own.term, factor.term), factor.term.significand.msb() & ~factor.is_infinite & ~factor.is_nan
+
+
+Values = dict[Node, Unpacked]
+
+
+def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    node, value = visit.node, visit.value
+    assert isinstance(node, Product)
+    term, aspect = value.term, f"product {visit.place}".rstrip()
+    finite = ~(value.is_infinite | value.is_nan)
+    top = term.significand.msb()
+    for word, sign in (("+", ~term.sign), ("-", term.sign)):
+        cases.add(aspect, f"{word}zero", value.is_zero & sign & finite, alone=True)
+        cases.add(aspect, f"{word}infinite", value.is_infinite & sign & ~value.is_nan, alone=True)
+        if term.integer > 1:
+            next_bit = term.significand.bit(term.significand.width - 2)
+            cases.add(aspect, f"{word}significand of 2 or more", top & sign & finite, alone=True)
+            cases.add(aspect, f"{word}significand from 1 to 2", ~top & next_bit & sign & finite, alone=True)
+            below = ~top & ~next_bit & term.significand.any()
+            cases.add(aspect, f"{word}significand below 1", below & sign & finite, alone=True)
+    factors = [values[operand] for operand in node.operands if operand in values]
+    if len(factors) == 2:
+        cases.add(aspect, "infinity times zero", value.is_nan & ~any_of([x.is_nan for x in factors]), alone=True)
+        for factor, other, operand in ((factors[0], factors[1], "first"), (factors[1], factors[0], "second")):
+            infinite, numbers = other.is_infinite & ~other.is_nan, ~(factor.is_nan | factor.is_infinite)
+            normal, bits = factor.term.significand.msb() & numbers, factor.term.significand
+            power = normal & bits.truncate(bits.width - 1).equals(0) if bits.width > 1 else normal
+            for word, flag in (("subnormal", ~factor.term.significand.msb() & ~factor.is_zero & numbers),
+                               ("a power of two", power), ("another number", normal & ~power),
+                               ("infinite", factor.is_infinite & ~factor.is_nan), ("NaN", factor.is_nan)):  # fmt: skip
+                cases.add(aspect, f"infinity, and the {operand} factor {word}", flag & infinite, alone=True)
+            nan = factor.is_nan & ~other.is_nan & ~other.is_infinite
+            cases.add(aspect, f"only the {operand} factor NaN", nan & ~other.is_zero, alone=True)
+            cases.add(aspect, f"the {operand} factor NaN, the other zero", nan & other.is_zero, alone=True)
+        cases.add(aspect, "both factors NaN", all_of([x.is_nan for x in factors]), alone=True)
+        if node.limit is not None:
+            numbers = ~any_of([x.is_nan | x.is_infinite for x in factors])
+            exponent = term.normalised().exponent
+            for offset, word in ((-1, "one below"), (0, "at"), (1, "one above")):
+                at = _equals(exponent, node.limit + offset) & numbers & term.significand.any()
+                cases.add(aspect, f"the exponent {word} the limit, 2 or more before", at & top, alone=True)
+                cases.add(aspect, f"the exponent {word} the limit, below 2 before", at & ~top, alone=True)
+
+
+def _equals(exponent: Exponent, value: int) -> Bit:
+    if not exponent.low <= value <= exponent.high:
+        return truth(exponent.bits.carrier, False)
+    return exponent.bits.equals(value - exponent.low)
+
+
+def _scale(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    node = visit.node
+    assert isinstance(node, Scale)
+    if node.term not in values:
+        return
+    term, aspect = values[node.term], "scale"
+    scales = [values[side] for side in (node.left, node.right)]
+    zero = any_of([side.is_zero for side in scales])
+    cases.add(aspect, "a factor is NaN", any_of([side.is_nan for side in scales]))
+    cases.add(aspect, "a factor is zero", zero & ~term.is_zero)
+    cases.add(aspect, "infinity times a factor of zero", zero & term.is_infinite)
+    cases.add(aspect, "of zero", term.is_zero & ~zero)
+    cases.add(aspect, "of an infinity", term.is_infinite & ~zero)
+
+
+def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    node, step = visit.node, visit.prefix
+    assert isinstance(node, (FusedSum, GridSum))
+    _, named = trace.entered[step]
+    items = [item for _, item in named]
+    carrier = items[0].sign.carrier
+    bits_of = node.kept_of_terms
+    finite = ~any_of([item.is_nan | item.is_infinite for item in items])
+    zeros = [~item.term.significand.any() for item in items]
+
+    def exponent(stage: Stage, of: str = "", part: Part = Part.WHOLE) -> Exponent:
+        signal = trace[Name(step, stage, of, part)]
+        return Exponent(signal.bits, signal.offset, signal.offset + (1 << signal.bits.width) - 1)
+
+    maximum = exponent(Stage.MAXIMUM)
+    counted = [exponent(Stage.TERM, name, Part.EXPONENT) for name, _ in named]
+    distances = [maximum.bits - own.bits for own in counted]
+    at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
+    loses = list[Bit]()
+    far = _positions(node, bits_of)
+    for place, ((name, item), bits) in enumerate(zip(named, bits_of, strict=True)):
+        aspect, term, zero = f"term {name or place}", item.term, zeros[place]
+        live = ~zero & finite
+        others = any_of([flag for k, flag in enumerate(at_top) if k != place] or [truth(carrier, False)])
+        for word, sign in (("+", ~term.sign), ("-", term.sign)):
+            cases.add(aspect, f"{word}zero", zero & sign & finite, alone=True)
+        cases.add(aspect, "the largest alone", at_top[place] & ~others & finite, alone=True)
+        cases.add(aspect, "the largest with another", at_top[place] & others & finite, alone=True)
+        cut = with_tail(term, Exponent(maximum.bits, maximum.low, maximum.high), bits)
+        kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
+        inexact = (half | rest) & live
+        loses.append(inexact)
+        own = _distance_to(maximum, term.exponent)
+        for at in sorted({1, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
+            if at > 0:
+                cases.add(aspect, f"{at} below the largest", _is(own, at) & live, alone=True)
+        cases.add(aspect, "far below the largest", _beyond(own, bits + 2) & live, alone=True)
+        for word, sign in (("+", ~term.sign), ("-", term.sign)):
+            cases.add(aspect, f"{word}loses bits", inexact & sign & kept.any(), alone=True)
+            cases.add(aspect, f"{word}vanishes", inexact & sign & ~kept.any(), alone=True)
+            if node.rounding != "toward_zero":
+                for case, flag in _tails(kept.bit(0), half, rest):
+                    cases.add(aspect, f"{word}{case}", flag & sign & live, alone=True)
+        cases.add(aspect, "loses the half alone", half & ~rest & live, alone=True)
+        cases.add(aspect, "loses less than the half", ~half & rest & live, alone=True)
+    mode = None if node.rounding == "toward_zero" else node.rounding
+    if node.sticky or mode is not None:
+        names = [name or str(place) for place, (name, _) in enumerate(named)]
+        parts = [item.term for item in items]
+        top = Exponent(maximum.bits, maximum.low, maximum.high)
+        cases.lone[node] = list(lone_bits_of_aligned(names, parts, distances, bits_of, mode, top))
+    lost = any_of(loses)
+    cases.add("lost", "nothing", ~lost & finite & ~all_of(zeros))
+    cases.add("lost", "bits of a term", lost & finite)
+    cases.add("lost", "bits of two terms or more", _several(loses) & finite)
+    _floors(cases, node, items, zeros, maximum, lost & finite, finite)
+    if isinstance(node, FusedSum):
+        _zeros_above(cases, trace, step, named, bits_of, maximum, finite)
+    aspect = "largest"
+    cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
+    cases.add(aspect, "several terms", _several(at_top) & finite)
+    _total(cases, trace, step, named, zeros, finite, max(bits_of) + node.sticky)
+    if node.frame_term is not None:
+        frame = items[node.frame_term]
+        opposed = any_of([item.sign ^ frame.sign for item in items])
+        for word, flag in (("no term opposes", ~opposed), ("a term opposes", opposed)):
+            cases.add("frame", f"+, {word}", flag & ~frame.sign & finite)
+            cases.add("frame", f"-, {word}", flag & frame.sign & finite)
+    if node.carry_bits is not None:
+        signs = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
+        aligned = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
+        whole, kept = total_of(signs, aligned, None), trace[Name(step, Stage.SUM)].bits
+        width = max(whole.width, kept.width)
+        wraps = ~whole.sext(width).eq(kept.sext(width)) & finite
+        cases.add("carry bits", "the sum wraps", wraps)
+        largest = magnitude_of(whole)[1]
+        fits = kept.width - 1
+        if fits < largest.width:
+            cases.add("carry bits", "the sum is one power too large", wraps & largest.bit(fits))
+        cases.add("carry bits", "the sum just fits", ~wraps & kept.bit(kept.width - 2) & ~kept.msb() & finite)
+        cases.add("carry bits", "a negative sum just fits", ~wraps & ~kept.bit(kept.width - 2) & kept.msb() & finite)
+
+
+def _zeros_above(
+    cases: _Cases, trace: Trace, step: str, named: Sequence[tuple[str, Unpacked]], bits_of: Sequence[int],
+    maximum: Exponent, finite: Bit,
+) -> None:  # fmt: skip
+    """Zero terms that do not count, with an exponent at which others would lose bits that are kept of them."""
+    kept = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
+    own = [one.extract(one.width - 1, max(bits_of) - bits) for one, bits in zip(kept, bits_of, strict=True)]
+    width = max(one.width for one in own)
+    every = reduce(or_, [one.zext(width) for one in own]).pad(1)
+    for place, (name, item) in enumerate(named):
+        above = _distance_to(item.term.exponent, maximum)
+        cuts = item.is_zero & _beyond(above, 0) & shift_right_jam(every, above).bit(0) & finite
+        cases.add(f"term {name or place}", "zero, with an exponent that would cut another", cuts, alone=True)
+
+
+def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
+    """Distances at which an operand of the sum changes what it does."""
+    distances = {far + more for far in node.reach if far is not None for more in (0, 1)}
+    return distances | {max(bits)} if len(set(bits)) > 1 else distances
+
+
+def _distance_to(maximum: Exponent, own: Exponent) -> Bits:
+    """maximum - own, two's complement in as many bits as it needs: it is negative where the term does not count."""
+    width = max(maximum.high - own.low, own.high - maximum.low).bit_length() + 2
+    low = min(maximum.low, own.low)
+    return maximum.rebased(low, width) - own.rebased(low, width)
+
+
+def _is(distance: Bits, value: int) -> Bit:
+    if value >= 1 << (distance.width - 1):
+        return truth(distance.carrier, False)
+    return distance.equals(value)
+
+
+def _beyond(distance: Bits, value: int) -> Bit:
+    """Whether it is larger."""
+    if value >= 1 << (distance.width - 1):
+        return truth(distance.carrier, False)
+    return constant(distance.carrier, value, distance.width).slt(distance)
+
+
+def _several(flags: Sequence[Bit]) -> Bit:
+    """Whether two or more hold."""
+    one = two = truth(flags[0].carrier, False)
+    for flag in flags:
+        one, two = one | flag, two | (one & flag)
+    return two
+
+
+def _tails(lowest: Bit, half: Bit, sticky: Bit) -> list[tuple[str, Bit]]:
+    tails = []
+    for word, low in (("even", ~lowest), ("odd", lowest)):
+        tails += [
+            (f"exact, {word}", ~half & ~sticky & low),
+            (f"below half, {word}", ~half & sticky & low),
+            (f"half, {word}", half & ~sticky & low),
+            (f"above half, {word}", half & sticky & low),
+        ]
+    return tails
+
+
+def _floors(
+    cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
+    lost: Bit, finite: Bit,
+) -> None:  # fmt: skip
+    """Where the largest exponent is not a term's, and how far the largest term lies from what floors there are."""
+    low = min([item.term.exponent.low for item in items])
+    high = max([item.term.exponent.high for item in items])
+    width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
+    none = constant(carrier, 0, width)
+    own = [select(z, none, item.term.exponent.rebased(low, width)) for z, item in zip(zeros, items, strict=True)]
+    top = Exponent(max_of(own), low, high)
+    some, aspect = ~all_of(zeros) & finite, "largest exponent"
+    above = _distance_to(maximum, top)
+    with_zero = any_of(zeros)
+    cases.add(aspect, "one above every term's", _is(above, 1) & some)
+    cases.add(aspect, "more above every term's", _beyond(above, 1) & some)
+    cases.add(aspect, "above every term's, and bits are lost", _beyond(above, 0) & some & lost)
+    for bound in sorted(set(node.bounds)):
+        for offset in (-2, -1, 0, 1, 2):
+            at = _equals(top, bound + offset) & some
+            word = f"of the terms {bound + offset}, a floor {bound}"
+            for case, flag in ((word, at), (f"{word}, a term zero", at & with_zero)):
+                cases.add(aspect, case, flag, alone=True)
+                cases.add(aspect, f"{case}, and bits are lost", flag & lost, alone=True)
+
+
+def _total(
+    cases: _Cases,
+    trace: Trace,
+    step: str,
+    named: Sequence[tuple[str, Unpacked]],
+    zeros: Sequence[Bit],
+    finite: Bit,
+    unit: int | None,
+) -> None:
+    """The sign of a sum, and where its leading one stands; `unit`: the place of the largest term's exponent, where it
+    is fixed."""
+    items = [item for _, item in named]
+    negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
+    magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
+    some, nothing = magnitude.any(), all_of(zeros)
+    cases.add("sum", "positive", some & ~negative & finite)
+    cases.add("sum", "negative", some & negative & finite)
+    cases.add("sum", "terms cancel to zero", ~some & ~nothing & finite)
+    signs = [item.sign for item in items]
+    cases.add("sum", "of zeros, all +", nothing & ~any_of(signs) & finite)
+    cases.add("sum", "of zeros, all -", nothing & all_of(signs) & finite)
+    if len(items) > 1:
+        cases.add("sum", "of zeros of both signs", nothing & any_of(signs) & ~all_of(signs) & finite)
+    if len(items) > 1:
+        mixed = any_of(signs) & ~all_of(signs) & negative & finite
+        for place in range(magnitude.width):
+            case = f"negative, bit {place} alone, terms of both signs"
+            cases.add(f"{ONE_BIT} of the sum", case, magnitude.equals(1 << place) & mixed, alone=True)
+    if unit is not None:
+        _leading(cases, magnitude, unit, finite)
+    infinite = [item.is_infinite & ~item.is_nan for item in items]
+    plus = any_of([flag & ~sign for flag, sign in zip(infinite, signs, strict=True)])
+    minus = any_of([flag & sign for flag, sign in zip(infinite, signs, strict=True)])
+    nan = any_of([item.is_nan for item in items])
+    cases.add("special", "infinities of both signs", plus & minus & ~nan, alone=True)
+    if len(items) > 1:
+        nans = [item.is_nan for item in items]
+        for word, flag in (("+", _several([x & ~sign for x, sign in zip(infinite, signs, strict=True)])),
+                           ("-", _several([x & sign for x, sign in zip(infinite, signs, strict=True)]))):  # fmt: skip
+            cases.add("special", f"several {word}infinities", flag & ~nan, alone=True)
+        cases.add("special", "several NaN", _several(nans), alone=True)
+        cases.add("special", "NaN and an infinity", nan & (plus | minus), alone=True)
+        cases.add("special", "NaN and infinities of both signs", nan & plus & minus, alone=True)
+        for (name, item), own in zip(named, nans, strict=True):
+            cases.add("special", f"{name} alone NaN", own & ~_several(nans) & ~(plus | minus), alone=True)
+            for word, sign in (("+", ~item.sign), ("-", item.sign)):
+                alone = item.is_infinite & ~_several(infinite) & sign & ~nan
+                cases.add("special", f"{name} alone {word}infinity", alone, alone=True)
+    cases.add("special", "+infinity", plus & ~minus & ~nan, alone=True)
+    cases.add("special", "-infinity", minus & ~plus & ~nan, alone=True)
+    cases.add("special", "NaN", nan, alone=True)
+
+
+def _leading(cases: _Cases, magnitude: Bits, unit: int, finite: Bit) -> None:
+    """The place of the leading one about that of the largest term."""
+    top = magnitude.width - 1
+    for place in range(max(0, unit - NEAR), top + 1):
+        leads = magnitude.bit(place)
+        if place < top:
+            leads = leads & ~magnitude.extract(top, place + 1).any()
+        word = f"{place - unit:+d}" if place != unit else "at"
+        cases.add("leading one", f"{word} the largest term's" if place == unit else f"{word} places", leads & finite)
+    if unit - NEAR > 0:
+        above = magnitude.extract(top, unit - NEAR).any()
+        cases.add("leading one", "far below", magnitude.any() & ~above & finite)
+        cases.add("leading one", "the last bit", magnitude.equals(1) & finite)
+
+
+def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    step = visit.prefix
+    if step not in trace.entered:
+        return
+    _, named = trace.entered[step]
+    items = [item for _, item in named]
+    finite = ~any_of([item.is_nan | item.is_infinite for item in items])
+    zeros = [~item.term.significand.any() for item in items]
+    for (name, item), zero in zip(named, zeros, strict=True):
+        for word, sign in (("+", ~item.sign), ("-", item.sign)):
+            cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
+    if len(items) == 2:
+        _two(cases, named, zeros, finite, model.d.precision)
+    magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
+    if len(items) == 2 and Name(step, Stage.PLACED, named[0][0]) not in trace.signals:
+        names, terms = [name for name, _ in named], [item.term for item in items]
+        cases.lone[visit.node] = list(lone_bits_of_two(names, terms, magnitude.width - 3))
+        for name, term in zip(names, terms, strict=True):
+            first, live = term.significand.leading_zeros(), term.significand.any() & finite
+            for place in range(term.significand.width):
+                flag = _is_place(first, place) & live
+                cases.add(f"{ONE_BIT} first of term {name}", f"{place} places below the top", flag, alone=True)
+    if Name(step, Stage.PLACED, named[0][0]) in trace.signals:
+        for name, _ in named:
+            placed = trace[Name(step, Stage.PLACED, name)].bits
+            cases.add(f"term {name}", "reaches the lowest place", placed.bit(0) & finite, alone=True)
+        _total(cases, trace, step, named, zeros, finite, None)
+    else:
+        _total(cases, trace, step, named, zeros, finite, magnitude.width - 2)
+
+
+def _two(
+    cases: _Cases, named: Sequence[tuple[str, Unpacked]], zeros: Sequence[Bit], finite: Bit, precision: int
+) -> None:
+    """How far two terms lie apart."""
+    items = [item for _, item in named]
+    exponents = [item.term.normalised().exponent for item in items]
+    live = ~any_of(zeros) & finite
+    same = ~(items[0].sign ^ items[1].sign)
+    for first in (0, 1):
+        apart = _distance_to(exponents[first], exponents[1 - first])
+        last = named[1 - first][0]
+        term = items[first].term
+        loose = ~term.significand.top(max(1, term.integer)).any()  # as with a subnormal factor
+        for word, signs in (("sum", same & live), ("difference", ~same & live)):
+            for at in (0, 1, 2, 3, precision - 1, precision, precision + 1, precision + 2):
+                cases.add(f"term {last}", f"{at} below, a {word}", _is(apart, at) & signs, alone=True)
+                case = f"{at} below, the other unnormalised, a {word}"
+                cases.add(f"term {last}", case, _is(apart, at) & loose & signs, alone=True)
+            far = _beyond(apart, precision + 2) & signs
+            cases.add("apart", f"{last} far below, a {word}", far)
+            cases.add("apart", f"{last} below, the other unnormalised, a {word}", _beyond(apart, 0) & loose & signs)
+        above = _distance_to(items[first].term.exponent, exponents[1 - first])
+        zero = zeros[first] & ~zeros[1 - first] & finite
+        cases.add("apart", f"{last} below the exponent of a zero", _beyond(above, 0) & zero)
+        cases.add("apart", f"{last} far below the exponent of a zero", _beyond(above, precision + 2) & zero)
+
+
+def _cut(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    node = visit.node
+    assert isinstance(node, Cut)
+    if node.term not in values:
+        return
+    value = values[node.term]
+    target = node.target(value.term)
+    tail = tail_of(value.term.significand, value.term.exponent.offset(-value.term.fraction), target.format)
+    finite = ~(value.is_nan | value.is_infinite)
+    some = value.term.significand.any() & finite
+    raised = increments(node.mode, value.sign, tail.lowest, tail.half, tail.sticky)
+    for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
+        cases.add("cut", case, flag & some)
+    cases.add("cut sign", "+", some & ~value.sign)
+    cases.add("cut sign", "-", some & value.sign)
+    cases.add("cut range", "a carry into the exponent", _full(tail, target.format) & raised & some)
+    cases.add("cut range", "zero", ~some & finite)
+
+
+def _full(tail: Tail, fmt: Format) -> Bit:
+    """Whether every fraction bit that is kept is set."""
+    if not fmt.fraction:
+        return truth(tail.half.carrier, True)
+    return (~tail.packed.truncate(fmt.fraction)).equals(0)
+
+
+def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    node, step = visit.node, visit.prefix
+    assert isinstance(node, Round)
+    if node.term not in values:
+        return
+    value, how = values[node.term], node.rounding
+    fmt, term = how.format, value.term
+    sign = trace[Name(step, Stage.SIGN)].flag
+    nan = trace[Name(step, Stage.SPECIAL, part=Part.NAN)].flag
+    infinite = trace[Name(step, Stage.SPECIAL, part=Part.INFINITE)].flag
+    result = trace[Name(step, Stage.RESULT)].bits
+    finite = ~(nan | infinite)
+    some = term.significand.any() & finite
+    random = None if node.random is None else node.bits(values[node.random].term)
+    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt, 0 if random is None else random.width)
+    raised = is_raised(how.mode, sign, tail, random)
+    if is_stochastic(how.mode) and random is not None:
+        drawn = draw(how.mode, tail.rest, random)
+        enough = 1 << (drawn.width - 1)
+        cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
+        cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
+    for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
+        cases.add("rounding", case, flag & some)
+    cases.add("sign", "+", ~sign & ~nan)
+    cases.add("sign", "-", sign & ~nan)
+    packed = tail.packed
+
+    def holds(field: int) -> Bit:
+        if not 0 <= field < 1 << packed.width:
+            return truth(packed.carrier, False)
+        return packed.equals(field) & some
+
+    def less(field: int) -> Bit:
+        if field >= 1 << packed.width:
+            return some
+        return packed.ult(constant(packed.carrier, field, packed.width)) & some
+
+    range_ = "range"
+    normal = 1 << fmt.fraction
+    inexact = tail.half | tail.sticky
+    cases.add(range_, "an exact zero", ~term.significand.any() & finite)
+    if fmt.subnormals:
+        cases.add(range_, "nothing is kept, and it is not raised", holds(0) & ~raised)
+        cases.add(range_, "nothing is kept, and it is raised", holds(0) & raised)
+    if fmt.subnormals and fmt.fraction:
+        cases.add(range_, "the smallest subnormal", holds(1))
+        cases.add(range_, "subnormal", less(normal) & ~holds(0))
+        cases.add(range_, "the largest subnormal, not raised", holds(normal - 1) & ~raised)
+        cases.add(range_, "the largest subnormal, raised", holds(normal - 1) & raised)
+    cases.add(range_, "the smallest normal, exact", holds(normal) & ~inexact)
+    cases.add(range_, "the smallest normal, inexact", holds(normal) & inexact)
+    cases.add(range_, "the smallest binade", less(2 * normal) & ~less(normal))
+    cases.add(range_, "the second binade", less(3 * normal) & ~less(2 * normal))
+    cases.add(range_, "normal", less(fmt.largest_field) & ~less(2 * normal))
+    cases.add(range_, "a carry into the exponent", _full(tail, fmt) & raised & less(fmt.largest_field))
+    cases.add(range_, "the largest, exact", holds(fmt.largest_field) & ~inexact)
+    cases.add(range_, "the largest, inexact and not raised", holds(fmt.largest_field) & inexact & ~raised)
+    cases.add(range_, "the largest, raised", holds(fmt.largest_field) & raised)
+    cases.add(range_, "one beyond the largest", holds(fmt.largest_field + 1))
+    cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
+    cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
+    if not how.stochastic:
+        _hanging(cases, node, value, sign & finite, result, finite)
+    if not fmt.is_integer:
+        _firsts(cases, term, result, fmt, finite)
+    if fmt.signed:
+        zero = result.truncate(fmt.field_width).equals(0)
+        top = result.bit(fmt.field_width)
+        cases.add("zero result", "+0", zero & ~top)
+        if fmt.has_negative_zero:
+            cases.add("zero result", "-0", zero & top)
+    cases.add("special", "+infinity", infinite & ~nan & ~value_sign(result, fmt), alone=True)
+    cases.add("special", "-infinity", infinite & ~nan & value_sign(result, fmt), alone=True)
+    cases.add("special", "NaN", nan, alone=True)
+
+
+def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
+    """What is lost is one bit, on which the rounding hangs: how far it lies below the first one of the sum, and of each
+    term where in its significand, and how far below the largest exponent."""
+    source: Node = node.term
+    while isinstance(source, Scale):
+        source = source.term
+    if not isinstance(source, (FusedSum, GridSum, ExactSum)) or node.rounding.format.is_integer:
+        return
+    term, how, fmt = value.term, node.rounding, node.rounding.format
+    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    found = hanging(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    if how.mode != "toward_zero":
+        for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
+            for word, flag, span in (("", found.less, found.span), ("one more than ", found.more, found.span_more)):
+                case = f"{word}one bit {place} places below the first one decides"
+                cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
+    if fmt.subnormals:  # below the last place of the smallest numbers
+        for place in range(1, term.significand.width):
+            at = _equals(found.weight, fmt.unit - 1 - place) & small & finite
+            for word, flag in (("", found.less), ("one more than ", found.more)):
+                case = f"{word}one bit {place} places below half of the smallest number decides"
+                cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)
+    for one in cases.lone.get(source, ()):
+        less, more = (found.unit_less, found.unit_more) if one.unit else (found.less, found.more)
+        decides = one.flag & finite & choose(one.sign ^ sign, more, less)
+        for word, own in (("+", ~one.sign), ("-", one.sign)):
+            aspect, flag = f"{ONE_BIT} lost of {word} term {one.name}", decides & own
+            for place in range(one.width):
+                case = f"{place} places below its first one, decides"
+                cases.add(aspect, case, flag & _is_place(one.place, place), alone=True)
+            for depth in range(how.format.precision + 1, one.kept + one.width + 1):
+                case = f"{depth} places below the largest exponent, decides"
+                cases.add(aspect, case, flag & _is_place(one.depth, depth), alone=True)
+
+
+def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -> None:
+    """Where the first one of a sum that is rounded stands, at each place of it and below the smallest exponent, and
+    with a normal result; and each bit of a subnormal result."""
+    zeros, some = term.significand.leading_zeros(), term.significand.any() & finite
+    top = term.significand.width - 1
+    aspect = f"{ONE_BIT} first"
+    exponent = term.normalised().exponent
+    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    for place in range(top + 1):
+        here = _is_place(zeros, place) & some
+        cases.add(aspect, f"{place} places below the top", here, alone=True)
+        cases.add(aspect, f"{place} places below the top, a normal result", here & ~small, alone=True)
+    if not fmt.subnormals:
+        return
+    for below in sorted({*range(1, fmt.precision + 3), *(1 << k for k in range(12))}):
+        if exponent.low <= fmt.emin - below <= exponent.high:
+            case = f"{below} places below the smallest exponent"
+            cases.add(aspect, case, _equals(exponent, fmt.emin - below) & some, alone=True)
+    for bit in range(fmt.fraction):
+        own = result.bit(fmt.padding + bit)
+        for word, flag in (("set", own), ("clear", ~own)):
+            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & small & some, alone=True)
+
+
+def _is_place(place: Bits, value: int) -> Bit:
+    return place.equals(value) if value < 1 << place.width else truth(place.carrier, False)
+
+
+def value_sign(result: Bits, fmt: Format) -> Bit:
+    return result.bit(fmt.field_width) if fmt.signed else truth(result.carrier, False)
+
+
+def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
+    """Which exceptions are signalled: each, none of them, and which together."""
+    assert isinstance(visit.node, Flags)
+    word = trace[Name(visit.prefix, Stage.RESULT)].bits
+    for own in (*ONE_ROUNDING, *(SEVERAL if len(visit.node.roundings) > 1 else ())):
+        cases.add("exceptions", ", ".join(exceptions_in(own)) or "none", word.equals(own))
+
+
+Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
+#: what of each kind of node is a case
+KINDS: dict[type[Any], Function] = {
+    Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
+    Flags: _exceptions,
+}  # fmt: skip

@@ -1,0 +1,93 @@
+"""Cases that no input reaches: a theorem from a solver's answer to a question that is made of the unit's own
+evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmaprobe.queries.kernel.arguments import remembered
+from mmaprobe.queries.kernel.cases.conditions import Condition, Met, conditions_of
+from mmaprobe.queries.kernel.lemmas import answered
+from mmaprobe.queries.kernel.naming import model_text
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.algebra import Bits, all_of, any_of
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+
+Case = tuple[Condition, ...]  # conditions that hold together
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """No input of a unit reaches any of some cases."""
+
+    model: Model
+    cases: tuple[Case, ...]
+
+    def statement(self) -> str:
+        return f"no input of {model_text(self.model)} reaches: {'; '.join(map(text_of, self.cases))}"
+
+
+def text_of(case: Case) -> str:
+    """A case in words."""
+    return " and ".join(map(str, case))
+
+
+@dataclass(frozen=True)
+class Datapath:
+    """A unit evaluated over solver terms, with its conditions. `free`: the products that are not zero; None: any."""
+
+    carrier: TermCarrier
+    operands: Operands[Bits]
+    flags: Met
+
+    def query(self, cases: Sequence[Case]) -> Query:
+        """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
+        if any(condition not in self.flags for case in cases for condition in case):
+            raise RuleError("a case of another unit")
+        wanted = any_of([all_of([self.flags[condition] for condition in case]) for case in cases])
+        symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
+        return Query(symbols, (*self.carrier.definitions, wanted.node))
+
+
+@remembered(8)
+def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
+    """The datapath of a unit; made once."""
+    carrier = TermCarrier(maximum="relational")
+    problem = Problem(model, model)
+    operands = symbolic_operands(problem, carrier, free)
+    flags = conditions_of(model, problem.layout, operands, evaluate_on(model, operands))
+    return Datapath(carrier, operands, flags)
+
+
+@rule
+def refuted(goal: Unreachable, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """No input reaches any of the cases if an engine finds that the question whether one does has no model; one of the
+    others may confirm it. The query is made here, of the unit's own evaluation over every input, with nothing
+    abstracted."""
+    return Made(goal, (), *answered(datapath(goal.model).query(goal.cases), goal.statement(), engines, others))
+
+
+@rule
+def implied(goal: Unreachable, premise: Theorem) -> Made:
+    """No input reaches cases each of which has every condition of a case that no input reaches."""
+    known: Unreachable = goal_of(premise, Unreachable, "implied")
+    if known.model != goal.model:
+        raise RuleError("implied: the premise is about another unit")
+    for case in goal.cases:
+        if not any(set(part) <= set(case) for part in known.cases):
+            raise RuleError(f"implied: the premise does not speak of {text_of(case)}")
+    return Made(goal, (premise,))
+
+
+def unreachable_by(theorems: Mapping[Case, Theorem], model: Model, case: Case) -> Theorem | None:
+    """The theorem that a case is not reached, from what is known of its parts."""
+    for part in ((condition,) for condition in case):
+        if part in theorems:
+            return implied(Unreachable(model, (case,)), theorems[part])
+    return None

@@ -1,0 +1,1 @@
+"""Lemmas about parts of the datapath: alignments, products and roundings."""

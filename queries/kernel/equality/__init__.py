@@ -1,0 +1,1 @@
+"""Rules by which two units or two plans compute alike."""

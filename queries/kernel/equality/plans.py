@@ -1,0 +1,92 @@
+"""Two plans agree: rules over their sums of products, and over the units that they are for one K."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaprobe.queries.kernel.equality.plan_units import (
+    AtLength,
+    Tails,
+    check_plans,
+    multiples_text,
+    plan_key,
+    units_agree,
+)
+from mmaprobe.queries.kernel.equality.stages import StagesAgree
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.plans.loop import around
+from mmaprobe.smtmodel.plans.plan import Plan
+
+
+@dataclass(frozen=True)
+class PlansAgree:
+    """Two plans give the same result on every input, for K = `length`, or, if that is 0, for every multiple of
+    `multiples` that both take. The same means the same bits, or NaN both, unless both name the pattern of a NaN."""
+
+    left: Plan
+    right: Plan
+    multiples: int
+    length: int = 0
+
+    def covers(self, length: int | None) -> bool:
+        """Whether a K is among the lengths; where no length is named, whether every multiple of some number is."""
+        if length is None:
+            return not self.length
+        return length == self.length if self.length else length % self.multiples == 0
+
+    def statement(self) -> str:
+        about = f"K = {self.length}" if self.length else multiples_text(self.multiples)
+        return f"{plan_key(self.left)} = {plan_key(self.right)} for {about}"
+
+
+@rule
+def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
+    """Two plans agree that do the same with their sums of products, where each sum starts from the same in both, and
+    its stages agree (`sums`, in the order of the sums) from any start, or from +0, if that is the start."""
+    _check_frames("same_sums", left, right)
+    goals: list[StagesAgree] = [goal_of(one, StagesAgree, "same_sums") for one in sums]
+    wanted = [(left, right, one.stage, other.stage) for one, other in zip(left.sums, right.sums, strict=True)]
+    if [(goal.left, goal.right, goal.one, goal.other) for goal in goals] != wanted:
+        raise RuleError("same_sums: the premises are not about the sums, one about each")
+    if any(goal.zero and product.start != Constant() for goal, product in zip(goals, left.sums, strict=True)):
+        raise RuleError("same_sums: a sum starts from another number than +0")
+    multiples = math.lcm(*(goal.multiples for goal in goals))
+    return Made(PlansAgree(left, right, multiples), tuple(sums))
+
+
+def same_frames(left: Plan, right: Plan) -> bool:
+    """Whether two plans take the same inputs, and do the same with as many sums of products, from the same starts."""
+    if (left.a, left.b, left.c, len(left.sums)) != (right.a, right.b, right.c, len(right.sums)):
+        return False
+    sides = zip((left.result, *(one.start for one in left.sums)),
+                (right.result, *(one.start for one in right.sums)), strict=True)  # fmt: skip
+    return all(normal(around(left, one)) == normal(around(right, other)) for one, other in sides)
+
+
+def _check_frames(name: str, left: Plan, right: Plan) -> None:
+    check_plans(name, left, right)
+    if not same_frames(left, right):
+        raise RuleError(f"{name}: the plans do other things with their sums, or start them from other numbers")
+
+
+@rule
+def same_units(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
+    """Two plans agree for one K if the units agree that they are for that K."""
+    check_plans("same_units", left, right)
+    if units_agree("same_units", alike, left, right, AtLength(length)) != "every":
+        raise RuleError("same_units: the units agree for some c alone")
+    return Made(PlansAgree(left, right, 0, length), (alike,))
+
+
+@rule
+def same_tails(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
+    """Two plans agree for one K if they take the same tiles with one unit, and what they make of the products left over
+    agrees from any number that a sum of tiles may be."""
+    _check_frames("same_tails", left, right)
+    if units_agree("same_tails", alike, left, right, Tails(length)) != "every":
+        raise RuleError("same_tails: the tails agree for some sums of tiles alone")
+    return Made(PlansAgree(left, right, 0, length), (alike,))

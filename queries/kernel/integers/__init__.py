@@ -1,0 +1,1 @@
+"""Rules of integers: sums that do not wrap, slices, residues, scale factors, rows."""

@@ -1,0 +1,1 @@
+"""Rules of sign symmetry, monotonicity and properties of several problems."""

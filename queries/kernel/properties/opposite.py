@@ -1,0 +1,71 @@
+"""Sign symmetry: the result of a unit is negated if every a and c is (`Known.turns`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mmaprobe.queries.kernel.datapath.rounding_rises import OfTarget, rounding_text
+from mmaprobe.queries.kernel.equality.rewriting import drawn_target
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.rounding import round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import Knowledge, of_kind
+from mmaprobe.smtmodel.units.unit import Unit
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The result of a unit is negated if every a and c of an input is: NaN is NaN, an infinity or a nonzero number has
+    the opposite sign, and a zero is a zero, of either sign."""
+
+    unit: Unit
+
+    def statement(self) -> str:
+        return "the result is negated if every a and c is negated"
+
+
+@dataclass(frozen=True)
+class RoundsOpposite(OfTarget):
+    """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
+    it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
+    either sign). `bits`: how many random bits, the same both times, it is rounded by; it has as many bits more."""
+
+    spare = 2
+
+    def statement(self) -> str:
+        return f"{rounding_text(self.target, self.bits)}, sees magnitudes alone"
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        magnitude, place, *drawn = given
+        fmt = self.target.format
+        unit = self.unit_at(place)
+        positive = magnitude.any() & ~magnitude.any()
+        one, other = (unpack(round_and_pack(sign, magnitude, unit, self.target, *drawn), fmt)
+                      for sign in (positive, ~positive))  # fmt: skip
+        same = one.term.significand.eq(other.term.significand) & one.term.exponent.bits.eq(other.term.exponent.bits)
+        signs = ~one.sign & other.sign
+        infinite = one.is_infinite & other.is_infinite & signs
+        finite = ~(one.is_infinite | other.is_infinite) & same & (signs | (one.is_zero & other.is_zero))
+        return (one.is_nan & other.is_nan) | (~(one.is_nan | other.is_nan) & (infinite | finite))
+
+
+def lemmas_of(unit: Unit) -> tuple[RoundsOpposite, ...]:
+    """The lemmas about the datapath that `turned` needs. Raises RuleError for a unit whose result is not known to be
+    negated."""
+    if Knowledge(unit.formats).of(unit.result).turns is not True:
+        raise RuleError("turned: that the result is negated is not known")
+    return tuple(dict.fromkeys(RoundsOpposite(drawn_target(node.rounding), node.count_of_bits(unit.formats))
+                               for node in of_kind(unit.result, Round) if node.rounding.is_signless))  # fmt: skip
+
+
+@rule
+def turned(unit: Unit, lemmas: Sequence[Theorem]) -> Made:
+    """Each node derives from its operands whether its value is negated or stays. The nodes' arithmetic does not depend
+    on the sign of a zero, but for the sign of a zero result. Random bits stay. What a rounding that sees magnitudes
+    alone does is a lemma about the datapath; one that stays may be rounded in any way."""
+    if {lemma.goal for lemma in lemmas} != set(lemmas_of(unit)):
+        raise RuleError("turned: a lemma about the datapath is missing, or about another one")
+    return Made(Turns(unit), tuple(lemmas))

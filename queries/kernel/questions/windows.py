@@ -1,0 +1,70 @@
+"""A unit, or a plan, on some of its inputs alone: those whose numbers have exponents in windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from mmaprobe.queries.kernel.questions.steps import PlanAt
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.units.unit import Unit
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A unit or a plan on those inputs alone of which each number is zero, or a normal one with its exponent in the
+    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that has
+    none."""
+
+    unit: Unit | PlanAt
+    windows: tuple[tuple[str, tuple[int, int]], ...]
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in self.windows:
+            fmt = self.formats.get(name)
+            if fmt is None or not fmt.emin <= low <= high <= fmt.emax:
+                raise RuleError(f"windows: exponents that {name} has not")
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """The formats of its operands by name."""
+        return self.unit.formats
+
+    @property
+    def result(self) -> Node:
+        return self.unit.result
+
+    @cached_property
+    def given(self) -> Mapping[str, Known]:
+        """What is known of the elements of each operand that has a window."""
+        facts = {}
+        for name, (low, high) in self.windows:
+            fmt = self.formats[name]
+            if fmt.is_integer:
+                raise RuleError(f"a window of exponents for {name}: the numbers of {fmt.name} have one")
+            facts[name] = Known.normal(fmt, low, high)
+        return facts
+
+
+def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
+    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about none."""
+    found = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(found, PlanAt):
+        raise RuleError("it is about a unit, where a plan is needed")
+    return found
+
+
+def unit_in(unit: Unit | Windowed) -> Unit:
+    """The unit that a theorem is about, on all inputs or on some. Raises RuleError where it is about a plan."""
+    found = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(found, Unit):
+        raise RuleError("it is about a plan, where a unit is needed")
+    return found
+
+
+def is_of_plan(unit: Unit | Windowed | PlanAt) -> bool:
+    return isinstance(unit.unit if isinstance(unit, Windowed) else unit, PlanAt)

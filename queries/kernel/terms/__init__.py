@@ -1,0 +1,1 @@
+"""Theorems about terms of solvers, and what follows from them for a question."""
