@@ -1,4 +1,4 @@
-"""What commands about families of candidates share: the family that is named."""
+"""The option and the lookup that commands about families of candidates share."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class RoundingName(Choice):
 
 
 class _Whole:
-    """What is taken for a whole number, on the command line and in the file of defaults."""
+    """Accepts whole numbers only, on the command line and in the file of defaults."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         kind: Any = super()
@@ -45,7 +45,7 @@ class _Whole:
 
 
 class WholeNumber(_Whole, click.IntRange):
-    """A whole number in a range: digits, where click also takes 1_0, and of the file of defaults true and 2.5."""
+    """A whole number in a range, as digits: click also takes 1_0, and true and 2.5 in the file of defaults."""
 
 
 class Length(_Whole, click.types.IntParamType):
@@ -100,7 +100,7 @@ class Seconds(click.ParamType[float]):
 
 
 class FileName(click.Path):
-    """The name of a file or folder. An empty one, as an unset variable of a script gives it, names none."""
+    """The name of a file or folder. An empty name, as an unset variable of a script gives, is refused."""
 
     def __init__(
         self, *, dir_okay: bool = True, file_okay: bool = True, path_type: type[Path] | None = Path
@@ -130,8 +130,8 @@ class PageFile(FileName):
 
 
 class OwnFile(FileName):
-    """A file to write in one format, under a name that says of none of some others. `why`: what stands in the error
-    before the ending that is needed."""
+    """A file to write in one format, whose name has no suffix of some other formats. `why`: what the error says before
+    the ending that is needed."""
 
     def __init__(self, ending: str, others: Container[str], why: str = "", **kind: Any) -> None:
         super().__init__(**kind)

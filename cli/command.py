@@ -1,4 +1,4 @@
-"""A command whose outputs are checked before it runs: each can be written and is no input or other output."""
+"""A command that checks its outputs before it runs: each is writable, no input and no other output."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mmaprobe.smtmodel.base.interrupts import allow
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
-#: one that names a folder, all of which is replaced
+#: the parameter that names a folder to replace
 FOLDER = "certificate"
-#: what stands between the parts of a word that may be files, as in recorded:A,B and FILE@name=value
+#: separators of the parts of a word that may be files, as in recorded:A,B and FILE@name=value
 SEPARATORS = re.compile(r"[:,@=\s]+")
-PARTS = 24  # of a word at most that are looked at
+PARTS = 24  # the most parts looked at in a word
 
 
 #: where commands without --c take C
@@ -34,8 +34,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 
 class Command(click.Command):
-    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written. Nor
-    is an input replaced that another input names. The work has the seconds of --timeout, where the command does not say
+    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written.
+    Inputs that other inputs name are not replaced either. --timeout limits the work, unless the command says
     otherwise."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

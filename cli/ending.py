@@ -1,4 +1,4 @@
-"""The end of a process from another thread than its main one, whose work does not come back."""
+"""Ends a process from another thread, when the work of its main thread does not come back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def end(text: str) -> NoReturn:
         with suppress(OSError):
             os.write(2, f"{text}\n".encode(errors="replace"))
         for child in _descendants(os.getpid()):
-            with suppress(OSError):  # its group first: what it has left to itself is in there
+            with suppress(OSError):  # its group first, which may have its orphaned children
                 os.killpg(child, signal.SIGKILL)
             with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
@@ -50,7 +50,7 @@ def _place() -> str:
 
 
 def _descendants(parent: int) -> list[int]:
-    """The processes that a process has started, and those that these have, where Linux tells them."""
+    """The processes that a process and its children have started, where Linux lists them."""
     children: list[int] = []
     for listed in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(OSError):

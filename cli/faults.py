@@ -18,11 +18,11 @@ NAME = "fault.txt"
 
 #: errors of the system for want of descriptors, memory, processes or room for temporary files
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
-_UNLOADED = ("failed to map segment", "cannot allocate memory", "Too many open files")  # what the loader says then
+_UNLOADED = ("failed to map segment", "cannot allocate memory", "Too many open files")  # the loader's messages
 
 
 def shortage(error: Exception) -> str:
-    """What ran out, where an error is the machine's refusal; "" for any other error."""
+    """What ran out, if the system refused a resource; "" for any other error."""
     if isinstance(error, MemoryError):
         return "memory ran out"
     short = isinstance(error, OSError) and error.errno in _SHORT

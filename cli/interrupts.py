@@ -7,14 +7,14 @@ try:
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
-#: what each interrupt does where nobody ignores it, as a background job or nohup does
+#: what each interrupt does if not ignored, as in a background job or under nohup
 _PLAIN = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
 GRACE = 3.0  # seconds that the work has to come back after an interrupt
-LOOK = 0.1  # seconds between looks at whether it has
+LOOK = 0.1  # seconds between two looks at the work
 
 
 def _leave(number: int, frame: object) -> None:
@@ -34,7 +34,7 @@ def _raise(number: int, frame: object) -> None:
 
 
 def _again(number: int, frame: object) -> None:
-    """The next one ends the process at once."""
+    """Another interrupt ends the process."""
     from mmaprobe.cli.ending import end
 
     end("interrupted")
@@ -79,8 +79,8 @@ def interrupts_end(code: int) -> None:
 
 
 def leave(code: object) -> None:
-    """End this process with an exit code, by itself: while the interpreter takes itself down, an interrupt would end it
-    in its own way."""
+    """End this process with an exit code, without the interpreter's shutdown, which an interrupt would end in its own
+    way."""
     import atexit
     import sys
     from contextlib import suppress

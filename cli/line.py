@@ -53,8 +53,8 @@ class Line:
                     self._ticker.start()
 
     def say(self, text: str) -> None:
-        """Print text that stays, above the progress line. What names and messages of others would tell a terminal to do
-        is shown as escapes."""
+        """Print text that stays, above the progress line. Control characters in foreign names and messages are shown as
+        escapes."""
         with self._lock:
             self._clear()
             _echo(printable(text))

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError, MmaprobeE
 from mmaprobe.smtmodel.base.interrupts import state
 from mmaprobe.smtmodel.base.wording import abridged
 
-#: module and name of each command; a module is imported only when its command is run, so that none waits for others
+#: module and name of each command; a module is imported when its command runs, so that no command waits for others
 PLACES = {
     "distinguish": "mmaprobe.cli.commands.distinguish:distinguish",
     "prove": "mmaprobe.cli.commands.prove:prove",
@@ -49,7 +49,7 @@ PLACES = {
 
 
 class Commands(UserDict[str, Any]):
-    """Commands by name. That of a command in PLACES is its place until it is looked up, when its module is imported."""
+    """Commands by name. The value of a command in PLACES is its place until a lookup imports its module."""
 
     def __getitem__(self, name: str) -> click.Command:
         if isinstance(place := self.data[name], str):
@@ -100,7 +100,7 @@ class Group(click.Group):
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
-        told = False  # whether it says why the answer is incomplete
+        told = False  # whether an error says why work is incomplete
         try:
             return super().main(args, prog_name, standalone_mode=False, **rest) or 0
         except SystemExit as end:  # a command's own
@@ -131,7 +131,7 @@ class Group(click.Group):
 
 
 def _also(error: MmaprobeError) -> str:
-    """Where a name is no model's, what else it may name: algorithms are written in the same way."""
+    """What an unknown model's name may name instead: names of algorithms look alike."""
     if not (isinstance(error, UnknownNameError) and error.kind == "model"):
         return ""
     from mmaprobe.smtmodel.algorithms import ALGORITHMS

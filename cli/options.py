@@ -74,7 +74,7 @@ FLAGS = click.option(
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # loaded late: what has them
+    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # their module loads late
 )  # fmt: skip
 STORE = click.option(
     "--store", type=FileName(), metavar="FILE", help="Keep answers in this SQLite file (default: in the cache folder)."
@@ -105,7 +105,7 @@ COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 def solver_options(timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None) -> Decorator:
     """Adds --solver, --timeout, --memory, --store, --fresh and --cluster to a command, which gets them as `options`.
-    `timed`: what the timeout is for; `unread`: of the command's own parameters, why no solver is asked, if none is."""
+    `timed`: what the timeout is for; `unread`: from the command's parameters, why no solver is asked, or None."""
     return functools.partial(_with_solver_options, timed, unread)
 
 
@@ -160,8 +160,8 @@ def refuse(why: str, *names: str) -> None:
 
 @contextmanager
 def opened_store(path: Path | None) -> Iterator[Store | None]:
-    """The store of answers. Raises StoreError if a store given by the user cannot be opened; for the default one there
-    is a warning instead, and None."""
+    """The store of answers. Raises StoreError if a store given by the user cannot be opened; the default store gives a
+    warning and None instead."""
     from mmaprobe.queries.solvers.store import Store, StoreError
 
     warn = _warning()
@@ -213,7 +213,7 @@ def say(text: str = "") -> None:
 
 
 def say_list(lines: Sequence[str], every: bool) -> None:
-    """Print the first few of some lines, all where `every`."""
+    """Print the first few lines, or all if `every`."""
     shown = len(lines) if every else LISTED
     for line in lines[:shown]:
         say(f"    {line}")

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.base.files import write_whole
 if TYPE_CHECKING:
     from mmaprobe.reports.drawings.sheet import Drawing
 
-OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
+OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say a picture's format
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PictureFiles:
         return any((self.svg, self.pdf, self.tikz))
 
     def write(self, draw: Callable[[float | None], Drawing]) -> None:
-        """Lay the drawing out, for a width in pixels or (None) for its natural width, and write every file. Raises
+        """Lay the drawing out by `draw` (width in pixels; None: natural width), and write every file. Raises
         MmaprobeError."""
         from mmaprobe.reports.drawings.sheet import pixels
 

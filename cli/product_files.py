@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = "") -> Signature:
-    """The formats of matrices, for files by the names a, b, c (where it is given) and d, d2: as given (`a,b,d`, or
-    `a,b,c,d` with C), or from the types of the numbers in the files. `instead`: what may be given in place of formats.
+    """The formats of matrices, for `files` by the names a, b, d, and c and d2 if given: from `formats` (`a,b,d`, or
+    `a,b,c,d` with C), or from the types of the numbers in the files. `instead`: text of an alternative to --formats.
     Raises InputError or ParameterError."""
     from mmaprobe.smtmodel.evaluate.numbers import format_of
     from mmaprobe.smtmodel.inputs.signature import Signature, parse_signature

@@ -58,8 +58,8 @@ _raw: _Output | None = None
 
 
 def secure() -> None:
-    """Make the standard streams of this process safe. The file descriptors of closed ones are opened on the null
-    device, so that no file opened later gets them."""
+    """Make the standard streams of this process safe. The file descriptors of closed streams are opened on the null
+    device, so that no later file gets them."""
     global _raw
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):  # the wrong way: any use fails
         try:

@@ -55,7 +55,7 @@ class StageWords:
     text: str
 
     def __str__(self) -> str:
-        """The text, after where the stage is if it is not the outermost one."""
+        """The text, with the stage's place before it unless it is outermost."""
         return self.text if self.place == "outermost" else f"{self.place}: {self.text}"
 
 

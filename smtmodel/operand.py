@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Operand:
-    """`name`: in steps, in vectors, and for devices; `per`: what has one element; `key`: of its format, in a unit file;
-    `of`: the elements of a matrix product that share one. An operand of the whole sum has no index; in a vector it is a
+    """`name`: in steps, vectors and devices; `per`: what each element is for; `key`: of its format, in a unit file;
+    `of`: the elements of a product that share an element. An operand of the whole sum has no index; in a vector it is a
     pattern, not a list."""
 
     name: str
@@ -25,7 +25,7 @@ class Operand:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is random bits, any of which may meet whatever inputs are admitted."""
+        """Whether it is random bits: any bits may come with any admitted input."""
         return self.name in ("random", "draws")
 
     @property
@@ -43,7 +43,7 @@ class Operand:
         return {"product": length, "block": blocks, "sum": 1}[self.per]
 
     def shape(self, rows: int, columns: int, count: int) -> tuple[int, int]:
-        """That of its matrix in a product; `count`: how many there are along K."""
+        """The shape of its matrix in a product; `count`: its elements along K."""
         return {"row": (rows, count), "column": (count, columns), "element": (rows, columns)}[self.of]
 
     def part(self, matrix: Any, rows: slice, columns: slice) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["product", "sum", "bias"]
-Distribution = str  # one of these, or the path of a .npy file from whose numbers it draws
+Distribution = str  # one of DISTRIBUTIONS, or the path of a .npy file to draw from
 DISTRIBUTIONS = ("normal", "uniform", "triangular")
 Norm = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max"]
 Measure = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max", "percent", "mean", "deviation", "negative"]
@@ -16,7 +16,7 @@ SIGNED: tuple[Measure, ...] = ("mean", "deviation", "negative")  # measures of a
 MEASURES: dict[Kind, tuple[Measure, ...]] = {"product": NORMS, "sum": ("percent",), "bias": SIGNED}
 ALLOWED: dict[Kind, tuple[Measure, ...]] = {**MEASURES, "product": (*NORMS, "entry-1", "entry-2", "entry-max")}
 LARGEST = 1 << 26  # of a length
-MOST_RANGE = 400  # of exponents: what is drawn in f64 stays clear of overflow, and so do its products
+MOST_RANGE = 400  # of exponents: numbers drawn in f64, and their products, stay clear of overflow
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Series:
 
     @property
     def subject(self) -> str:
-        """What is drawn, as rows of the table have it."""
+        """What is drawn, as in the rows of the table."""
         text = self.identity or self.algorithm + (f" - {self.minus}" if self.minus else "")
         return f"bound of {text}" if self.bound else text
 
@@ -59,10 +59,10 @@ class Study:
     the deviations of D from the exact result, with their signs: mean, standard deviation, and the percentage of those
     below zero; of a bound the mean, the root of the mean square, and 100.
 
-    `format`: of the numbers; `grid`: a narrower format whose numbers those of A and B are; `factor`: what they are
-    multiplied by; `addend_factor`: likewise those of C. `length`: sizes are no lengths, but ranges r of exponents: K is
-    `length`, and each number of A and B has a factor of its own from 2^-r to 2^r. `repeats`: draws of each point, whose
-    errors are averaged.
+    `format`: of the numbers; `grid`: a narrower format that has the numbers of A and B; `factor`: multiplies A and B;
+    `addend_factor`: multiplies C. `length`: sizes are no lengths, but ranges r of exponents: K is `length`, and each
+    number of A and B has a factor of its own from 2^-r to 2^r. `repeats`: draws of each point, whose errors are
+    averaged.
     """
 
     id: str

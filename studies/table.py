@@ -45,7 +45,7 @@ class Table:
             text = path.read_text(encoding="utf-8", errors=NOT_UTF8) if path.exists() else ""
             check_utf8(text, str(path))
             header = _line((*KEYS, *measures))
-            if len(text) < len(header) and header.startswith(text):  # new, or killed while it was
+            if len(text) < len(header) and header.startswith(text):  # new, or cut in its header
                 path.write_text(header, encoding="utf-8")
             else:
                 self._read(text)
@@ -74,7 +74,7 @@ class Table:
         return self.rows.get(point.key)
 
     def add(self, point: Point, values: tuple[float, ...]) -> None:
-        """A finished point, to the file as well. Raises InputError."""
+        """Add a finished point and its row. Raises InputError."""
         try:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(_line((*point.key, *(repr(value) for value in values))))
@@ -83,7 +83,7 @@ class Table:
         self.rows[point.key] = values
 
     def put_last(self, points: Sequence[Point]) -> None:
-        """Have the rows of these points at the end of the file, in this order. Raises InputError."""
+        """Move the rows of these points to the end of the file, in this order. Raises InputError."""
         last = {point.key: self.rows[point.key] for point in points}
         if list(self.rows)[len(self.rows) - len(last) :] == list(last):
             return
@@ -94,7 +94,7 @@ class Table:
 
 @contextmanager
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
-    """A table that no other run changes until its rows are in order. Raises as Table, and where another run does."""
+    """A table that no other run changes until its rows are in order. Raises as Table, and if another run has it."""
     make_folder(path.parent)
     with open_claimed(path):
         yield Table(path, measures)

@@ -181,7 +181,7 @@ def compare(
                 run.gemm(Files(gemm, addend, scales, formats, convert, save), timeout)
             else:
                 run.ask(vectors, samples, seed)
-        except MmaprobeError as error:  # what was found before it counts
+        except MmaprobeError as error:  # findings before the error count
             failure = error
         except KeyboardInterrupt:
             failure = IncompleteError(why_ended())
@@ -274,7 +274,7 @@ class _Run:
             say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
 
     def gemm(self, files: Files, timeout: float | None) -> None:
-        """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
+        """Reduce two matrices to a dot product of a few terms. Raises MmaprobeError."""
         from mmaprobe.cli.commands.compare_gemm import run_gemm
         from mmaprobe.cli.product_files import formats_of
         from mmaprobe.queries.plans.results import SECONDS
@@ -328,8 +328,8 @@ class _Run:
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
-    """The instruction of a recording that is compared: the one of `lead`, if the recording has answers of it; else the
-    only recorded one with the formats of the recording. Raises InputError."""
+    """The instruction of a recording to compare: that of `lead`, if recorded; else the only recorded instruction, with
+    the formats of `lead` if given. Raises InputError."""
     from mmaprobe.queries.compare.asked_rows import takes_the_same
 
     models: dict[str, Model] = {}

@@ -62,7 +62,7 @@ def cover(
     from mmaprobe.smtmodel.base.interrupts import allow, begun, left, why_ended
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
-    unit, start = parse_reference(model), begun()  # --timeout includes what builds the conditions
+    unit, start = parse_reference(model), begun()  # --timeout includes building the conditions
     result = unit if flags is not None else None
     covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
     coverage = covering.run(replace(options, timeout=left(options.timeout)))

@@ -36,8 +36,8 @@ ERROR_BOUND = "error-bound"
 
 @dataclass(frozen=True)
 class Shown:
-    """What is printed: the chain of lemmas too; or the formulas alone, as LaTeX. `measure`: in which magnitudes bounds
-    are; None: those of all elements, or the largest where no rule gives others."""
+    """`explain`: print the chain of lemmas too. `latex`: print formulas alone, as LaTeX. `measure`: the magnitudes in
+    bounds; None: of all elements, or, with no rule for these, the largest."""
 
     explain: bool
     latex: bool
@@ -138,13 +138,13 @@ def _show_plan(bound: PlanBound, document: PlanErrorBound, how: Shown) -> None:
 
 
 def _show_theorems(last: Theorem) -> None:
-    """The chain of theorems that ends in one."""
+    """Print the chain of theorems to `last`."""
     for theorem in last.walk():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
 
 
 def _show_proved(document: ErrorBound | PlanErrorBound, checked: str = "") -> None:
-    """The lemmas of a bound that is proved, and the verdict; `checked`: against what it was held."""
+    """The lemmas of a bound that is proved, and the verdict; `checked`: a text about its check."""
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
     rules = sum(document.rules.values()) - len(document.lemmas)
@@ -164,7 +164,7 @@ def _show_largest(every: Sequence[LargestBoundAt]) -> None:
 
 
 def _of_largest(one: LargestBoundAt) -> str:
-    """The inputs that it is about."""
+    """The bound's inputs in words."""
     return f"inputs are finite, c = 0, and {one.where}"
 
 

@@ -183,9 +183,9 @@ def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
 
 
 def _vector(model: Model, row: dict[str, Any], place: str) -> Vector:
-    """The vector of a row, read in the formats of `model`. If the row names a model of its own, and its unit file (if
-    it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
-    Raises InputError."""
+    """The vector of a row, read in the formats of `model`. If the row names a model of its own (not a unit file that is
+    missing), both must have the same formats. Products of zero beyond the model's length are left out. Raises
+    InputError."""
     from mmaprobe.smtmodel.inputs.vectors import parse_row
     from mmaprobe.smtmodel.operand import OPERANDS
     from mmaprobe.smtmodel.tables.reference import is_unit_file
@@ -223,7 +223,7 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
 
 
 def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
-    """Print the model's evaluation of a row whose observed result it does not give, and the neighbours that give it."""
+    """Print the model's evaluation of a row with another observed result, and the neighbours that give that result."""
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import change_text

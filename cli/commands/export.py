@@ -15,7 +15,7 @@ from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
-#: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
+#: format -> description, and the function that makes bytes of evaluated rows and says what is left out
 FORMATS = {
     "csv": ("a table of hexadecimal patterns, one vector a line", "tables", "csv_table"),
     "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
@@ -31,7 +31,7 @@ FORMATS = {
               "benches", "riscv_test"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
-#: of a model itself, as FORMATS
+#: formats of models, as FORMATS
 OF_MODELS = {
     "verilog": (
         "a module in Verilog that computes what the model FILE does, combinational or a pipeline (--stages)",

@@ -175,7 +175,7 @@ def identify(
             session = Session(device, device_name, chosen, candidates, until, say, progress, answers)
             try:
                 session.run(options, recorded)
-            except MmaprobeError as error:  # what was found before it counts
+            except MmaprobeError as error:  # findings before the error count
                 failure = error
             except KeyboardInterrupt:
                 say(why_ended())
@@ -240,7 +240,7 @@ def _invariant(
 
 
 def _asked(family: str, model: str | None) -> Model | None:
-    """What recorded rows that name no instruction are inputs of: that of --model, else of the family; a GPU has
+    """The instruction of recorded rows that name none: --model's, else the family's; None of a GPU, which has
     several."""
     from mmaprobe.hypotheses.family import family_named
     from mmaprobe.smtmodel.tables.gpus import gpu_named

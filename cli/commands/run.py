@@ -83,7 +83,7 @@ def run(
             session.run(lines, name, None if output is None or output == "-" else Path(output))
         except NobodyReadsError:
             raise
-        except MmaprobeError as error:  # the answers before it count
+        except MmaprobeError as error:  # earlier answers count
             failure = error
         except KeyboardInterrupt:
             _summary(session, output, name)

@@ -52,7 +52,7 @@ def separate(
 
     if one:
         refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
-    start = begun()  # --timeout includes what builds the candidates
+    start = begun()  # --timeout includes building the candidates
     chosen = family_of(family, model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     if chosen.impossible.count:

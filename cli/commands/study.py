@@ -80,7 +80,7 @@ def study(
 
 
 def _check_pictures(folder: Path, name: str) -> None:
-    """Raises InputError for pictures of these names that no table is beside: no study has drawn them."""
+    """Raises InputError for pictures of this name without a table beside: no study has drawn them."""
     from mmaprobe.smtmodel.base.errors import InputError
 
     if not (folder / f"{name}.csv").exists():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.verify import ClaimVector, Shares, Worst
     from mmaprobe.queries.search.distinguish import Options
 
-LISTED = 64  # products above which equal ones next to each other have one line; lines that are shown
+LISTED = 64  # products above which equal neighbours share a line; the most lines that are shown
 TRIED = 8  # steps of a search without an answer that are printed
 
 
@@ -126,8 +126,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
 
 
 def _folder_name(case: str) -> str:
-    """The name of the folder of a case, whose values may be paths; what of another case would have the same name has a
-    digest at its end."""
+    """The folder name of a case, whose values may be paths; a changed name, which other cases may have too, ends in a
+    digest."""
     plain = re.sub(r"[^A-Za-z0-9@=,._+-]", "-", case)[:150]
     return plain if plain == case else f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
 
@@ -213,8 +213,8 @@ def _by(document: Document) -> str:
 
 
 def _runs(vector: ClaimVector) -> list[tuple[int, int, tuple[str, str]]]:
-    """The first and the last place and the patterns of products that are not of zeros; where there are many, equal ones
-    next to each other are together."""
+    """The first and the last place and the patterns of products with a nonzero factor; of a long vector, equal
+    neighbours are one run."""
     found, end = list[tuple[int, int, tuple[str, str]]](), 0
     many = len(vector.a) > LISTED
     for pair, alike in groupby(zip(vector.a, vector.b, strict=True)):

@@ -63,8 +63,8 @@ def _show_difference(report: Report, index: int) -> None:
 
 
 def _show_changes(report: Report, index: int, side: int) -> None:
-    """Print the neighbours of one model that explain a difference: those that explain every other one too, with
-    their first divergence, then the rest by name."""
+    """Print the neighbours of one model that explain a difference: those that explain every difference, with their
+    first divergence, then the rest by name."""
     from mmaprobe.reports.words import change_text
 
     near = {one.change: one for one in report.changes[index][side]}

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # bits of results that hide much
-PLANS = 4  # plans that nothing tells apart that are listed
-APART = 6  # plans with the same elements, and others of other inputs, that are listed
+PLANS = 4  # listed plans that nothing tells apart
+APART = 6  # listed plans that differ only on other inputs
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
@@ -28,7 +28,7 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     names = given.names(first)
     if names:
         groups = [[plan.reference for plan in other.plans] for other in given.others]
-        own = next((group for group in groups if names[0] in group), None)  # None: with the first of `given`
+        own = next((group for group in groups if names[0] in group), None)  # None: in the first plan's group
         apart = {name for group in groups for name in group}
         also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
         more = f" (also: {some_of(also, PLANS - 1)})" if also else ""
@@ -49,8 +49,8 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
 
 
 def _apart(given: Given, name: str) -> list[str]:
-    """The plans that give the same elements as the first, and others of other inputs; an input. `name`: the plan that
-    is named before."""
+    """The plans that give the first plan's elements, but others on other inputs, and such an input. `name`: the plan
+    already named."""
     from mmaprobe.queries.plans.apart import narrowest
 
     lines, known = list[str](), [other for other in given.others if other.asked]
@@ -84,7 +84,7 @@ def _input_text(plan: Plan, other: Other) -> str:
 
 def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None, besides: str = "") -> None:
     """Write the first of some plans, and say so, and what it does not give. `given`: what was found of a recorded
-    result; where its sum has not every product once, no plan file has it."""
+    result; if its sum lacks or repeats products, nothing is written."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 

@@ -122,7 +122,7 @@ def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: st
 
 
 def answers_text(answers: Iterable[str]) -> str:
-    """The inconclusive answers of solvers in one line; answers of one solver with one reason are answers_text."""
+    """The inconclusive answers of solvers in one line; answers of one solver with one reason are counted."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 

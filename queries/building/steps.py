@@ -1,4 +1,4 @@
-"""Drafts to try for the steps of one role: how they add and round, in tiers, those of published units first."""
+"""Drafts to try for the steps of one role: ways to add and round, in tiers, published units' first."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
 ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
-LONGER = 6  # bits that a sum of products may have beyond the result's, and those beyond its own before it is rounded
-FIXED = 40  # the most places above the last place of products at which they may be cut in fixed point
+LONGER = 6  # bits that a sum of products may have beyond the result's, and, before it is rounded, beyond its own
+FIXED = 40  # the most places above the last place of products at which fixed point may cut them
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class StepAxes:
     role: int
     asked: Signature
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
-    lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, where there are few
+    lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, if K is small
     adds_c: bool = False  # whether one of the steps adds c
     alone: bool = False  # whether products are looked at without the terms that join them
 
@@ -58,7 +58,7 @@ class StepAxes:
         return [fmt for fmt in likely.INNER if fmt != self.asked.d]
 
     def tiers(self, quick: bool = False) -> list[Tier]:
-        """The tiers in order, each tried where those before have no candidate; `quick`: those of most units."""
+        """The tiers in order, each tried where earlier ones have no candidate; `quick`: tiers of most units."""
         few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
         special = ", few" if self.kind == "any" and few else ", alone" if self.alone else ""
         names = list(ORDER[self.kind + special])
@@ -70,7 +70,7 @@ class StepAxes:
         return [*map(self.tier, names[: LIKELY[self.kind]] if quick else names)]
 
     def tier(self, name: str) -> Tier:
-        """The tier of a template's name, or of a method's."""
+        """The tier of a template or of a method, by name."""
         if name in TEMPLATES:
             return partial(self.of_template, TEMPLATES[name])
         chosen: Tier = getattr(self, name)
@@ -197,8 +197,8 @@ class StepAxes:
 
     @property
     def shorter(self) -> list[Format]:
-        """The formats with the fewest bits, fewer than the result's, that hold every result so far; empty for other
-        than the last step, and without results."""
+        """The formats with the fewest bits, fewer than the result's, that hold every result so far; empty for all but
+        the last step, and without results."""
         seen = 0 if self.role else self.seen()
         formats = [fmt for fmt in likely.INNER if seen <= fmt.precision < self.asked.d.precision]
         least = min((fmt.precision for fmt in formats), default=0)
@@ -211,8 +211,8 @@ class StepAxes:
             yield self.step(draft, Step(round_to(self.asked.d, mode), _late(total, bits, bits, align)))
 
     def rounded_first(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
-        """Sums of products rounded to numbers with as many bits as results of products alone have, which is fewer than
-        the result's; where other terms join them, in another fused sum."""
+        """Sums of products rounded to at least the bits that results of products alone have, but fewer than the
+        result's; other terms that join them are in another fused sum."""
         d, least = self.asked.d, max(2, self.seen())
         for bits, mode, way, total in product(range(least, d.precision), MODES, ways, all_bits(d, d)):
             first = replace(total, rounding=way[0], sticky=way[1])
@@ -237,7 +237,7 @@ class StepAxes:
                 yield self.step(draft, Step(round_to(with_bits(d, bits), mode), first))
 
     def nested(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
-        """Products in a fused sum of their own, whose sum is cut to fewer bits in another one."""
+        """Products in a fused sum of their own, which another fused sum cuts to fewer bits."""
         for mode, way, less, total in product(MODES, ways, likely.GUARDS, all_bits(self.asked.d, self.asked.d)):
             bits = total.bits_of_terms[0] - less
             if bits > 0:
@@ -303,7 +303,7 @@ def late_tiers(role: int) -> list[Tier]:
                 yield draft.with_step(role, replace(step, sum=total))
 
     def to_number(draft: Draft, ways: Sequence[Way]) -> Iterator[Draft]:
-        """Others join a sum of products that is rounded already; the last rounding may have another mode."""
+        """Other terms join a sum of products already rounded; the last rounding may have another mode."""
         step = draft.steps[role]
         if step.aligned is None or step.how is None or (step.first is not None and step.between is None):
             return
@@ -324,8 +324,8 @@ def late_tiers(role: int) -> list[Tier]:
 def _late(
     first: FusedSum | Round, sum_bits: int, addend_bits: int, align: Mode = "toward_zero", reach: int | None = None
 ) -> FusedSum:
-    """The sum of `first`, the finished sum of a step's products, and the other operands: the bits that either keeps,
-    and how far below the largest exponent the others vanish."""
+    """The sum of `first`, the finished sum of a step's products, and the other operands: the bits kept of each, and how
+    far below the largest exponent the latter vanish."""
     far = () if reach is None else (None, reach)
     bits = sum_bits if sum_bits == addend_bits and reach is None else (sum_bits, addend_bits)
     zeros = first.zeros if isinstance(first, FusedSum) else None
@@ -333,17 +333,17 @@ def _late(
 
 
 def _after_rounding(first: FusedSum, fmt: Format, mode: Mode, bits: int) -> FusedSum:
-    """A sum, with so many bits, that other terms join once the sum of products is rounded to a number of a format."""
+    """A sum of `bits` bits that other terms join once the sum of products is rounded to a number of a format."""
     return _late(Round(replace(first, items=(PRODUCTS,)), Rounding(fmt, mode)), bits, bits)
 
 
 def with_bits(d: Format, bits: int) -> Format:
-    """The format of numbers within a unit with as many significant bits, with room for sums."""
+    """The format of numbers within a unit with `bits` significant bits and room for sums."""
     return format_named(f"e{max(8, d.exponent)}m{bits - 1}_ieee")
 
 
 def carry_tiers(roles: Sequence[int]) -> list[Tier]:
-    """The tiers of carry bits of fused sums, the same in all."""
+    """The tiers of carry bits, the same in all fused sums."""
 
     def every(draft: Draft, carry: int | None, last: bool) -> Draft:
         """`last`: of the sums that other terms join late."""
@@ -363,8 +363,8 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
 
 def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = False) -> Iterator[Step]:
     """The step with terms kept in fixed point, cut at one place whatever the largest term: at most `places` above the
-    last place of products; none where no accumulator is as long as the range of products. `alone`: products alone are,
-    and other terms are added to their sum."""
+    last place of products; no step if the range of products is longer than any accumulator. `alone`: only products are
+    cut; other terms join their sum."""
     top = asked.a.emax + asked.b.emax + 2
     last = asked.a.unit + asked.b.unit
     if top - last > LONGEST or step.aligned is not None:
@@ -391,8 +391,8 @@ def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def drafts_of_merged(draft: Draft) -> list[Draft]:
-    """The drafts that a merged one stands for: with any modes at two merged places; if there are more, with one mode at
-    all, or with another mode at one of them."""
+    """The drafts that a merged one stands for: with any modes at up to two merged places; at more places, with one
+    mode, or with another mode at one."""
     plain, hows = replace(draft, unshown=frozenset()), draft.hows()
     places = [place for place in hows if place in draft.unshown]
     modes: Iterable[tuple[Mode, ...]] = product(MODES, repeat=len(places))

@@ -41,9 +41,9 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
 
 
 def certify_invariance(found: Invariance, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of each proof that two plans of a map are equal, in a folder of its own, or the one of two
-    plans that differ. Which element has which plan is said by the map, and no certificate is about it. Raises as
-    `certify_plans`, also where no two plans had to be compared."""
+    """Write the certificate of each proof that two plans of a map are equal, in a folder of its own, or of two plans
+    that differ. No certificate is about which element has which plan: the map says this. Raises as `certify_plans`,
+    also where no two plans had to be compared."""
     if found.difference is not None:
         return certify_difference(found.difference[0], directory, options)
     proofs = [proof for proof in found.proofs if proof.verdict == "equal"]

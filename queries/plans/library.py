@@ -50,35 +50,35 @@ NEAR = 2  # shapes learned from beside each shape on which the rules failed
 QUIET = 4  # successive rounds without a failure that end the refining
 ROUNDS = 40  # rounds at most
 DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
-NARROW = 4  # a gap of less than this part of its value is asked at its roundest number, a wider one in its middle
-LEARNING = 0.7  # of the time; the rest is for the last check
-HOLDING = 0.85  # of the time, after which no rule is held against further K
-CONFIRMING = 0.95  # of the time, after which no rule is confirmed by shapes of its own
+NARROW = 4  # a gap of less than 1/NARROW of its lower end is asked at its roundest number, others in the middle
+LEARNING = 0.7  # share of time; the last check has the rest
+HOLDING = 0.85  # share of time, after which rules are held at no more K
+CONFIRMING = 0.95  # share of time, after which no rule is confirmed by its own shapes
 CHECKED = 200  # random shapes in each check, from which nothing was learned
-CHECKS = 4  # checks at most: the shapes that differ are learned from, and others are checked
+CHECKS = 4  # checks at most: shapes that differ are learned from, then new ones checked
 CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rule is relied on
-DOUBTED = 40  # the same, if some rule of the map fails: its limits do not say what the library goes by
+DOUBTED = 40  # CONFIRMED of all rules once a rule fails: its limits are not what the library goes by
 MEANT = 64  # shapes of a rule that are asked to confirm it, at most
 SHORT = 32
 TRIED = 8  # shapes with unexplained elements on which plans are compared
-LONGER = 7  # products more at which plans are compared as well
-NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far apart
-MANY = 4  # plans that give an element, from which they are compared on all of its shape
-MOSTLY = 0.8  # of what the best of them gives there, that others have to give
-APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
+LONGER = 7  # longer K at which plans are compared as well
+NEAR_CUTS = 8  # steps that the size of a cut is moved: guesses lie as far apart
+MANY = 4  # plans for an element, above which they are compared on its whole shape
+MOSTLY = 0.8  # share of the best plan's elements that other plans must give
+APART = 6  # K at which plans that cut K into equal sums are told apart: each K leaves a range of sizes
 HELD = 16  # unexplained elements of a shape that a way of cutting K has to give
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, and searches that find no plan, at most
 CHUNK = 12  # ways of cutting K that are tried of each unit in turn
-ROUNDS_OF_CUTS = 4  # in which they are
-QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
-SHARE = 0.2  # of the time left for learning, that one order may be expected to take
-LONGEST = 2  # times as much ends its search
-ORDERING = 0.4  # of the time for learning, that all orders may take
+ROUNDS_OF_CUTS = 4  # rounds of CHUNK
+QUESTIONS = 4  # matrix products, about, that an order takes for each product in K
+SHARE = 0.2  # share of the learning time left that one order may seem to take
+LONGEST = 2  # times SHARE ends the search
+ORDERING = 0.4  # share of learning time that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two, by which an addend may be smaller than the sums beside it
-AGAIN, NARROW_D = 4, 16  # products more in which a plan has to give an element of a format of so many bits
+AGAIN, NARROW_D = 4, 16  # further products that a plan must give, where d has at most so many bits
 POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
@@ -128,8 +128,8 @@ class Said:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the rule is relied on: at least `wanted` new shapes agree, `CONFIRMED` of them would not with any
-        other plan of the map, and none differs."""
+        """Whether the rule is relied on: at least `wanted` new shapes agree, each of `rivals` fails on `CONFIRMED` of
+        them, and no shape differs."""
         enough = self.agree >= self.wanted and all(count >= CONFIRMED for count in self.rivals.values())
         return self.plan is not None and not self.differ and enough
 
@@ -154,13 +154,13 @@ class Mapped:
 
     @property
     def plans(self) -> list[Plan]:
-        """The plans found, each once, that of the most elements first."""
+        """The plans found, each once, the plan of most elements first."""
         every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
     def borne_out(self) -> list[Plan]:
-        """Of these, those of a rule that is relied on, and those that give at least half of the observed elements."""
+        """The plans of rules that are relied on, and the plans that give at least half of the observed elements."""
         relied_on = {said.plan for said in self.rules if said.confirmed}
         return [plan for plan in self.plans if plan in relied_on or 2 * self.gives.get(plan, 0) >= self.observed]
 
@@ -175,7 +175,7 @@ class Mapped:
 
 
 def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
-    """A plan with other largest sizes of sums of equal size."""
+    """A plan with another largest size of its equal sums."""
 
     def moved(products: Products) -> Products:
         stage, runs = products.stage, parts_of(products.stage, Runs, Promote)
@@ -187,7 +187,7 @@ def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
 
 
 def _near_cuts(plan: Plan, length: int) -> list[Plan]:
-    """A plan, and those that differ from it in the largest size of equal sums, and cut K = `length` as it does."""
+    """A plan, and plans with another largest size of equal sums that cut K = `length` in the same way."""
 
     def by(more: int) -> Callable[[Runs], int]:
         return lambda runs: runs.every + more * runs.share
@@ -203,16 +203,16 @@ def _promotions(plan: Plan) -> list[Runs]:
 
 
 def _cut(plan: Plan, length: int) -> tuple[int, ...]:
-    """How many products the sums have into which a plan cuts K."""
+    """The sizes of the sums into which a plan cuts K."""
     return tuple(min(runs.size(length), length) for runs in _promotions(plan))
 
 
 class Mapper(Candidates):
     """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
-    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the
-    time it is given; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: of what M, N and K are
-    multiples. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then
-    holds what was found."""
+    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the time
+    it is given; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples of it.
+    Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then holds the
+    map so far."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -243,8 +243,8 @@ class Mapper(Candidates):
         self._near_forms: dict[Shape, list[Form]] = {}
 
     def run(self) -> Mapped:
-        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and for a library
-        of which zeros are no zeros."""
+        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and where zeros do
+        not give zeros."""
         self._check_zeros()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
@@ -264,7 +264,7 @@ class Mapper(Candidates):
         return self.found
 
     def _check_zeros(self) -> None:
-        """Raises IncompleteError where zeros give something else."""
+        """Raises IncompleteError where zeros do not give zeros."""
         asked, rows, columns = self.asked, self.least[0], self.top.columns
         length = min(self.top.length, max(self.least[2], TILE))
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
@@ -362,7 +362,7 @@ class Mapper(Candidates):
             brief = [item for item in ranked if self._affordable(item[0])]
             brief = brief or (ranked if self._units_likely else ranked[:1])  # units are tried before any order
             usual = [item for item in brief if item[0].shape.length <= LONG_ORDER] or brief[:1]
-            if self.of_unknown_units:  # those whose K whole tiles fill show which units they are
+            if self.of_unknown_units:  # elements whose K whole tiles fill show their units
                 usual = [item for item in usual if item[0].shape.length % TILE == 0] or usual
             looked, number = usual[len(usual) * (1 + 2 * ((len(self.known) + self.failed) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
@@ -429,7 +429,7 @@ class Mapper(Candidates):
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
-        """The plans that give at least a share of the elements asked of a shape that the best of them gives."""
+        """The plans that give at least `share` of the elements in `asked` that the best plan gives."""
         gives = [int((self._fitting(plan, looked) & asked).sum()) for plan in plans]
         return [plan for plan, count in zip(plans, gives, strict=True) if count >= share * max(gives)]
 
@@ -463,8 +463,8 @@ class Mapper(Candidates):
             yield from (self.stages(model, length) for model in known if model not in early)
 
     def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
-        """Ways of cutting K at few places around units that give elements of a shape without a plan, after the usual
-        ways of these units, which may cut it so at this K."""
+        """Stages that cut K at few places around units and give elements without a plan, after the usual stages of
+        these units, which may cut this K alike."""
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
@@ -478,7 +478,7 @@ class Mapper(Candidates):
         return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
-        """The chains of units, then some rounds of K cut around each in turn."""
+        """The chains of units, then `rounds` of cuts of K around each unit."""
         yield [Chain(model) for model in models]
         some = [self.stages(model, length) for model in models]
         self.compiled.update(models if rounds else ())
@@ -486,8 +486,8 @@ class Mapper(Candidates):
             yield [stage for stages in some for stage in islice(stages, CHUNK)]
 
     def _forms(self, looked: Looked) -> list[Form]:
-        """The forms that are near to the results of a shape, those whose products do not cancel; then those near to
-        the results of the largest one, as a few short sums show little."""
+        """The forms near a shape's results of products that do not cancel; then the forms near those of the largest
+        shape, as a few short sums show little."""
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
@@ -499,7 +499,7 @@ class Mapper(Candidates):
         return self._near_forms[looked.shape]
 
     def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:
-        """Those of some plans, and of stages in some forms, that give a sample, while there is time to learn."""
+        """The plans, and the stages in some forms, that give a sample, while there is time to learn."""
         for one in self._while_learning(tried):
             self._in_time()
             if isinstance(one, Plan):
@@ -515,14 +515,14 @@ class Mapper(Candidates):
         return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """Those of some plans that give most at the same shape with a few more products, as plans that differ in what
-        they do with the last ones may agree at one K. Of those that differ in the size of a cut alone the likeliest
-        come first, and others near it are tried."""
+        """The plans that give most at the same shape with a few more products, as plans that treat the last products in
+        different ways may agree at one K. Of plans that differ only in the size of a cut the likeliest come first, and
+        sizes near it are tried."""
         shape = looked.shape
         step = self.multiple
         for length in range(shape.length + step, min(shape.length + LONGER * step, self.top.length) + 1, step):
             plans = self._best_at(plans, replace(shape, length=length))
-        alike: dict[Plan, list[Plan]] = {}  # by what is the same but for the size of a cut
+        alike: dict[Plan, list[Plan]] = {}  # by the plan with its cut size at the least
         for plan in plans:
             alike.setdefault(_with_cut(plan, lambda runs: runs.share), []).append(plan)
         for key, sizes in alike.items():
@@ -575,7 +575,7 @@ class Mapper(Candidates):
         return time.monotonic() + min(LONGEST * SHARE * left, ORDERING * learning - self.ordering)
 
     def _near(self, shape: Shape) -> Iterator[Shape]:
-        """Shapes that differ from one in one side."""
+        """Shapes with one side of `shape` changed."""
         for _ in range(NEAR):
             other, own = self.random_shape(), int(self.rng.integers(3))
             yield Shape(*(*shape.sides[:own], other.sides[own], *shape.sides[own + 1 :]))
@@ -637,7 +637,7 @@ class Mapper(Candidates):
             yield bases[int(self.rng.integers(len(bases)))]
 
     def _new_within(self, covers: Callable[[Numbers], NDArray[np.bool_]], shapes: Iterable[Shape]) -> Iterator[Shape]:
-        """Those shapes not yet observed that have elements which a rule covers, by their features: `Rule.reaches` or
+        """The shapes not yet observed with elements that a rule covers. `covers`: by features, `Rule.reaches` or
         `Rule.holds`."""
         for shape in shapes:
             places = _crossed(self._places(shape.rows), self._places(shape.columns))
@@ -689,7 +689,7 @@ class Mapper(Candidates):
         return [self._asked(*sides) for sides in shapes if sides[0] and sides[1]]
 
     def _asked(self, *sides: int) -> Shape:
-        """The shape that is asked for next to some sides."""
+        """The allowed shape nearest to some sides."""
         step = self.multiple
         rounded = ((side + step // 2) // step * step for side in sides)
         ends = zip(self.least, rounded, self.most, strict=True)
@@ -709,8 +709,8 @@ class Mapper(Candidates):
         return at, reproduced
 
     def _check(self, rules: list[Rule]) -> None:
-        """Compare the rules with new random shapes and at the K at which they were not held yet, and those that are not
-        confirmed with shapes of their own; the counts are entered in `mapped`."""
+        """Compare the rules with new random shapes and at K where they were not held yet, and unconfirmed rules with
+        shapes of their own; the counts are entered in `self.found`."""
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
@@ -727,7 +727,7 @@ class Mapper(Candidates):
         for shape in self._held_at(rules, HOLDING):
             self._say(f"{shape}, to hold a rule at its K")
             self._compared(rules, shape, confirms=False)
-        for _ in range(2):  # a failure raises what those wanted that came before
+        for _ in range(2):  # a failure raises `wanted` of earlier rules too
             for rule, said in zip(rules, mapped.rules, strict=True):
                 self._confirm(rules, rule, said)
 
@@ -743,8 +743,8 @@ class Mapper(Candidates):
             }
 
     def _confirm(self, rules: Sequence[Rule], rule: Rule, said: Said) -> None:
-        """Compare a rule with shapes of its own, until it is confirmed or fails: one beside observed ones, then one at
-        a limit, in turn. A limit on another feature than the library goes by is wrong there first."""
+        """Compare a rule with shapes of its own, until it is confirmed or fails: shapes beside observed shapes and at
+        limits in turn. A limit on a feature that the library does not go by fails there first."""
         features, _, where = self._table()
         bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
         ends = list(rule.ends())
@@ -762,8 +762,8 @@ class Mapper(Candidates):
                 self._compared(rules, shape)
 
     def _compared(self, rules: Sequence[Rule], shape: Shape, confirms: bool = True) -> bool:
-        """Compare the rules with a new shape, which may confirm them; whether some element has no rule, or one without
-        a plan."""
+        """Compare rules with a new shape, which may confirm them; returns whether an element has no rule with a
+        plan."""
         looked, mapped = self._unfitted(shape), self.found
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
@@ -792,7 +792,7 @@ class Mapper(Candidates):
         return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
-        """The same of some elements of a new shape."""
+        """`_reproduced` of elements of a new shape."""
         return self._reproduced(rules, self._unfitted(shape))
 
     # -- products
@@ -866,7 +866,7 @@ class Mapper(Candidates):
         self._in_time()
 
     def _late(self, share: float = LEARNING) -> bool:
-        """Whether a share of the time is over, that for learning; the rest is for the last check."""
+        """Whether a share of the time is over, by default the share for learning."""
         return self.deadline is not None and self._left(self.deadline, share) < 0
 
     def _left(self, deadline: float, share: float = LEARNING) -> float:
@@ -898,12 +898,12 @@ def _roundest(low: int, high: int) -> int:
 
 
 def _about(wanted: int, factor: int) -> list[int]:
-    """The sides whose product with a factor is nearest to what is wanted, below and above."""
+    """The sides whose product with a factor is nearest to `wanted`, below and above."""
     return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
 
 
 def _cost(shape: Shape) -> tuple[int, int]:
-    """How many products are asked of a shape, about, and the size of each."""
+    """The matrix products asked of a shape, about, and their size."""
     return -(-LEAST // (min(shape.rows, LOOKED) * min(shape.columns, LOOKED))), shape.rows * shape.columns
 
 

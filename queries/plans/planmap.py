@@ -1,5 +1,5 @@
 """Which plan computes which element of a product: the rules of a map, each with conditions on the element and its
-shape, the first of which that holds counts."""
+shape; the first rule that holds counts."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Reach:
 
 
 def numbers_in(own: NDArray[np.int64]) -> list[int]:
-    """The numbers of the rules that `PlanMap.plans_of` says, each once; of a large product all are often one."""
+    """The rule numbers that `PlanMap.plans_of` gives, each once; a large product often has only one."""
     found: list[int] = np.unique(own[:1, :1] if own.strides == (0, 0) else own).tolist()
     return found
 
 
 @dataclass(frozen=True)
 class PlanMap:
-    """The rules of a map that are relied on, for products of matrices that lie so in memory."""
+    """The rules of a map that are relied on, for matrices that lie in memory as in `layout`."""
 
     reference: str
     rules: tuple[Reach, ...]
@@ -59,7 +59,7 @@ class PlanMap:
 
     @property
     def plan(self) -> Plan:
-        """One of its plans: all have the same formats."""
+        """Any of its plans: all have the same formats."""
         return self.rules[0].plan
 
     def numbers_of(self, shape: Shape) -> NDArray[np.int64]:
@@ -76,7 +76,7 @@ class PlanMap:
         return np.broadcast_to(found.reshape(size), (shape.rows, shape.columns))
 
     def plans_of(self, shape: Shape) -> NDArray[np.int64]:
-        """The same. Raises IncompleteError if an element has no rule that is relied on."""
+        """`numbers_of`; raises IncompleteError if an element has no rule relied on."""
         found = self.numbers_of(shape)
         if len(missing := np.argwhere(found < 0)):
             first = f"[{missing[0][0]}, {missing[0][1]}]"

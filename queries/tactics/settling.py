@@ -1,4 +1,4 @@
-"""Lemmas settled by engines: a second one is asked as well, and what is proved is kept."""
+"""Lemmas settled by engines: a second engine is asked too, and proved lemmas are kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Settled:
 
     @property
     def asks(self) -> bool:
-        """Whether engines have time for an answer; else the store's are taken alone."""
+        """Whether engines have time for an answer; else only stored answers count."""
         return self.options.timeout != 0
 
     @property

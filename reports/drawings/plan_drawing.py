@@ -21,21 +21,21 @@ from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Words
 
 NATURAL = 640.0  # pixels, where no width is given
-BAR, ROW = 16.0, 22.0  # the height of a bar, and that of a line of them
+BAR, ROW = 16.0, 22.0  # the heights of a bar, and of a line of bars
 STEP = 12.0  # between two additions
 MOST = 12  # lines that are drawn one by one
-LAST = 2  # of these at the end, where some in the middle are left out
+LAST = 2  # lines at the end, where lines in the middle are left out
 NARROW = 3.0  # pixels: tiles are told apart from this width on
 ZEROS = ("+0", "-0")
 WORDS = 8  # units, roundings and words of elements that are listed
 TEXT = 300  # characters of a plan's expression
-LEFT_OVER = {"tail", "last", "last0", "last1", "head"}  # names of parts of what fills no whole part
+LEFT_OVER = {"tail", "last", "last0", "last1", "head"}  # names of parts that are left over
 
 
 @dataclass(frozen=True)
 class Use:
     """Tiles of a unit one after another: the stretches of K that they take, their number, the unit's length, and
-    whether they take what is left over. `lane`: below how many earlier uses of the same products."""
+    whether they take what is left over. `lane`: how many earlier uses of its products are above."""
 
     stretches: tuple[tuple[int, int], ...]
     tiles: int
@@ -58,7 +58,7 @@ class Use:
 
 @dataclass
 class Track:
-    """A sum that begins anew: what with, and the uses of units that go on with it."""
+    """A sum that begins anew: its start, and the uses of units that continue it."""
 
     start: str
     uses: list[Use] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Track:
 
     @property
     def shape(self) -> object:
-        """What it has in common with those that are alike elsewhere in K."""
+        """What it shares with tracks that are alike elsewhere in K."""
         first = min([use.first for use in self.uses], default=0)
         moved = (tuple((low - first, high - first) for low, high in use.stretches) for use in self.uses)
         return self.start, tuple((*where, use.lane) for where, use in zip(moved, self.uses, strict=True))
@@ -77,14 +77,14 @@ class Track:
 
 @dataclass(frozen=True)
 class Sum:
-    """A value of a layout: the track that it is on, if it has products or is c; else what it is."""
+    """A value of a layout: its track, if it has products or is c; else its start."""
 
     track: int | None
     start: str = "+0"
 
 
 class Layout(Engine[Sum]):
-    """The tracks of one sum of all products, and the additions in their order: of the second track to the first."""
+    """The tracks of one sum of all products, and the additions in order: of a pair's second track to its first."""
 
     def __init__(self, products: Products, length: int) -> None:
         self.tracks: list[Track] = []
@@ -164,7 +164,7 @@ class Layout(Engine[Sum]):
 
 
 def _stretches(span: Span) -> Iterator[tuple[int, int]]:
-    """The products of a span as stretches of K, those that meet as one."""
+    """The products of a span as stretches of K, adjacent ones joined."""
     start = span.start.offset
     if span.groups == 1 and span.step == 1:
         yield start, start + span.count
@@ -220,7 +220,7 @@ class _Picture:
         self.right = sheet.right - STEP * (self._columns()[1] + 1) - 8
 
     def draw(self) -> str:
-        """Draw at the current position; returns it in words."""
+        """Draw at the current place; returns a description."""
         layout, sheet = self.layout, self.sheet
         self._axis()
         middle: dict[int, float] = {}
@@ -290,7 +290,7 @@ class _Picture:
             sheet.add(Text(at, top + 12, text, "mp-small", "middle"))
 
     def _columns(self) -> tuple[list[int], int]:
-        """The column of each addition that is drawn: after those of both of its sums."""
+        """The column of each addition drawn: after earlier ones of both its sums."""
         free: dict[int, int] = {}
         columns = []
         for into, other in self.joins:
@@ -300,7 +300,7 @@ class _Picture:
         return columns, max(columns, default=-1) + 1
 
     def _additions(self, middle: dict[int, float]) -> None:
-        """A line from each sum's last product on, and one down to the sum that is added to it."""
+        """A line from each sum's last product on, and a line down to the sum added to it."""
         columns, _ = self._columns()
         at = {k: self._end(self.layout.tracks[k]) for k in self.shown}
         for (into, other), column in zip(self.joins, columns, strict=True):

@@ -1,4 +1,4 @@
-"""A matrix instruction of a GPU as a device: what CUDA's and HIP's have in common."""
+"""A GPU's matrix instruction as a device: what CUDA and HIP have in common."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Position:
 
 
 class GpuDevice(BatchDevice):
-    """A kernel on a GPU; its patience is for one launch. Raises InputError for a position that it does not have."""
+    """A kernel on a GPU; `patience` limits one launch. Raises InputError for a position outside its matrices."""
 
     batch = 1 << 16
     shown_by: ClassVar[str] = "nvidia-smi"

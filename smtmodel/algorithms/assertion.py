@@ -30,17 +30,17 @@ class Assertion:
     most: int | None = None
 
     def at(self, terms: int) -> Assertion:
-        """The same of this many products alone."""
+        """The claim for `terms` products alone."""
         return replace(self, terms=terms, most=None)
 
     @cached_property
     def predicate(self) -> ast.expr:
-        """The predicate as a tree. Raises ParameterError for what is none."""
+        """The predicate as a tree. Raises ParameterError for other text."""
         return parse_predicate(self.text, self.shape.names)
 
     @cached_property
     def conditions(self) -> tuple[ast.expr, ...]:
-        """The predicates of `where` as trees. Raises ParameterError for what is none."""
+        """The predicates of `where` as trees. Raises ParameterError for other text."""
         return tuple(parse_predicate(text, self.shape.names) for text in self.where)
 
     @cached_property
@@ -51,7 +51,7 @@ class Assertion:
         return Layout(counts_of("abc", count, 0), (factors,) * (2 * count) + (self.shape.addend,), names)
 
     def reshaped(self, **changes: Any) -> Assertion:
-        """The same of a shape with other fields."""
+        """The claim with its shape changed."""
         return replace(self, shape=replace(self.shape, **changes))
 
     def __str__(self) -> str:

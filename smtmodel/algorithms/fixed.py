@@ -45,7 +45,7 @@ def subtract(x: Fixed, y: Fixed) -> Fixed:
 
 
 def multiply(x: Fixed, y: Fixed) -> Fixed:
-    """The product; that with a constant 1 (a power of two is 1 in its own unit) costs nothing."""
+    """The product; a factor that is constant 1 (any power of two, in its unit) costs nothing."""
     unit = x.unit + y.unit
     for one, other in ((x, y), (y, x)):
         if one.bits.value == 1 and one.bits.width > 1:

@@ -1,4 +1,4 @@
-"""The language of claims: those of Python's expressions that quantities need, parsed from text to tree."""
+"""The language of claims: the expressions of Python that quantities need, parsed from text to tree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
 }
 CONSTANTS = "constants are whole numbers, decimals of at most 15 digits, and powers of two, as 1.25 * 2**-20"
 DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # what Python writes as it was read
-MOST_LEVELS = 50  # of an expression, one in another
+MOST_LEVELS = 50  # of nested expressions
 MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
@@ -75,8 +75,8 @@ def decimal_of(node: ast.Constant) -> Fraction:
 
 
 def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
-    """An expression without decimals, and how many times the given one it is: comparisons of sums and products become
-    such of multiples, and nothing is rounded."""
+    """An expression without decimals, and the factor by which it is a multiple of `tree`: comparisons become
+    comparisons of multiples, and nothing is rounded."""
     match tree:
         case ast.Constant(value=float()):
             exact = decimal_of(tree)
@@ -97,7 +97,7 @@ def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
 
 
 def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
-    """Expressions without decimals, all the same number of times those given."""
+    """Expressions without decimals: those given, times one common factor."""
     found = [without_decimals(tree) for tree in trees]
     times = lcm(*(own for _, own in found))
     return [tree if own == times else ast.BinOp(ast.Constant(times // own), ast.Mult(), tree)
@@ -105,8 +105,8 @@ def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
 
 
 def power_of(base: Fraction, exponent: Fraction, tree: ast.expr) -> Fraction:
-    """The power of a constant, of which `tree` is the text. Raises ParameterError for one that is not a number, or that
-    nothing has room for."""
+    """The power of a constant, of which `tree` is the text. Raises ParameterError for a power that is no number, or has
+    too many bits."""
     if exponent.denominator != 1 or (not base and exponent < 0):
         raise ParameterError(ast.unparse(tree), "a power of constants is needed")
     digits = max(base.numerator.bit_length(), base.denominator.bit_length())

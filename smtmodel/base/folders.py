@@ -21,7 +21,7 @@ def check_own(path: Path, status: os.stat_result | None = None) -> None:
 
 
 def closed_folder(folder: Path) -> bool:
-    """Make a folder that only the user can write, or make the user's own so; whether others could write it before.
+    """Make a folder that only the user can write, or close the user's own to others; returns whether it was open.
     Raises OSError, also for a folder of another user."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -36,7 +36,7 @@ def closed_folder(folder: Path) -> bool:
 def cache_folder() -> Path:
     """The user's cache folder for this program; it need not exist. Raises FileNotFoundError without a home folder.
 
-    Programs are kept there and run: a relative folder, which the standard of these variables forbids, does not count.
+    Programs are kept there and run: a relative XDG_CACHE_HOME, which the XDG standard forbids, does not count.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:

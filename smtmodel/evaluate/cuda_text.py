@@ -1,7 +1,7 @@
-"""Units and expressions as functions of CUDA, from the same definition as everywhere.
+"""Units and expressions as CUDA functions, from the one definition for all carriers.
 
-The statements are those of the C (carriers/code.py), with a GPU's functions for the leading one and for fused
-multiply-add. A GPU keeps subnormals, so that steps that flush are computed by the model's integers.
+The statements are those of the C code (carriers/code.py), with a GPU's functions for the leading one and fused
+multiply-add. A GPU keeps subnormals, so steps that flush are computed by the model's integers.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def word_of(fmt: Format) -> str:
 
 
 def unit_function(name: str, model: Model, a: str, b: str) -> str:
-    """The function of successive instructions, the result of each being the next one's addend: `at` has the places of
-    its products in K, negative for those that are missing, `own` those of its scale factors. `a`, `b`: functions that
-    read an element, or nothing. Raises TooLongError."""
+    """The function of successive instructions, each result the next addend: `at` has the places in K of the products,
+    negative for missing products, `own` the places of the scale factors. `a`, `b`: names of functions that read an
+    element, or empty. Raises TooLongError."""
     carrier, unit, k, s = CodeCarrier(flushing=False), model.unit, model.length, model.scales
     given: list[str] = []
 

@@ -69,7 +69,7 @@ class Cut(Unary):
         return Term(term.sign, cut.significand, exponent, target.format.fraction)
 
     def target(self, term: Term) -> Target:
-        """Rounding to a format without a largest exponent; its smallest is `least`, or one below that of any sum."""
+        """Rounding to a format without a largest exponent; the smallest is `least`, or below any sum's exponent."""
         unit = term.exponent.offset(-term.fraction)
         least = unit.low if self.least is None else self.least
         highest = unit.high + term.significand.width - least

@@ -1,4 +1,4 @@
-"""A plan on one sum of products, over any carrier, with the steps on the way: values whose text is their name."""
+"""A plan on one sum of products, over any carrier, with its steps: values whose text is the step's name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Word:
 
 @dataclass(frozen=True)
 class InUnit:
-    """The unit's running sum after products from `start` to before `stop`, of those words if there are several."""
+    """The unit's running sum after products `start` to before `stop`, of `words` where factors have several."""
 
     words: Pair | None
     start: int
@@ -44,7 +44,7 @@ class InUnit:
 
 @dataclass(frozen=True)
 class Outside:
-    """A sum outside of the unit, the n-th after its instruction on the products of those words up to before `stop`."""
+    """A sum outside of the unit, `number` (from 0) after its instruction on products of `words` to before `stop`."""
 
     words: Pair | None
     stop: int
@@ -71,9 +71,9 @@ def _of(words: Pair | None) -> str:
 
 
 def dot_steps(plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[Step, Bits]:
-    """The steps of a plan in their order, the last is RESULT; by their texts: `a.word0[k]`, a word of a number;
-    `unit.a0b1[0:8]`, the running sum of the unit after those products of those words; `outside.a0b1[:8]`, a sum outside
-    after them. Raises ParameterError for a number of products that does not fit."""
+    """The steps of a plan in order, RESULT last. Their texts: `a.word0[k]`, a word of a number; `unit.a0b1[0:8]`, the
+    unit's running sum after products 0 to 7 of words a0 and b1; `outside.a0b1[:8]`, a sum outside after product 7.
+    Raises ParameterError for a number of products that does not fit."""
     dot = Dot(plan, a, b, c)
     return dot.all_steps()
 
@@ -87,7 +87,7 @@ class Value:
 
 
 class Dot(Results[Value]):
-    """A plan on patterns of its formats. `steps`: those so far."""
+    """A plan on patterns of its formats. `steps`: found so far."""
 
     def __init__(self, plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
         self.plan, self.sides, self.c = plan, (a, b), Value(c, plan.c)
@@ -121,7 +121,7 @@ class Dot(Results[Value]):
         return pattern_of(node, given, *(self.gathered(part, place).bits for part in read))
 
     def gathered(self, node: Gathered, place: int = 0) -> Value:
-        """What the elements of a side give; of blocks, those of the one with the element at a place."""
+        """What a side's elements give, or, with blocks, the elements of the block that has `place`."""
         elements = self.sides["ab".index(node.operand)]
         first = place - place % node.block if node.block else 0
         if (node, first) not in self._gathered:
@@ -169,8 +169,8 @@ class Dot(Results[Value]):
 
 
 class ByFirstWords(Dot):
-    """A plan on finite numbers that equal their first words (`firsts`, of a and of b, in the units' formats): all other
-    words are the constant zero, and so are units' results on these words and +0."""
+    """A plan on finite numbers that equal their first words (`firsts`, of a and of b, in the units' formats): other
+    words are constant zeros, and so are units' results on zero words with addend +0."""
 
     def __init__(self, plan: Plan, firsts: tuple[Sequence[Bits], Sequence[Bits]], c: Bits) -> None:
         super().__init__(plan, *firsts, c)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.sources import Source
 
-#: instruction -> format of the result -> its products
+#: instruction -> result's format -> product count
 _PRODUCTS = {
     "fdot": {"f16": 2, "f32": 4},
     "fmlal": {"f16": 1},

@@ -26,5 +26,5 @@ def _text(name: str) -> str:
 
 #: instruction -> GPU -> number of recorded results
 RECORDED: Mapping[str, Mapping[str, int]] = json.loads(_text("recorded.json"))
-#: instruction -> GPU -> what they decide
+#: instruction -> GPU -> what rows decide
 DECIDED: Mapping[str, Mapping[str, Decided]] = json.loads(_text("decided.json"))

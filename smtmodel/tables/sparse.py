@@ -1,8 +1,8 @@
 """Sparse instructions: the dense row of the same inputs, with zeros in the places that the metadata leaves out.
 
 Of each four products of a row of A two are kept, of tf32 one of two (PTX ISA, "mma.sp", "wgmma.mma_async.sp"; CDNA3
-ISA, V_SMFMAC). A has half of K elements, and the metadata says for each at which place of its four it stands. How such
-an instruction adds is published nowhere: that it adds as the dense one of the same inputs does, over steps of as many
+ISA, V_SMFMAC). A has K / 2 elements, and the metadata gives the place of each in its group of four. How such an
+instruction adds is published nowhere: that it adds as the dense instruction of the same inputs, over steps of as many
 places, is inferred (the question `sparse-steps` has the other reading).
 """
 
@@ -31,8 +31,8 @@ _SHAPES = {"32x32x8": "32x32x16", "16x16x16": "16x16x32", "32x32x16": "32x32x32"
 
 @cache
 def sparse_rows() -> Mapping[str, Instruction]:
-    """The row of each sparse instruction by its reference: that of the dense one with as many products or, where none
-    has as many, with half of them."""
+    """The row of each sparse instruction by reference: the row of the dense instruction with as many products or,
+    without one, with half."""
     found = {}
     for row in INSTRUCTIONS.values():
         if reference := _sparse_name(row):
@@ -65,8 +65,8 @@ def is_sparse(reference: str) -> bool:
 
 
 def spread(kept: Matrix, metadata: Matrix, fmt: Format) -> tuple[Matrix, Matrix]:
-    """A with zeros (rows x K) of its kept elements (rows x K / 2) and their places in groups (as many); and which
-    elements of it are kept. Raises ParameterError for metadata that does not fit."""
+    """A with zeros (rows x K), from kept elements (rows x K / 2) and their places in groups (same shape); and which
+    elements are kept. Raises ParameterError for metadata that does not fit."""
     group = 2 if fmt == FORMATS["tf32"] else 4
     half = group // 2
     if metadata.shape != kept.shape or kept.shape[1] % half:
@@ -88,9 +88,9 @@ def spread(kept: Matrix, metadata: Matrix, fmt: Format) -> tuple[Matrix, Matrix]
 def sparse_product(
     kept: Matrix, metadata: Matrix, b: Matrix, c: Matrix | None, model: Model, multiply: Callable[..., Matrix]
 ) -> Matrix:
-    """D (rows x columns) of the kept elements of A (rows x K / 2), their places in groups, B (K x columns) and C: rows
-    that keep the same places together, by `multiply(A, B, C)`. Elements of B that a row does not read are zeros, so
-    that no infinity or NaN among them counts. Raises ParameterError as `spread` does and for shapes that do not fit."""
+    """D (rows x columns) of the kept elements of A (rows x K / 2), their places in groups, B (K x columns) and C;
+    `multiply(A, B, C)` takes rows that keep the same places. Elements of B that a row does not read are zeros, so that
+    no infinity or NaN among them counts. Raises ParameterError as `spread` does and for shapes that do not fit."""
     whole, there = spread(kept, metadata, model.a)
     shape = product_shape(whole, b)
     patterns, which = np.unique(there, axis=0, return_inverse=True)
