@@ -83,8 +83,8 @@ def exact_sum(
 
     The unit lies `spare` places below the lowest place of any term: with `spare` = the fraction bits of a result's
     format every ulp of a nonzero sum is a whole number of units. `room`: for each further set of numbers that the width
-    must hold, the exponent of a power of two that divides them all, and the largest of them. Raises ParameterError for
-    an impossible window.
+    must hold, the exponent of a power of two that divides them all, and their largest magnitude. Raises ParameterError
+    for an impossible window.
     """
     window.check(source, addend)
     products = (window.a[0] + window.b[0], window.a[1] + window.b[1])

@@ -93,7 +93,7 @@ class Shape:
         return {"a", "b", "c", *self.parts, *FORMATS}
 
     def room(self, terms: int) -> list[tuple[int, Fraction]]:
-        """For each part the exponent of a power of two that divides all its results, and the largest result."""
+        """For each part the exponent of a power of two that divides all its results, and their largest magnitude."""
         if terms not in self._rooms:
             window = self.window
             formats = {"a": self.factors, "b": self.factors, "c": self.addend}

@@ -139,8 +139,8 @@ class Format:
 
     @cached_property
     def integers(self) -> Interval | None:
-        """An interval of integers that the format holds as normal numbers, and 0; None where 1 is not a normal number,
-        or the format has no zero."""
+        """An interval of integers, all of which the format has, as normal numbers; None where 1 is not one of them, or
+        the format has no zero."""
         if self.is_integer:
             return self.interval
         if self.emin > 0 or not self.subnormals:

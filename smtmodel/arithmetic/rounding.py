@@ -230,8 +230,8 @@ def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
 
 
 def infinity_of(fmt: Format, sign: Bit) -> Bits:
-    """An infinite result: infinity, or NaN in formats without infinity, or the largest number in formats without
-    both."""
+    """An infinite result: infinity, or NaN in formats without infinity, or the largest number in formats with
+    neither."""
     if fmt.nan_for_negative_zero and not fmt.has_infinity:
         return constant(sign.carrier, fmt.nan, fmt.width)
     return signed(fmt.infinity, sign, fmt)

@@ -11,8 +11,8 @@ from mmaprobe.smtmodel.base.wording import abridged
 
 
 class MmaprobeError(Exception):
-    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Long
-    names that its text quotes are abridged."""
+    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Long names
+    that its text quotes are abridged."""
 
     exit_code = 2
 

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from mmaprobe.smtmodel.base.wording import duration
 
-PATIENCE = 2.0  # seconds of work before anything is said about its time
+PATIENCE = 2.0  # seconds of work before a text tells the time of the work
 
 Show = Callable[[str], None]
 Item = TypeVar("Item")

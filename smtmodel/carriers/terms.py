@@ -286,7 +286,7 @@ class TermCarrier(Carrier):
         return self.manager.Equals(bit, self.constant(1, 1))
 
     def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
-        """Logarithmic depth: the count of a half is that of its upper quarter, or of the lower one if the upper is
+        """Logarithmic depth: the count of a vector is that of its upper half, or of its lower half if the upper half is
         zero. A one below the last bit stops the count at `width`; zeros below fill up to a power of two."""
         filler = (1 << result_width) - width
         padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))

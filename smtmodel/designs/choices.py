@@ -65,7 +65,8 @@ class Conditions:
 
 
 def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cube]:
-    """The condition that the bits of each pair are equal, as conjunctions; `otherwise` where a pair has no constant."""
+    """The condition that the bits of each pair are equal, as conjunctions; `otherwise` where a pair is not a bit and a
+    known constant."""
     cube: dict[Wire, bool] = {}
     for one, other in pairs:
         bit, value = (one, other) if other in ("0", "1") else (other, one)

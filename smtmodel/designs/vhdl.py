@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
 
 VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
 _ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
-_SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # as written, of unsigned numbers
+_SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # GHDL writes unsigned divisions
 _PLACE = re.compile(r"/\* (?:.*/)?([^/\n]+:[0-9]+):[0-9]+ +\*/")
 _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")

@@ -271,8 +271,8 @@ class CompiledModel(_Compiled):
 
     def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
         """d for patterns a (rows x length), b (length x columns) and c (rows x columns), of any integer type, and scale
-        factors (rows x scales, scales x columns) of models that take them. For n steps a and b have n times the
-        length and n times the scales: each step's results are the addends of the next, without conversion."""
+        factors (rows x scales, scales x columns) of models that take them. For n steps K is n times the length,
+        with n times the scale factors: each step's results are the addends of the next, without conversion."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, is_wider, kind_of
 
 _CARRIER = ArrayCarrier()
 RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types for ml_dtypes' 8-bit types, and for bf16, in files
-#: formats whose numbers are those of a shorter or unsigned encoding -> the longer format, which their arrays hold
+#: formats of shorter or unsigned encodings -> the longer or signed format of the numbers in their arrays
 _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 
