@@ -588,7 +588,7 @@ class _Sweep(Attempt[Designed]):
 
     def _within(self, term: FNode, values: Lanes) -> FNode:
         """The term that a number has the trailing zeros that its values on the samples share, and no more bits than
-        these."""
+        these values."""
         manager, width = self.compared.carrier.manager, term.bv_width()
         lanes = values(term)
         used = int(np.bitwise_or.reduce(lanes)) or 1

@@ -50,7 +50,7 @@ class BoundResult:
     as proved; `shown`: the bound as shown, with fewer terms if it is long; `chain`: the effect of one instruction of a
     chain on the error; `any`: the bound of a chain of any length; `number`: the value of the bound for the `window`;
     `near`: of the inputs `tried`, the input whose error is nearest to its bound, or, if no bound holds, an input on
-    which a sum wraps (`wrapped`); `reason`: why there is no bound."""
+    which a sum wraps (`wrapped_input`); `reason`: why there is no bound."""
 
     model: Model
     length: int

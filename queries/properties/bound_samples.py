@@ -263,8 +263,8 @@ def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
 
 
 def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
-    """The operands of a chain as numbers, by their places in the chain, and its exact result; None if one is not
-    finite."""
+    """The operands of a chain as numbers, by their places in the chain, and its exact result; None if one of these
+    operands is not finite."""
     exact, numbers = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)

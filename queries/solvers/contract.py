@@ -257,7 +257,8 @@ class SolverProcess:
         return [self.answer(0)]
 
     def _scarce(self, why: Reason, detail: str) -> tuple[Reason, str]:
-        """The reason, and a detail if memory ran out because this process may use less than the query's limit."""
+        """The reason and its detail; where memory ran out below the query's limit, as the system allows less, both say
+        so."""
         if why is Reason.MEMORY and self.memory << 20 > (most := allowed()):
             return Reason.LESS_MEMORY, f"{most >> 20} MiB of {self.memory}"
         return why, detail

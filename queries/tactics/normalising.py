@@ -59,7 +59,7 @@ class Normaliser:
 
     def proof(self, unit: Unit) -> Theorem | None:
         """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
-        or if the rules do not apply: where the form names another pattern for NaN, or random bits are taken."""
+        or if the rules do not apply, as the form has another pattern for NaN, or the unit takes random bits."""
         with suppress(RuleError):
             alike = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
             return None if alike is None else results_alike(unit, alike)
