@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Clock:
-    """The remaining time. `deadline`: the time of time.monotonic at which all work ends; `limit`: that at which the
+    """The remaining time. `deadline`: the time of time.monotonic at which all work ends; `limit`: the time at which the
     present work ends. `left`: the searches whose share of the time was too short."""
 
     def __init__(self, deadline: float | None) -> None:

@@ -28,7 +28,7 @@ class Built:
     equal: list[tuple[Model, str]] = field(default_factory=list)  # models proved equal to the unit, and why
     open: list[Model] = field(default_factory=list)  # models with the same answers so far, not proved equal
     standing: list[Candidate] = field(default_factory=list)  # the last candidates that agreed on the whole range
-    untried: str = ""  # the validation and the proofs that are left for `standing`
+    untried: str = ""  # the parts of validation and the proofs that are left for `standing`
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
     near_vector: Vector | None = None  # the smallest input on which `near` differs
     questions: int = 0

@@ -126,7 +126,7 @@ class TierSearch:
     def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: DraftStage) -> list[Candidate]:
         """The candidates of a tier that give every answer, once no further input of the stage distinguishes them."""
         drafts: list[Draft] = [draft for base in alive for draft in self.simplest(tier, base)]
-        # the treatment of small numbers shows in few answers to other stages' questions: these answers come last
+        # few answers to other stages' questions show the treatment of small numbers: these answers are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()

@@ -56,8 +56,8 @@ def aligned(
 @dataclass(frozen=True)
 class Template:
     """Steps with every combination of some sums, formats and modes. `convert`: the modes in which a last result is
-    converted to its format: any mode; the step's mode and to nearest; or no conversion. `bits`: the bits to which a sum
-    is first rounded, and the mode (None: the step's mode)."""
+    converted to its format: any mode; the step's mode and to nearest; or no conversion. `bits`: the number of bits to
+    which a sum is first rounded, and the mode (None: the step's mode)."""
 
     formats: Formats
     sums: Sums

@@ -221,8 +221,8 @@ def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
 
 
 def _narrow(comparison: Comparison) -> None:
-    """Where the devices differ on a tile longer than one instruction, of which only one instruction's terms are not
-    zero, take these terms as an input of one instruction, if the devices differ on that input too."""
+    """Where the devices differ on a tile longer than the shorter instruction, and its further products are zero, take
+    the same terms as an input of one instruction, if the devices differ on that input too."""
     last = comparison.differences[-1]
     length, parts = last.pair.problem.length, last.operands
     if last.pair.length <= length or any(parts.a[length:]) or any(parts.b[length:]):

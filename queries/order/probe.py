@@ -134,8 +134,8 @@ class Probe:
     of them. `again` repeats questions (by default none). `addend`: whether c is a leaf.
 
     Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
-    number of all leaves. `missing`: products that are not in the sum are looked for; these are `left_out`, and no
-    leaves, nor are the products known before to be missing (`without`).
+    number of all leaves. `missing`: products that are not in the sum are looked for; these (`left_out`), and the
+    products known before not to be in the sum (`without`), are no leaves.
     """
 
     def __init__(

@@ -52,9 +52,9 @@ class Tree:
 
     `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
     block's products; None if no answer shows it. `parts`: by the products of a fused step, the groups that are summed
-    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of masks
-    and units; `places`: their least distance, within which an exact step loses nothing. `weights`: sign and exponent of
-    the powers of two by which terms are multiplied, where not all are 1.
+    first, one group if no products are summed first; steps that could not be looked into are missing. `span`: the
+    exponents of masks and units; `places`: their least distance, within which an exact step loses nothing. `weights`:
+    sign and exponent of the powers of two by which terms are multiplied, where not all are 1.
     """
 
     length: int

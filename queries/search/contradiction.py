@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
-ROWS, LEAST = 3072, 256  # inputs for a verdict, and at least for each of the problems on which it rests
+ROWS, LEAST = 3072, 256  # inputs for a verdict, and the least for each problem on which the verdict rests
 SEED = 20  # other seeds than those of the provers
 
 
