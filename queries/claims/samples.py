@@ -1,5 +1,4 @@
-"""Inputs for the search of a claim: zeros and normal numbers in its windows, shaped like inputs that are hard for
-algorithms.
+"""Inputs for the search of a claim: zeros and normal numbers in its windows, of shapes that algorithms find hard.
 
 Each row has one sampling mode for exponents, one for signs and one for significands: at the ends of a window or
 anywhere; one sign or mixed; few words of bits or many. In some rows the second product cancels the first but for a last

@@ -66,8 +66,7 @@ class Sizes:
         return facts, list(bounds.values())
 
     def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
-        """The sums of a part in their order, each with a limit that its magnitude does not exceed if words are
-        truncated."""
+        """The sums of a part in their order, each with a limit of its magnitude if words are truncated."""
         carrier = self.scene.carrier
         fraction = self.claim.shape.parts[part].plan.models[0].a.fraction
         *products, addend = sizes
