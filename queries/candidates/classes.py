@@ -72,7 +72,7 @@ def partition_sets(
 
 @dataclass(frozen=True)
 class _Pair:
-    """Models with the same term, to be compared with the first model of a class. `number`: that of their set."""
+    """Models with the same term, to be compared with the first model of a class. `number`: the number of their set."""
 
     number: int
     members: list[Equality]

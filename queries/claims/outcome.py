@@ -27,7 +27,7 @@ SHRINK = 30.0  # seconds, at most, in which an input is made small
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of the search, in words, and what the engines said (nothing for a simulation)."""
+    """One step of the search, in words, and the answers of the engines (none for a simulation)."""
 
     what: str
     answers: tuple[Answer, ...] = ()

@@ -44,8 +44,8 @@ def within_of(claim: Claim, settle: Settle) -> list[Theorem]:
 
 
 def within_lengths(claim: Claim, settle: Settle) -> list[Theorem]:
-    """Such theorems for a claim about several numbers of products: one about each result alone, for all these numbers.
-    Raises RuleError."""
+    """Theorems as of `within_of` for a claim about several numbers of products: one about each result alone, for all
+    these numbers. Raises RuleError."""
     assertion = claim.assertion
     assert assertion.most is not None
     wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))

@@ -64,7 +64,7 @@ class Stages:
 
     def nearest_sum(self) -> Theorem:
         """The claim follows from the fact that the result of a part is the sum of two numbers, rounded to nearest,
-        whose exact sum is that of the claim."""
+        whose exact sum is the exact sum of the claim."""
         results = [steps[RESULT] for steps in self.steps.values()]
         for name, addition in self._additions() if self.scene.fits else ():
             result, total = self.steps[name][RESULT], addition.result
@@ -117,7 +117,7 @@ class Stages:
         for name, bits in next(iter(self.steps.values())).items():
             if bits.node in left and not isinstance(name, Word):
                 shared[name] = bits
-                left.remove(bits.node)  # a sum whose term is that of the next step as well is one step
+                left.remove(bits.node)  # two steps with the same term are one step
         return shared
 
     # --- intervals ---------------------------------------------------------------------------------------------------

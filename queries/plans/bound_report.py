@@ -116,7 +116,7 @@ def find_plan_bound(
     late: Callable[[], bool] = lambda: False, measure: Measure | None = None,
 ) -> PlanBound:  # fmt: skip
     """The bounds of a plan: for every multiple of its period, and for each K of `lengths`, 1 to MOST_PRODUCTS. For K up
-    to `searched`, samples are evaluated and compared with the bound, until it is `late`. `measure`: the magnitudes in
+    to `searched`, samples are evaluated and compared with the bound, until `late` is true. `measure`: the magnitudes in
     which the bounds are; None: those of all elements, or the largest where no rule gives a bound in those. Raises
     ParameterError if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation
     contradicts a bound."""

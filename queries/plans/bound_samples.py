@@ -58,8 +58,8 @@ class NearPlan(Measured):
 
 
 def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
-    """The value of a bound where all scale factors are one. `sums`: those of |a_k b_k|, |a_k| and so on, by the names
-    of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
+    """The value of a bound where all scale factors are one. `sums`: the sums of |a_k b_k|, |a_k| and so on, by the
+    names of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
     ValueError for a bound with G, which has no single value."""
 
     def of(item: Monomial) -> Fraction:
@@ -79,7 +79,7 @@ def _kind(item: Monomial) -> tuple[str, ...]:
 def nearest_to(
     plan: Plan, form: Form, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
 ) -> tuple[NearPlan | None, int]:
-    """The input whose error is nearest to its bound, and how many elements were evaluated until it is `late`; c is
+    """The input whose error is nearest to its bound, and how many elements were evaluated, until `late` is true; c is
     zero, scale factors are one. All errors are computed in long double, the largest ones again exactly. `scout`: the
     bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises FaultError if an error exceeds its
     bound."""
@@ -286,7 +286,7 @@ def _easy(plan: Plan) -> Fraction:
 
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
     """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
-    operands of which a smaller number counts as the smallest normal one of its format (`Plan.least_normal`)."""
+    operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
     least = {name: Fraction(2) ** plan.least_normal(name) for name in "abc"}
 
     def size(name: str, value: Fraction) -> Fraction:

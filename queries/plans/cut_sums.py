@@ -118,8 +118,8 @@ class CutSums:
         return replace(sample, a=a, b=b, c=c.reshape(-1, 1, 1), d=c.reshape(-1, 1, 1))
 
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
-        """The stages whose results are those of the sample, with these results; `form`: one that begins sums as these
-        are."""
+        """The stages whose results are those of the sample, with these results; `form`: a form that begins sums as
+        these begin."""
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
         if self.count > 2 and self._table is not None:
             stages, sums = self._promoted
@@ -144,7 +144,7 @@ class CutSums:
         return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
-        """Tiles at which K is cut, and the orders in which its runs are added: those of one cut, of two, of three."""
+        """Tiles at which K is cut, and the orders in which its runs are added: for one cut, for two, for three."""
         if self._table is not None:
             yield _cuts(self.count, 1, 1), ("sequential",)
             yield _cuts(self.count, 2, 1), ("sequential", "backwards")

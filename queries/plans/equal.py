@@ -284,7 +284,7 @@ class _Prover:
         return None
 
     def _by_tails(self, length: int) -> Theorem | None:
-        """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is
+        """The theorem that two plans with the same tiles agree at a K: their ways to add the products left over are
         proved equal."""
         part = Tails(length)
         if not same_frames(self.left, self.right) or (units := self._units_of(part)) is None:

@@ -278,7 +278,7 @@ def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
 
 
 def _times(scalar: float, node: Node, how: Rounding, stored: Iterable[Rounding] = ()) -> list[Node]:
-    """A scalar times a number: fused with what follows, and rounded; then stored in narrower formats."""
+    """A scalar times a number: fused with the next operation, and rounded; then stored in narrower formats."""
     if scalar == 1:
         return [node]
     pattern = np.array(scalar, np.float64 if how.format.name == "f64" else np.float32)
@@ -346,8 +346,8 @@ class _Seen:
         return float(np.sqrt(np.mean(left**2))) if len(left) else float("inf")
 
     def _fitted(self, exact: Numbers) -> tuple[Numbers, NDArray[np.floating], Numbers]:
-        """The terms of the results (exact sums, and c if there is one), their factors by least squares, and what is
-        left."""
+        """The terms of the results (exact sums, and c if there is one), their factors by least squares, and the
+        remaining errors."""
         chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
         with_c = self.asked.addend and bool(self.c[chosen].any())
         terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)

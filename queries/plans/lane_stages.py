@@ -210,7 +210,7 @@ def _pairs(model: Model) -> list[Stage]:
 
 
 def _heads(root: Node | Leaf) -> Iterator[tuple[Node, Extent]]:
-    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left of it
+    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then the rest of the tree
     without some last products."""
     node, extents = root, extents_of(root)
     while isinstance(node, Node) and len(node.children) == 2:

@@ -23,8 +23,8 @@ def lengths_asked(rules: Iterable[tuple[Rule, Plan]]) -> list[tuple[int, int]]:
 
 
 def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
-    """The K of a rule's range: its ends, then those next to multiples of the sizes that the plan names, the largest
-    first, then the others in no order."""
+    """The K of a rule's range: its ends, then the K next to multiples of the sizes that the plan names, the largest
+    size first, then the other K in no order."""
     lengths = np.array(rule.lengths, dtype=np.int64)
     ranks = np.zeros_like(lengths)
     for size in sorted({size for products in plan.sums for size in _sizes(products.stage)}):

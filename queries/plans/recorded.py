@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
-MOST, WORK = 32768, 1 << 23  # the most elements, and products in them, that are looked at: a few tell little of a short sum
+MOST, WORK = 32768, 1 << 23  # the most elements, and products in them, if K is small: few show a short sum
 PART = 256  # elements that are computed together
 SEED = 1  # the seed of the choice of rows and columns
 
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Bit patterns of A (rows x K), B (K x columns), C (None: none was added) and of one or more results `d`, with the
+    """Bit patterns of A (rows x K), B (K x columns), C (None: no addend) and of one or more results `d`, with the
     formats of `asked`. Raises ParameterError for shapes that do not fit together."""
 
     asked: Signature

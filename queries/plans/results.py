@@ -1,7 +1,7 @@
 """Which plans give the recorded results of one matrix product: one search for one result, or for two that differ.
 
-A plan is tried on a few elements first; a plan that gives these is compared with thousands. No plan is named that any
-element refutes.
+A plan is tried on a few elements first; a plan that gives these is compared with thousands of elements. No plan is
+named that any element refutes.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ class _Trial:
         return max(counted, key=lambda fit: (fit.looked, fit.agree), default=None)
 
     def names(self, plan: Plan) -> Iterator[Plan]:
-        """A plan, and the same with its unit under other names."""
+        """A plan, and the same plan with its unit under other names."""
         yield plan
         if len(plan.models) == 1:
             others = (with_unit_in(plan, plan.models[0], other) for other in self.candidates.aliases(plan.models[0]))

@@ -74,10 +74,10 @@ class Feature:
     (of rules by hand K too). The other kinds are 1 if true and 0 if not. after: its row or column is after the last
     multiple of `step`; first: its row or column is among the first r, r being the largest multiple of `step` in M or N,
     modulo `turn`; multiple: K is a multiple of `step`. block: how many rows or columns are computed together with its
-    own, if M or N is cut into blocks of `step`, what is left into blocks of the largest power of two below `step`, and
-    so on down to 1; with `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as
-    many, and each panel into blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns
-    are a block of their own before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or
+    own, if M or N is cut into blocks of `step`, the rest into blocks of the largest power of two below `step`, and so
+    on down to 1; with `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as many,
+    and each panel into blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns are a
+    block of their own before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or
     column, from 0 on, modulo `step` if that is not 0."""
 
     kind: Kind

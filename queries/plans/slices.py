@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
 REACH, BLOCKS_REACH = 100, 30  # exponents of the largest magnitudes
-SPREAD = 12  # the same of the blocks of one row, where a factor of the row comes before the factors of blocks
+SPREAD = 12  # exponents between the blocks of a row, where a factor of the row comes before those of blocks
 Numbers = NDArray[Any]
 
 

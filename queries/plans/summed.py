@@ -83,8 +83,8 @@ WHOLE = Summed()
 
 def summed(asked: Signature, sample: Sample) -> Summed:
     """The products that are missing from the sums of a sample, or in them twice: its results are then much nearer to
-    these changed sums than to the sums of all products, times a factor. None of the products, if no change is as near,
-    or too few elements are finite."""
+    these changed sums than to the sums of all products, times a factor. `WHOLE`, if no change is so near, or too few
+    elements are finite."""
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a @ b + c + d)
