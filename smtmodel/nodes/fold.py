@@ -1,5 +1,4 @@
-"""A value of any kind for each node of an expression, computed from the values of its operands; loops are run through
-here."""
+"""A value of any kind for each node of an expression, from the values of its operands; loops are run here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The base of all nodes, frozen values with operands that any carrier evaluates, and the values passed between
-nodes."""
+"""Nodes, frozen values with operands that any carrier evaluates, and the values passed between nodes."""
 
 from __future__ import annotations
 

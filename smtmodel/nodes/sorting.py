@@ -1,5 +1,4 @@
-"""A sum of three terms in the order of their exponents: two additions, and one sticky bit for the bits that both cut
-off."""
+"""A sum of three terms in the order of their exponents: two additions, and one sticky bit for the bits cut off."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class Engine(ABC, Generic[V]):
         self, start: V, parts: Sequence[tuple[Span, str]], body: Callable[[Span], V], rounding: Rounding, by: Way
     ) -> V:
         """The sums of parts (each with its name) added to a start one after another, each addition rounded. The
-        rounding errors are added up beside, and their sum is added to the result in the end; by Kahan's way, each error
-        is computed from the rounded sum (fast 2Sum), and added to the next part."""
+        rounding errors are added up in a sum of their own, which is added to the result in the end; by Kahan's way,
+        each error is computed from the rounded sum (fast 2Sum), and added to the next part."""
         value, beside = start, list[V]()
         for span, name in parts if by == "kahan" else ():
             with self.part(name):

@@ -76,8 +76,8 @@ class Promote(InTurn):
 @dataclass(frozen=True)
 class Compensate(Join):
     """Each part begins with +0; its sum is added to the accumulator. The rounding errors of the additions are added up
-    beside, and added to the result in the end (Neumaier 1974; each error is computed by 2Sum or fast 2Sum), or each
-    error is added to the next part (Kahan 1965)."""
+    in a sum of their own, which is added to the result in the end (Neumaier 1974; each error is computed by 2Sum or
+    fast 2Sum), or each error is added to the next part (Kahan 1965)."""
 
     word: ClassVar[str] = "compensate"
     begin: ClassVar[Begin] = "zero"

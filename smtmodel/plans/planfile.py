@@ -9,7 +9,7 @@ where a STAGE is a unit, or a partition of the products (partitions.py) and a jo
     then(STAGE, STAGE, ...)                     the same products by each, from the sum before
     chain(mma, tail=STAGE)                      as mma; products that fill no tile go through a stage, not beside zeros
     promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
-                                                partition into runs is a number of runs, at places a list
+                                                partition into runs is written as their number, one at places as a list
     split(4, STAGE, r, grain=64)                a partition's name, with its usual join; the options of both follow
     first(4, STAGE, STAGE)                      the stage of the first products, and that of the others
     lanes(STAGE, r, 8, fold(2, 4), fold(4, 1))  lanes and folds stand at the end
