@@ -229,7 +229,7 @@ class _Rise:
         gains = _summed(node, raised, others, low)
 
         def known() -> Gains:
-            if node.bounds:  # a bound that changes no sum here may be left out, which changes the exponent for another
+            if node.bounds:  # one that changes no sum here may be left out, which changes the exponent for another sum
                 raise RuleError("rises: a sum whose exponent has a bound is a term of another one")
             return gains
 
