@@ -64,9 +64,9 @@ class NeverWraps:
 def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None) -> Made:
     """Units that add products of integers exactly, each once, give sums between those of the least and of the largest
     products, if these are in the range of the accumulator: by induction on the instructions, of which the last one has
-    the widest interval. Sums start from +0. A sum of products of residues is that of the products of the integers
-    modulo each number; so the recombined number is the latter sum, if it is less than half of the product of the
-    moduli."""
+    the widest interval. Sums start from +0. A sum of products of residues equals, modulo each number, the sum of the
+    products of the integers; so the recombined number is the sum of the products of the integers, if this is less than
+    half of the product of the moduli."""
     if any(number is not None and number < 0 for number in (length, most_a, most_b)):
         raise RuleError("never_wraps: K and magnitudes are from 0 on")
 
