@@ -625,7 +625,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
 
 @rule
 def whole(premise: Theorem) -> Made:
-    """If the result is only a rounding of a sum, |x| of the sum is |exact|, the magnitude of the exact result."""
+    """If only roundings lead from a sum to the result, |x| of the sum is |exact|, the magnitude of the exact result."""
     goal: Enclosed = goal_of(premise, Enclosed, "whole")
     if goal.assuming:
         raise RuleError("whole: the premise assumes something of it")

@@ -167,8 +167,8 @@ class Parted:
         return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
 
     def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
-        """Inputs that are nonzero wherever the polynomial is nonzero: each product has them as factors, or has the
-        error of a rounding, all of whose operand has them as factors."""
+        """Inputs that are nonzero wherever the polynomial is nonzero: each product has them as factors, or has as a
+        factor the error of a rounding, each product of whose operand has them."""
         every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
         return frozenset.intersection(*every) if every else frozenset()
 

@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # begins the aspects of conditions that need one vector each
 ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions of one rounding, and of several
-NEAR = 3  # places below the largest term's at which the leading one of a sum is a case
+NEAR = 3  # from so many places below the largest term's on, each place of a sum's leading one is a case
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class LoneBit:
 
 @dataclass(frozen=True)
 class _Place:
-    """The lowest set bit of a term. `place`: as in LoneBit; `depth`: the same, but 0 for a zero term."""
+    """The lowest set bit of a term. `place`, `depth`: as in LoneBit; `depth` is 0 for a zero term."""
 
     place: Bits
     depth: Bits
