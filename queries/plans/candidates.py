@@ -138,13 +138,17 @@ class Candidates:
         ]
         few = len(runs) if unit == PAIR else FEW
         yield from (promoted(run, chain, how) for run in runs[:few])
-        grains = [grain for grain in (0, 64, 32, 128) if grain % unit == 0]
+        grains = [grain for grain in (0, 64, 32, 128, 16, 8) if grain % unit == 0 and grain != unit]
         cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
         yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
         yield from evenly(chain, how, length)
-        spaces = [in_format(chain, Rounding(fmt)) for fmt in dict.fromkeys((self.asked.d, *self.stored))
-                  if fmt != model.d and model.c.holds(fmt)]  # fmt: skip
+        formats = [Rounding(fmt) for fmt in dict.fromkeys((self.asked.d, *self.stored))
+                   if fmt != model.d and model.c.holds(fmt)]  # fmt: skip
+        spaces = [in_format(chain, own) for own in formats]
         yield from (in_runs(ways, stored, how, "sequential", grain) for stored in spaces for ways, grain in cuts)
+        narrow = [(in_format(chain, own), own) for own in formats]  # whose sums are added in their own format
+        yield from (self._widened(in_runs(ways, stored, own, "sequential", grain), how) for stored, own in narrow
+                    for ways, grain in cuts)  # fmt: skip
         if self.stored:
             yield from (promoted(run, stored, how) for stored in spaces for run in runs)
             yield from (in_runs(ways, stored, how, order, grain) for stored in spaces for order in ORDERS[1:]
@@ -163,6 +167,13 @@ class Candidates:
         yield from heads
         yield from (in_runs(ways, head, how, "sequential", grain) for head in heads for ways in SPLITS
                     for grain in (8, head.period))  # fmt: skip
+        yield from (self._widened(promoted(run, stored, own), how) for stored, own in narrow for run in runs)
+        yield from (self._widened(in_runs(ways, stored, own, order, grain), how) for stored, own in narrow
+                    for order in ORDERS[1:] for ways, grain in cuts if ways > 2)  # fmt: skip
+
+    def _widened(self, stage: Parted, how: Rounding) -> Stage:
+        """A stage whose sum has the format of results, or of a rounding that leaves it as it is."""
+        return stage if stage.d == self.asked.d else in_format(stage, how)
 
     def _single(self, chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
         """Stages of a unit of one product."""
@@ -209,8 +220,12 @@ class Candidates:
                  *turns_of(products, model), *cut_alike(products, known, model, how),
                  *stages_of(products, model, how, bodies)]  # fmt: skip
         formats = [fmt for fmt in self.stored if fmt != model.d and model.d.holds(fmt)]
-        stages += [replace(stage, body=in_format(stage.body, Rounding(fmt))) for fmt in formats for stage in stages
-                   if isinstance(stage, Parted) and isinstance(stage.join, Promote | Add)]  # fmt: skip
+        cut = [(stage, join) for stage in stages
+               if isinstance(stage, Parted) and isinstance(join := stage.join, Promote | Add)]  # fmt: skip
+        runs = [(replace(stage, body=in_format(stage.body, own)), join, own) for own in map(Rounding, formats)
+                for stage, join in cut]  # fmt: skip
+        stages += [stage for stage, _, _ in runs]
+        stages += [in_format(replace(stage, join=replace(join, rounding=own)), how) for stage, join, own in runs]
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
             parts = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)

@@ -45,15 +45,15 @@ def cuts_of(
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
     and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `stored`: formats in
-    which each run's sum may be stored before it is added."""
+    which each run's sum may be stored before it is added, in the unit's format or in this one."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
         sums = CutSums(model, alike[0], samples[0], evaluate)
-        formats = (fmt for fmt in stored if fmt != model.c and model.c.holds(fmt))
-        for own in chain([sums], map(sums.storing, formats)):
+        formats = [fmt for fmt in stored if fmt != model.c and model.c.holds(fmt)]
+        for own in chain([sums], map(sums.storing, formats), map(sums.adding, formats)):
             for form, sample in product(alike, samples):
                 for stage, results in islice(own.stages(form, sample), HELD):
                     yield form, stage, results
@@ -110,6 +110,15 @@ class CutSums:
                 other._table[:, 1:] = self._table[:, 1:].astype(type_of(fmt))
         return other
 
+    def adding(self, fmt: Format) -> CutSums:
+        """The same, with the sum of each run stored in a format, and these added in it."""
+        other = self.storing(fmt)
+        other.how = Rounding(fmt)
+        if other._table is not None:
+            with np.errstate(all="ignore"):
+                other._table = other._table.astype(type_of(fmt))
+        return other
+
     def _part(self, sample: Sample, tiles: NDArray[np.int64], size: int, c: Matrix) -> Sample:
         """The products of some tiles, each tile a matrix product of its own, with the sums before them as C."""
         spans = [slice(tile * self.tile, tile * self.tile + size) for tile in tiles]
@@ -125,7 +134,7 @@ class CutSums:
             stages, sums = self._promoted
             given = self._ended(form, sums, sample.c.ravel())
             for place in np.flatnonzero(((given == sample.d.ravel()) | ~number).all(axis=1)):
-                yield stages[place], given[place].reshape(sample.d.shape)
+                yield self._whole(stages[place]), given[place].reshape(sample.d.shape)
         for at, orders in self._ways():
             for order in orders:
                 left = at
@@ -135,12 +144,16 @@ class CutSums:
                 for way in left:
                     places = tuple(int(tile) * self.tile for tile in way)
                     given = self._ended(form, self._added(way[None], order)[0], sample.c.ravel())
-                    yield in_runs_at(places, self.body, self.how, order), given.reshape(sample.d.shape)
+                    stage = in_runs_at(places, self.body, self.how, order)
+                    yield self._whole(stage), given.reshape(sample.d.shape)
 
-    @staticmethod
-    def _ended(form: Form, sums: Numbers, c: Matrix) -> Matrix:
+    def _whole(self, stage: Parted) -> Parted:
+        """A stage with the sum in the format of the unit."""
+        return stage if stage.d == self.model.c else in_format(stage, Rounding(self.model.c))
+
+    def _ended(self, form: Form, sums: Numbers, c: Matrix) -> Matrix:
         """The results of a form for sums (ways x elements)."""
-        own = np.ascontiguousarray(sums)
+        own = np.ascontiguousarray(sums, dtype=type_of(self.model.c))
         return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:

@@ -160,7 +160,7 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
     """The formats, narrower than the results', in which sums of runs may be stored before they are added: the error
     that the nearest forms of a sample leave in most results is more than sums lose, and about as much as storing
-    loses."""
+    loses; or the results have no more bits."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
@@ -168,7 +168,9 @@ def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[F
     lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite] ** 2)) ** 0.5
     some = [fmt for name in STORED if (fmt := FORMATS[name]) != asked.d and asked.d.holds(fmt)]
     near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
-    return near if lost > _usual_loss(asked.d) else []
+    fewer = seen.fewer_bits  # also of the sums of runs, where these are added in it
+    own = [fmt for fmt in some if fewer is not None and fmt.fraction == fewer.fraction]
+    return near if lost > _usual_loss(asked.d) else own
 
 
 def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:

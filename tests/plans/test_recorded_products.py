@@ -371,6 +371,41 @@ def test_runs_stored_in_a_narrower_format_are_found(cut: Callable[[Stage], Stage
     assert stored_of(asked, sample, forms_of(asked, sample)) == []
 
 
+@pytest.mark.parametrize(
+    ("cut", "d"),
+    [
+        (lambda body, how: in_runs(3, body, how), "f16"),
+        (lambda body, how: promoted(64, body, how), "f32"),
+        (lambda body, how: in_runs_at((48, 144), body, how), "f32"),
+    ],
+)
+def test_runs_added_in_the_narrower_format_that_stores_them_are_found(
+    cut: Callable[[Stage, Rounding], Stage], d: str
+) -> None:
+    a, b = factors(24, 240, 20)
+    sides, h = [side.view(np.uint16) for side in (a, b)], Rounding(FORMATS["f16"])
+    stage = in_format(cut(in_format(CHAIN, h), h), R)
+    results = product(stage, a, b, d == "f16")
+    recorded = Recorded(parse_signature(f"f16,f16,{d}", 240), *sides, None, (results.view(f"u{results.itemsize}"),))
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    new = factors(40, 240, 30)
+    stages = [products.stage for plan in found.plans for products in plan.sums]
+    wanted = product(stage, *new)
+    assert any((product(in_format(one, R), *new) == wanted).all() for one in stages)
+
+
+def test_a_split_loop_of_single_products_is_named_where_narrow_results_hide_it() -> None:
+    """K = 210 in three runs that are multiples of 16, as kernels take their tiles, each stored in f16."""
+    a, b = factors(24, 210, 20)
+    h = Rounding(FORMATS["f16"])
+    stage = in_runs(3, in_format(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), h), R, grain=16)
+    d = product(stage, a, b, narrow=True).view(np.uint16)
+    sides = a.view(np.uint16), b.view(np.uint16)
+    recorded = Recorded(parse_signature("f16,f16,f16", 210), *sides, None, (d,))
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    assert stage in [products.stage for plan in found.plans for products in plan.sums]
+
+
 def test_every_plan_named_gives_every_element(save: Save) -> None:
     a, b = factors(9, 64, 7)
     d = product(CHAIN, a, b, narrow=True)
