@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp
+from mmaprobe.smtmodel.base.interrupts import TimeUp, left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
@@ -71,7 +71,7 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
-    from mmaprobe.queries.plans.results import SECONDS, plans_of_results
+    from mmaprobe.queries.plans.results import plans_of_results
     from mmaprobe.smtmodel.evaluate.tiles import product_shape
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans.gemm import addend
@@ -87,7 +87,7 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
     c = addend(sides["c"], shape) if kinds.addend else None
     recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
-    [given] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
+    [given] = plans_of_results(recorded, (), progress, left(options.timeout))
     progress("")
     for sentence in sentences(given):
         say(f"  {sentence}")

@@ -24,11 +24,12 @@ from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, Said
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
-from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
+from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp, state
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.given import Given
@@ -469,6 +470,52 @@ def test_a_plan_that_is_named_gives_all_that_is_looked_at_though_the_time_is_ove
         [found] = plans_of_results(recorded, [(0, 0)], lambda text: None, 60)
         assert bool(found.plans) == right
         assert found.looked == LOOKED or not right
+
+
+@pytest.mark.parametrize("trials", [0, 40])
+def test_an_interrupt_of_the_time_loses_neither_the_nearest_plan_nor_what_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch, trials: int
+) -> None:
+    """The time given for a command interrupts the search before or within its trials."""
+    monkeypatch.setattr(state, "late", False)
+    a, b = factors(16, 64, 16)
+    d, left = product(CHAIN, a, b), trials
+    d[::2] *= np.float32(1.5)
+
+    def report(text: str) -> None:
+        nonlocal left
+        if not left:
+            state.late = True
+            raise TimeUp
+        left -= 1
+
+    sides = [side.view(np.uint16 if side.dtype == np.float16 else np.uint32) for side in (a, b, d)]
+    recorded = Recorded(parse_signature("f16,f16,f32", 64), sides[0], sides[1], None, (sides[2],))
+    [found] = plans_of_results(recorded, [], report, 60)
+    assert (found.plans, found.untried) == ((), KINDS if trials == 0 else found.untried)
+    assert {*found.untried} <= {*KINDS}
+    assert UNEVEN in found.untried
+    assert found.tried >= trials
+    assert (found.best is not None) == bool(trials)
+
+
+def test_the_time_of_the_search_is_what_the_command_has_left(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow start leaves less for the search; it got all, and was interrupted."""
+    given: list[float] = []
+
+    def search(recorded: Recorded, first: object, report: object, seconds: float) -> Any:
+        given.append(seconds)
+        raise ParameterError("time", "is noted")
+
+    monkeypatch.setattr("mmaprobe.queries.plans.results.plans_of_results", search)
+    for module in ("identify_gemm", "compare_gemm"):
+        monkeypatch.setattr(f"mmaprobe.cli.commands.{module}.left", lambda seconds: seconds - 1)
+    a, b = factors(4, 16, 4)
+    d = product(CHAIN, a, b)
+    files = save(a=a, b=b, d=d, e=d + np.float32(1))
+    for words in (["identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}"], ["compare", "--gemm", *files]):
+        CliRunner().invoke(main, [*words, "--timeout", "5"])
+    assert given == [4, 4]
 
 
 def test_plans_of_results_and_of_a_function_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
