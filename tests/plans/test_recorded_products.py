@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import mmaprobe
-from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _step
+from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _show, _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
@@ -637,15 +637,31 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     assert sorted(rule.text().rpartition(", ")[2] for rule in rules) == ["M even", "M odd"]
     mapped = Mapped([Said(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19)
     assert mapped.plans == [other, one]
-    assert _besides(mapped) == "not of every product: it gives 10 of 19 elements looked at"
+    assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
-    assert mapped.borne_out == [other]  # half of what was looked at, or relied on
-    few = replace(mapped, gives={one: 9, other: 10}, observed=99)
-    assert few.borne_out == []
-    assert _besides(few) == "not of every product: it gives 10 of 99 elements looked at"
-    right = replace(few, rules=[replace(said, agree=8) if said.plan == one else said for said in few.rules])
-    assert right.borne_out == [one]
-    assert _besides(right) == "not of every product: it gives 9 of 99 elements looked at"
+    single = replace(mapped, rules=mapped.rules[:1], gives={mapped.rules[0].plan: 19}, open=[Shape(1, 4, 8)])
+    assert _besides(single).endswith(" gives 19 of 19 elements looked at, and not 1 new shape")
+
+
+def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    """Most new random shapes are not as the rules say: those that are not relied on are counted."""
+    one, other = (parse_plan_path(f"plan:{name}") for name in ("loop/lanes", "cublas/split-k"))
+    features = np.array([features_of(Shape(m, 4, 8), np.zeros(1, int), np.zeros(1, int))[0] for m in range(1, 20)])
+    odd = features[:, 0] % 2 == 1
+    rules = [Said(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
+    shapes = [Shape(m, 4, 8) for m in range(1, 8)]
+    rules[1].differ = shapes[:3]
+    fails = Mapped(rules, 8, 3, shapes, gives={one: 9, other: 10}, observed=19, asked=9)
+    _show(fails, 1.0)
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "another kernel" in line or "other elements" in line] == []
+    assert sum(line.startswith(said_rule.rule.text()) for line in said for said_rule in rules) == 1
+    assert f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in said
+    assert "1 rule not relied on (--json has them)" in said
+    _show(replace(fails, right=5), 1.0)
+    told = capsys.readouterr().err
+    assert "another kernel runs on 3 of 11 new shapes" in told
+    assert "no plan tried" not in told
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
