@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from mmaprobe.runner.devices import Device
     from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
 FILE = FileName()
+OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 
 
 @click.command(cls=Command)
@@ -151,8 +153,8 @@ def compare(
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2 [--c C]")
     if not gemm:
         refuse("it goes with --gemm", "addend", "formats", "convert", *factors)
-    if names or reference is not None:
-        refuse("devices and --model have their formats: leave out --formats", "formats")
+    if reference is not None:
+        refuse(OWN_FORMATS, "formats")
     if names or not gemm:
         refuse("it is for the plans of two results: it goes with --gemm, without devices", "save")
     if reference is not None:
@@ -169,16 +171,17 @@ def compare(
     from mmaprobe.queries.compare.devices import Comparison
     from mmaprobe.reports.comparison import Report
 
+    scales = {name: path for name, path in factors.items() if path is not None}
+    files = Files(gemm, addend, scales, formats, convert, save) if gemm else None
     until = None if timeout is None else begun() + timeout
     comparison = Comparison(count or (1 if gemm else 3), progress, until)
     run = _Run(comparison, Report(comparison), compare, reference)
     failure: MmaprobeError | None = None
     with ExitStack() as stack:
         try:
-            run.open(names, device_timeout, stack)
-            if gemm:
-                scales = {name: path for name, path in factors.items() if path is not None}
-                run.gemm(Files(gemm, addend, scales, formats, convert, save), timeout)
+            run.open(names, device_timeout, stack, files)
+            if files is not None:
+                run.gemm(files, timeout)
             else:
                 run.ask(vectors, samples, seed)
         except MmaprobeError as error:  # findings before the error count
@@ -200,8 +203,10 @@ class _Run:
     sides: list[ComparedDevice] = field(default_factory=list)
     recordings: list[RecordedDevice] = field(default_factory=list)
 
-    def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
-        """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
+    def open(self, names: Sequence[str], timeout: float, stack: ExitStack, files: Files | None) -> None:
+        """Open the devices, and find the formats of their vectors: where no device says them, those of `files` of a
+        product, whose dot products are then asked whole. Raises MmaprobeError."""
+        from mmaprobe.cli.array_files import load_matrix
         from mmaprobe.cli.commands.identify_gemm import RECORDED
         from mmaprobe.runner.devices import open_device
         from mmaprobe.runner.recorded import RecordedDevice
@@ -221,6 +226,10 @@ class _Run:
         if devices and all(device.model for device in devices):
             refuse("both devices say which instruction they are", "reference")
         lead = asked or next((device.model for device in devices if device.model), None)
+        if lead is not None:
+            refuse(OWN_FORMATS, "formats")
+        elif devices and files is not None and not self.recordings:
+            lead = self._formats(files, products=load_matrix(files.sides[0], mapped=True).shape[-1])
         for device in devices:
             if isinstance(device, RecordedDevice):
                 lead_here = _recorded_model(device, lead)
@@ -276,19 +285,25 @@ class _Run:
     def gemm(self, files: Files, timeout: float | None) -> None:
         """Reduce two matrices to a dot product of a few terms. Raises MmaprobeError."""
         from mmaprobe.cli.commands.compare_gemm import run_gemm
-        from mmaprobe.cli.product_files import formats_of
-        from mmaprobe.queries.plans.results import SECONDS
         from mmaprobe.smtmodel.tables.reference import parse_reference
 
         if self.recordings:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
         model = None
         if not self.sides:
-            named = dict(zip(("a", "b", "d", "d2"), files.sides, strict=True))
-            named |= {} if files.c is None else {"c": files.c}
-            asked = self.reference
-            model = formats_of(named, files.formats, ", or --model") if asked is None else parse_reference(asked)
-        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, timeout or SECONDS)
+            model = self._formats(files) if self.reference is None else parse_reference(self.reference)
+        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, timeout)
+
+    @staticmethod
+    def _formats(files: Files, products: int = 1) -> Signature:
+        """The formats of a product's files, of dot products of so many products. Raises MmaprobeError."""
+        from mmaprobe.cli.product_files import formats_of
+        from mmaprobe.smtmodel.inputs.signature import Signature
+
+        named = dict(zip(("a", "b", "d", "d2"), files.sides, strict=True))
+        named |= {} if files.c is None else {"c": files.c}
+        known = formats_of(named, files.formats, ", or --model")
+        return Signature(known.a, known.b, known.c, known.d, products, known.addend)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool, expect: str) -> None:
         """Print what was found, write it, and exit with 0 if it is as expected, with 1 if not; raises the error that

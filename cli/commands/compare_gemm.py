@@ -25,6 +25,7 @@ from mmaprobe.documents.devices import (
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.interrupts import left
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
 from mmaprobe.smtmodel.operand import FACTORS
 
@@ -53,9 +54,9 @@ class Files:
 
 def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
-    files: Files, seconds: float,
+    files: Files, seconds: float | None,
 ) -> None:  # fmt: skip
-    """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
+    """From differing matrices to a dot product of a few terms. `seconds`: the command's. Raises MmaprobeError."""
     from mmaprobe.queries.compare.devices import Pair, compared_model
     from mmaprobe.queries.compare.gemm import differing_elements, reproduced
     from mmaprobe.smtmodel.inputs.signature import Signature
@@ -101,7 +102,7 @@ def run_gemm(
 
 
 def _plans(
-    model: Model, matrices: Matrices, differences: Differences, seconds: float, save: Path | None
+    model: Model, matrices: Matrices, differences: Differences, seconds: float | None, save: Path | None
 ) -> ComparedPlans:
     """The plans, and the instructions of the table, that give each result; why the two most alike plans, one of each
     result, differ, and the first step in which they differ."""
@@ -115,7 +116,7 @@ def _plans(
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
     recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
     places = [(element.row, element.column) for element in differences.chosen]
-    given = plans_of_results(recorded, places, progress, seconds)
+    given = plans_of_results(recorded, places, progress, left(seconds))
     progress("")
     pair, why = most_alike(given[0].plans, given[1].plans, asked.addend), list[str]()
     if pair is not None:

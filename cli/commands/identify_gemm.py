@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp
+from mmaprobe.smtmodel.base.interrupts import TimeUp, left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.library import Mapped, Said
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.plans import Plan
 
 LISTED = 3  # shapes that are listed
 MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
@@ -53,9 +54,10 @@ def map_gemm(
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    save_plan(save, mapped.borne_out, besides=_besides(mapped))
-    if save and mapped.plans and not mapped.borne_out:
-        say(f"not saved: {mapped.plans[0].reference} is {_besides(mapped)}, and no rule with a plan is relied on")
+    besides = _besides(mapped)
+    save_plan(save, [] if besides else mapped.plans)
+    if save and besides:
+        say(f"not saved: {besides}; the map that --json prints goes where a plan does: simulate --plan map.json")
     if as_json:
         print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
     if failure is not None:
@@ -71,7 +73,7 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
-    from mmaprobe.queries.plans.results import SECONDS, plans_of_results
+    from mmaprobe.queries.plans.results import plans_of_results
     from mmaprobe.smtmodel.evaluate.tiles import product_shape
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans.gemm import addend
@@ -87,7 +89,7 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
     c = addend(sides["c"], shape) if kinds.addend else None
     recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
-    [given] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
+    [given] = plans_of_results(recorded, (), progress, left(options.timeout))
     progress("")
     for sentence in sentences(given):
         say(f"  {sentence}")
@@ -115,12 +117,17 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
 
 
 def _besides(mapped: Mapped) -> str:
-    """How far the plan of a map that is saved, or would be saved, falls short of the map, in words; empty if it is the
-    plan of every product."""
+    """How many elements, and how many new shapes, the plan of the most elements does not give, in words; empty if it
+    is the plan of every product."""
     if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
         return ""
-    gives = mapped.gives[(mapped.borne_out or mapped.plans)[0]]
-    return f"not of every product: it gives {gives} of {counted(mapped.observed, 'element')} looked at"
+    failed = len({*mapped.differ, *mapped.open})
+    new = "" if mapped.gives[mapped.plans[0]] < mapped.observed else f", and not {counted(failed, 'new shape')}"
+    return f"{_gives(mapped, mapped.plans[0])}{new}"
+
+
+def _gives(mapped: Mapped, plan: Plan) -> str:
+    return f"{plan.reference} gives {mapped.gives[plan]} of {counted(mapped.observed, 'element')} looked at"
 
 
 def _show(mapped: Mapped, seconds: float) -> None:
@@ -133,12 +140,12 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
-    doubtful = 0
+    left_out = 0
     for said in mapped.rules:
         if said.plan is None:
             continue
-        if said.agree <= len(said.differ):
-            doubtful += 1
+        if not said.confirmed if mapped.fails else said.agree <= len(said.differ):
+            left_out += 1
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
@@ -150,9 +157,14 @@ def _show(mapped: Mapped, seconds: float) -> None:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
-    if doubtful:
-        say(f"{counted(doubtful, 'rule')} that at most half of the new shapes there bear out (--json has them)")
-    if any(said.plan is None for said in mapped.rules):
+    if mapped.fails:
+        nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
+        where = "elsewhere " if any(said.confirmed for said in mapped.rules) else ""
+        say(f"{where}no plan tried gives its arithmetic{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+    why = "not relied on" if mapped.fails else "that at most half of the new shapes there bear out"
+    if left_out:
+        say(f"{counted(left_out, 'rule')} {why} (--json has them)")
+    if not mapped.fails and any(said.plan is None for said in mapped.rules):
         say("other elements that were looked at: no plan found")
     if mapped.open:
         say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {some_of(mapped.open, LISTED)}")

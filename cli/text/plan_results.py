@@ -82,8 +82,8 @@ def _input_text(plan: Plan, other: Other) -> str:
     return f"{factors}{added}, all else +0, tell {plan.reference} ({one}) from {own.reference} ({two})"
 
 
-def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None, besides: str = "") -> None:
-    """Write the first of some plans, and say so, and what it does not give. `given`: what was found of a recorded
+def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:
+    """Write the first of some plans, and say so. `given`: what was found of a recorded
     result; if its sum lacks or repeats products, nothing is written."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
@@ -94,8 +94,8 @@ def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = No
         say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
         return
     write_whole(path, plan_text(plans[0]))
+    others = ""
     if given is not None and given.others:
-        besides = (
-            f"{counted(len(given.others), 'other plan')} may be the true one: ask for a product that tells them apart"
-        )
-    say(f"saved: {path}: {plans[0].reference}{besides and f' ({besides})'}")
+        plan = counted(len(given.others), "other plan")
+        others = f" ({plan} may be the true one: ask for a product that tells them apart)"
+    say(f"saved: {path}: {plans[0].reference}{others}")

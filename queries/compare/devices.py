@@ -37,6 +37,7 @@ from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
 from mmaprobe.smtmodel.inputs.admitted import Compare
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import NAMED
 
@@ -168,8 +169,9 @@ class Pair:
         return differing(self.problem, left, right)
 
     def exercised(self, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """The features that each input exercises in the two models; none for a chain of instructions."""
-        if self.length > self.problem.length:
+        """The features that each input exercises in the two models; none for a chain of instructions, or where formats
+        alone are known."""
+        if self.length > self.problem.length or isinstance(self.left.model, Signature):
             return [((), ())] * len(rows)
         return exercised_features(self.problem, replay(self.problem, rows, traced=True))
 

@@ -159,10 +159,9 @@ class Mapped:
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
-    def borne_out(self) -> list[Plan]:
-        """The plans of rules that are relied on, and the plans that give at least half of the observed elements."""
-        relied_on = {said.plan for said in self.rules if said.confirmed}
-        return [plan for plan in self.plans if plan in relied_on or 2 * self.gives.get(plan, 0) >= self.observed]
+    def fails(self) -> bool:
+        """Whether no map of the plans tried holds: most new random shapes are not as the rules say."""
+        return 2 * self.right < self.checked
 
     @property
     def whole(self) -> bool:

@@ -22,6 +22,7 @@ from mmaprobe.queries.plans.forms import forms_of, stored_of, with_sums
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp, state
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -42,6 +43,7 @@ Report = Callable[[str], None]
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
 UNEVEN = "K cut at one to three places, or into runs promoted in equal parts"
+KINDS = (TABLE, CUTS, UNEVEN)
 
 
 @dataclass(frozen=True)
@@ -85,14 +87,17 @@ class Given:
 
 
 def plans_of_results(
-    recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float
+    recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float | None
 ) -> tuple[Given, ...]:
     """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
-    libraries around these units are tried for `seconds`, until each result has a plan. `first`: the row and column of
-    elements that tell plans apart, such as elements in which two results differ; further elements are chosen. `report`
-    is called with the progress."""
-    until = time.monotonic() + seconds
-    products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
+    libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time of
+    a command interrupts the search, the plans found until then are given. `first`: the row and column of elements that
+    tell plans apart, such as elements in which two results differ; further elements are chosen. `report` is called with
+    the progress."""
+    until = time.monotonic() + (SECONDS if seconds is None else seconds)
+    products = [WHOLE] * len(recorded.d)
+    with suppress(TimeUp):
+        products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
     by_side: dict[int, Given] = {}
     for number, what in enumerate(groups := list(dict.fromkeys(products))):
         sides = [side for side, own in enumerate(products) if own == what]
@@ -106,13 +111,15 @@ def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
 ) -> list[Given]:
     """The plans of results that are sums of the same products."""
-    ways, every = list(products.of(recorded)), list[Given]()
-    for number, others in enumerate(ways):
-        end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
-        new = _Trial(others, first, report, end).run()
-        every = [_better(*pair) for pair in zip(every or new, new, strict=True)]
-        if all(one.plans for one in every):
-            break
+    every = [Given((), 0, None, 0, KINDS)] * len(recorded.d)
+    with suppress(TimeUp):
+        ways = list(products.of(recorded))
+        for number, others in enumerate(ways):
+            if state.late or (number and all(one.plans for one in every)):
+                break
+            end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
+            new = _Trial(others, first, report, end).run()
+            every = [_better(*pair) for pair in zip(every if number else new, new, strict=True)]
     return [replace(one, products=products) for one in every]
 
 
@@ -136,6 +143,7 @@ class _Trial:
         self._until = until - COUNTING * (until - self._begun)
         self._tried: set[object] = set()
         self._untried: list[str] = []
+        self._under_way: str | None = TABLE  # the stages and plans that are being tried, in words
         self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first elements
         self._parts = recorded.parts()
         samples = recorded.block(*recorded.looked())
@@ -150,6 +158,17 @@ class _Trial:
         self._number = 0  # number of plans tried
 
     def run(self) -> list[Given]:
+        """Try all, or what there is time for."""
+        try:
+            self._try_all()
+            self._under_way = None
+            return [self.given(side) for side in self.sides]
+        except TimeUp:
+            if self._under_way is not None:
+                self._untried += KINDS[KINDS.index(self._under_way) :]
+            return [self.given(side) for side in self.sides]
+
+    def _try_all(self) -> None:
         self.look(TABLE, self.table())
         if not self.wanting and self.ambiguous:
             self.look(CUTS, self.usual())
@@ -163,7 +182,6 @@ class _Trial:
                 self.look(CUTS, around)
         if self.hidden:
             self.uneven()
-        return [self.given(side) for side in self.sides]
 
     @property
     def ambiguous(self) -> bool:
@@ -237,7 +255,7 @@ class _Trial:
         fits, until = self.found[side], self._later()
         if not fits:
             return fits, self._best(side)
-        if len(fits) == 1 or self.recorded.d[side].size == next(iter(fits.values())).looked:
+        if state.late or len(fits) == 1 or self.recorded.d[side].size == next(iter(fits.values())).looked:
             return fits, None
         agree, looked = dict.fromkeys(fits, 0), 0
         for samples in self.recorded.every():
@@ -256,6 +274,8 @@ class _Trial:
         rest, until = [some for some in groups if plans[0] not in some], self._later()
         if not rest:
             return ()
+        if state.late:
+            return tuple(Other(some, 0, 0, None) for some in rest)
         apart = Apart(self.recorded, self.candidates, plans[0])
         every = [Other(some, 0, 0, None) if time.monotonic() > until else apart.other(some) for some in rest]
         return tuple(
@@ -268,6 +288,7 @@ class _Trial:
 
     def look(self, what: str, tried: Iterable[Stage | Plan]) -> None:
         """Try stages in every form, and whole plans, until the time ends. `what`: these stages and plans, in words."""
+        self._under_way = what
         for one in chain([None], tried):
             if time.monotonic() > self._until:
                 self._untried.append(what)
@@ -337,7 +358,8 @@ class _Trial:
 
     def _best(self, side: int) -> Fit | None:
         """The plan that gives the most elements, among the plans that come nearest."""
-        counted = [self._counted(fit.plan, side, whole=True) for fit in self._near[side][:RECOUNTED]]
+        near = self._near[side][:RECOUNTED]
+        counted = near if state.late else [self._counted(fit.plan, side, whole=True) for fit in near]
         return max(counted, key=lambda fit: (fit.looked, fit.agree), default=None)
 
     def names(self, plan: Plan) -> Iterator[Plan]:

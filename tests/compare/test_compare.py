@@ -474,6 +474,33 @@ def gemm(files: dict[str, str], one: str, two: str) -> list[str]:
     return ["--gemm", files["a"], files["b"], files[one], files[two], "--c", files["c"]]
 
 
+def test_two_functions_have_the_formats_of_the_files(tmp_path: Path) -> None:
+    """Without a model the types of the files, or --formats, say the formats; each dot product is asked whole."""
+    (tmp_path / "two.py").write_text(
+        "import numpy as np\n\n\ndef up(a, b, c):\n    s = c\n    for k in range(a.shape[1]):\n"
+        "        s = s + np.outer(a[:, k], b[k])\n    return s\n\n\n"
+        "def down(a, b, c):\n    return up(a[:, ::-1], b[::-1], c)\n"
+    )
+    rng, names = np.random.default_rng(4), ("a", "b", "up", "down", "c")
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((8, 40), (40, 8), (8, 8)))
+    functions: dict[str, Any] = {}
+    exec((tmp_path / "two.py").read_text(), functions)
+    for name, matrix in zip(names, (a, b, functions["up"](a, b, c), functions["down"](a, b, c), c), strict=True):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    *sides, addend = (str(tmp_path / f"{name}.npy") for name in names)
+    devices = [f"python:{tmp_path}/two.py:{name}" for name in ("up", "down")]
+    document = compared("--gemm", *sides, "--c", addend, *devices, code=0)
+    again = document["gemm"]["computed_again"]
+    assert again["first"] == again["second"] == again["elements"] > 0
+    assert document["gemm"]["products"] == [0, 40]
+    [one] = document["differences"]
+    assert one["results"]["first"] != one["results"]["second"]
+    formats = ["--formats", "f16,f16,f16,f16"]
+    assert compared("--gemm", *sides, "--c", addend, *devices, *formats, code=0)["differences"] == [one]
+    words = ["--gemm", *sides, "--c", addend, devices[0], "model:ieee/fma/f16", *formats]
+    assert "leave out --formats" in run("compare", *words, code=2).stderr
+
+
 def test_matrices_of_two_devices(files: dict[str, str]) -> None:
     coarse = f"{HOPPER}@fraction_bits=23"
     document = compared(*gemm(files, "hopper", "coarse"), f"model:{HOPPER}", served(coarse), code=0)

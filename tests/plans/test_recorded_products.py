@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 import mmaprobe
-from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _step
+from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _show, _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
@@ -24,11 +24,12 @@ from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, Said
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
-from mmaprobe.queries.plans.results import FIRST, plans_of_results, with_others
+from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp, state
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.given import Given
@@ -506,6 +507,52 @@ def test_a_plan_that_is_named_gives_all_that_is_looked_at_though_the_time_is_ove
         assert found.looked == LOOKED or not right
 
 
+@pytest.mark.parametrize("trials", [0, 40])
+def test_an_interrupt_of_the_time_loses_neither_the_nearest_plan_nor_what_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch, trials: int
+) -> None:
+    """The time given for a command interrupts the search before or within its trials."""
+    monkeypatch.setattr(state, "late", False)
+    a, b = factors(16, 64, 16)
+    d, left = product(CHAIN, a, b), trials
+    d[::2] *= np.float32(1.5)
+
+    def report(text: str) -> None:
+        nonlocal left
+        if not left:
+            state.late = True
+            raise TimeUp
+        left -= 1
+
+    sides = [side.view(np.uint16 if side.dtype == np.float16 else np.uint32) for side in (a, b, d)]
+    recorded = Recorded(parse_signature("f16,f16,f32", 64), sides[0], sides[1], None, (sides[2],))
+    [found] = plans_of_results(recorded, [], report, 60)
+    assert (found.plans, found.untried) == ((), KINDS if trials == 0 else found.untried)
+    assert {*found.untried} <= {*KINDS}
+    assert UNEVEN in found.untried
+    assert found.tried >= trials
+    assert (found.best is not None) == bool(trials)
+
+
+def test_the_time_of_the_search_is_what_the_command_has_left(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow start leaves less for the search; it got all, and was interrupted."""
+    given: list[float] = []
+
+    def search(recorded: Recorded, first: object, report: object, seconds: float) -> Any:
+        given.append(seconds)
+        raise ParameterError("time", "is noted")
+
+    monkeypatch.setattr("mmaprobe.queries.plans.results.plans_of_results", search)
+    for module in ("identify_gemm", "compare_gemm"):
+        monkeypatch.setattr(f"mmaprobe.cli.commands.{module}.left", lambda seconds: seconds - 1)
+    a, b = factors(4, 16, 4)
+    d = product(CHAIN, a, b)
+    files = save(a=a, b=b, d=d, e=d + np.float32(1))
+    for words in (["identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}"], ["compare", "--gemm", *files]):
+        CliRunner().invoke(main, [*words, "--timeout", "5"])
+    assert given == [4, 4]
+
+
 def test_plans_of_results_and_of_a_function_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """What both commands find, as plans that multiply."""
     a, b = factors(24, 192, 20)
@@ -625,15 +672,31 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     assert sorted(rule.text().rpartition(", ")[2] for rule in rules) == ["M even", "M odd"]
     mapped = Mapped([Said(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19)
     assert mapped.plans == [other, one]
-    assert _besides(mapped) == "not of every product: it gives 10 of 19 elements looked at"
+    assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
-    assert mapped.borne_out == [other]  # half of what was looked at, or relied on
-    few = replace(mapped, gives={one: 9, other: 10}, observed=99)
-    assert few.borne_out == []
-    assert _besides(few) == "not of every product: it gives 10 of 99 elements looked at"
-    right = replace(few, rules=[replace(said, agree=8) if said.plan == one else said for said in few.rules])
-    assert right.borne_out == [one]
-    assert _besides(right) == "not of every product: it gives 9 of 99 elements looked at"
+    single = replace(mapped, rules=mapped.rules[:1], gives={mapped.rules[0].plan: 19}, open=[Shape(1, 4, 8)])
+    assert _besides(single).endswith(" gives 19 of 19 elements looked at, and not 1 new shape")
+
+
+def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    """Most new random shapes are not as the rules say: those that are not relied on are counted."""
+    one, other = (parse_plan_path(f"plan:{name}") for name in ("loop/lanes", "cublas/split-k"))
+    features = np.array([features_of(Shape(m, 4, 8), np.zeros(1, int), np.zeros(1, int))[0] for m in range(1, 20)])
+    odd = features[:, 0] % 2 == 1
+    rules = [Said(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
+    shapes = [Shape(m, 4, 8) for m in range(1, 8)]
+    rules[1].differ = shapes[:3]
+    fails = Mapped(rules, 8, 3, shapes, gives={one: 9, other: 10}, observed=19, asked=9)
+    _show(fails, 1.0)
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "another kernel" in line or "other elements" in line] == []
+    assert sum(line.startswith(said_rule.rule.text()) for line in said for said_rule in rules) == 1
+    assert f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in said
+    assert "1 rule not relied on (--json has them)" in said
+    _show(replace(fails, right=5), 1.0)
+    told = capsys.readouterr().err
+    assert "another kernel runs on 3 of 11 new shapes" in told
+    assert "no plan tried" not in told
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
