@@ -90,10 +90,10 @@ def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float | None
 ) -> tuple[Given, ...]:
     """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
-    libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time of
-    a command interrupts the search, the plans found until then are given. `first`: the row and column of elements that
-    tell plans apart, such as elements in which two results differ; further elements are chosen. `report` is called with
-    the progress."""
+    libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time
+    of a command interrupts the search, the plans found until then are given. `first`: the row and column of elements
+    that tell plans apart, such as elements in which two results differ; further elements are chosen. `report` is called
+    with the progress."""
     until = time.monotonic() + (SECONDS if seconds is None else seconds)
     products = [WHOLE] * len(recorded.d)
     with suppress(TimeUp):
