@@ -115,8 +115,8 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
 
 
 def _besides(mapped: Mapped) -> str:
-    """How far the plan of a map that is saved, or would be saved, falls short of the map, in words; empty if it is the
-    plan of every product."""
+    """How many elements the plan of a map that is saved, or would be saved, gives, in words; empty if it is the plan of
+    every product."""
     if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
         return ""
     gives = mapped.gives[(mapped.borne_out or mapped.plans)[0]]
