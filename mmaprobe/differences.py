@@ -71,8 +71,8 @@ def few_terms(
     one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape, scales: Factors | None = None
 ) -> list[int] | None:
     """Places of K such that two rules add the products there, all others being zero, to different sums, but to equal
-    sums once one of these places, whichever, is left out. `a`, `b`: a row and a column; `shape`: of the product in which the rules find
-    their plans. None where the sums of all products are equal."""
+    sums once one of these places, whichever, is left out. `a`, `b`: a row and a column; `shape`: of the product in
+    which the rules find their plans. None where the sums of all products are equal."""
     left, right = (_first_plan(rule, shape) for rule in (one, other))
 
     def differ(sets: list[list[int]]) -> NDArray[np.bool_]:
