@@ -1,5 +1,5 @@
-"""The program `mmaprobe`. Until a command begins, an interrupt ends the process at once; an interrupt before this
-module is loaded is the interpreter's to handle, so that few modules are loaded here."""
+"""The program `mmaprobe`. Until a command begins, an interrupt ends the process at once; before this module is
+loaded, an interrupt is the interpreter's to handle, and few modules are loaded here."""
 
 try:
     import gc

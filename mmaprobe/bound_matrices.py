@@ -16,11 +16,11 @@ TINY = 2.0**-1074  # a product below it is lost
 
 
 class Magnitudes:
-    """Upper bounds of magnitudes of matrices A (M x K), B (K x N) and C (M x N): of sums of products, a whole matrix at
-    once. `least`: the smallest normal number of each operand's format.
+    """Upper bounds of magnitudes of matrices A (M x K), B (K x N) and C (M x N) and of sums of their products, a whole
+    matrix at once. `least`: the smallest normal number of each operand's format.
 
-    A sum of n nonnegative products, computed in f64 in any order, is at least 1 - n 2^-53 of its value, and of the
-    products those below 2^-1074 are lost: n of these are added."""
+    A sum of n nonnegative products, computed in f64 in any order, is at least 1 - n 2^-53 times the exact sum, apart
+    from products below 2^-1074, which are lost: n times 2^-1074 is added for them."""
 
     def __init__(self, a: Numbers, b: Numbers, c: Numbers, least: dict[str, float]) -> None:
         self.given, self.least, self.k = {"a": a, "b": b, "c": c}, least, a.shape[1]

@@ -69,7 +69,7 @@ def value_of(
     sides = {}
     models = (bound.model,) if isinstance(bound, BoundResult) else bound.plan.models
     flushed = flushed_in(*(model.unit.result for model in models))
-    if isinstance(bound, PlanBound):  # the part of an input that no word holds counts as an error
+    if isinstance(bound, PlanBound):  # the bound counts what words lose
         flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
         sides[name] = in_f64(side, fmt)

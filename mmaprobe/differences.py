@@ -70,9 +70,9 @@ def _repeated(scales: Factors | None, times: int) -> Factors | None:
 def few_terms(
     one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape, scales: Factors | None = None
 ) -> list[int] | None:
-    """Places of K such that two rules add the products there, all others being zero, to different sums, and no longer
-    do so without any one of these places. `a`, `b`: a row and a column; `shape`: of the product in which the rules find
-    their plans. None where the sums of all products are equal."""
+    """Places of K such that two rules add the products there, all others being zero, to different sums, but to equal
+    sums once one of these places, whichever, is left out. `a`, `b`: a row and a column; `shape`: of the product in
+    which the rules find their plans. None where the sums of all products are equal."""
     left, right = (_first_plan(rule, shape) for rule in (one, other))
 
     def differ(sets: list[list[int]]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 
-ROWS = 256  # rows and columns of a product of which the bound is evaluated, at most
+ROWS = 256  # the most rows and columns of a product for which the bound is evaluated
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Divergences:
 
 @dataclass
 class Comparison:
-    """Products of a run on one machine, as they come, compared with what another machine makes of their factors."""
+    """Products of a run on one machine, as they come, compared with the products of the same factors on another
+    machine."""
 
     one: Machine
     other: Machine
@@ -74,7 +75,7 @@ class Comparison:
     found: Explained | None = None
 
     def first(self, seen: Multiplied) -> None:
-        """A product of the first run."""
+        """Takes a product of the first run."""
         self.rows.append(_own(seen, self.one, self.other, self.bounds))
         if self.found is None and self.rows[-1]["own"]:
             self.found = _explained(seen, self.one, self.other)
@@ -112,7 +113,7 @@ class Comparison:
 
 
 def whole_of(steps: NDArray[np.float64]) -> int:
-    """The largest of some numbers of steps that is finite."""
+    """The largest finite number among some numbers of steps."""
     return int(steps[np.isfinite(steps)].max(initial=0))
 
 
@@ -121,7 +122,7 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
 
 
 def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
-    """What the product itself does: both machines on the first one's factors."""
+    """The differences that the product itself makes: both machines compute it from the factors of the first run."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
     d, e = seen.d, bits_of(twin)
     differ = d != e
@@ -138,7 +139,7 @@ def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[s
 
 
 def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
-    """The largest |difference of the sums| over both bounds, in the first block that differs."""
+    """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs."""
     if seen.scales is not None:
         return None
     block = int(np.argwhere(differ)[0][0])

@@ -6,7 +6,8 @@
     print(machine)
 
 `dot_general` is one product as a unit, a plan or a machine computes it; `emulate` is a context in which every product
-of what is compiled inside is. Both work under jit, grad and vmap. `diverge` says where two machines part in a function.
+of functions compiled inside is computed so. Both work under jit, grad and vmap. `diverge` says where two machines part
+in a function.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
 
 
 def _called(machine: Machine, kind: Any, a: Any, b: Any, listen: Callable[..., None] | None = None) -> Any:
-    """The same, called from what JAX compiles."""
+    """The products of `_product`, called from code that JAX compiles."""
     shape = jax.ShapeDtypeStruct((a.shape[0], a.shape[1], b.shape[2]), kind)
 
     def call(x: Any, y: Any) -> Numbers:
@@ -186,7 +187,8 @@ class Emulation:
         return str(self._tally)
 
     def _emulated(self, function: Callable[..., Any], shape_of: Callable[..., Any], native: Any) -> Any:
-        """The lowering of a primitive by a function; of integers its own, and of products without a rule by choice."""
+        """The lowering of a primitive by a function. Integers, and by choice products without a rule, keep JAX's own
+        lowering."""
         from jax.interpreters import mlir
 
         own = mlir.lower_fun(function, multiple_results=False)
@@ -290,7 +292,7 @@ def _primitives() -> dict[str, Any]:
 
 
 def _tables() -> list[Any]:
-    """JAX's tables of lowerings: the one for all platforms, and the one for what it runs on, such as cpu or cuda."""
+    """JAX's tables of lowerings: one for all platforms, and one for the platform in use, such as cpu or cuda."""
     from jax._src.interpreters import mlir
     from jax.extend.backend import get_backend
 
@@ -339,7 +341,7 @@ def _spread(x: Numbers, dilation: Sequence[int]) -> Numbers:
 
 
 def _padded(x: Numbers, padding: Sequence[tuple[int, int]]) -> Numbers:
-    """Zeros on both sides of each place; less than none cuts places off."""
+    """Zeros on both sides of each dimension of places; a negative number of zeros cuts places off."""
     cut = tuple(
         slice(max(0, -low), size + min(0, high)) for (low, high), size in zip(padding, x.shape[2:], strict=True)
     )

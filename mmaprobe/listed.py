@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
 
 SHOWN = 20  # rows that a terminal or a notebook shows unasked
-#: patterns of what people say for formats
+#: common names of formats -> patterns that find these formats
 SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
           "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
 
@@ -248,7 +248,7 @@ def _families() -> list[lists.ListedFamily]:
 
 
 def _devices() -> list[lists.ListedDevice]:
-    """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
+    """The instructions of processors, this machine's first, and its GPU: whether each can be used, and if not, why."""
     from importlib.util import find_spec
 
     from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing
@@ -295,7 +295,7 @@ def _hypotheses() -> list[lists.ListedHypothesis]:
 
 
 def _parameters() -> list[lists.ListedParameter]:
-    """Of models, then of algorithms."""
+    """The parameters of models, then those of algorithms."""
     from mmaprobe.smtmodel.algorithms import ALGORITHMS
     from mmaprobe.smtmodel.families.parameters import PARAMETERS
 

@@ -30,18 +30,18 @@ from mmaprobe.smtmodel.plans.named import promoted
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-#: how a rule's plan is known: recorded on this GPU or by this map, inferred from that of cuBLAS on Hopper, or given
+#: how a rule's plan is known: recorded on this GPU or by this map, inferred from cuBLAS's plan on Hopper, or given
 Known = Literal["recorded", "inferred", "given"]
 Patterns = NDArray[Any]
-#: what computes D of each block by a plan: of A, B, C and scale factors, with `simulate_each`'s results
+#: computes D of each block by a plan, from A, B, C and scale factors, with the results of `simulate_each`
 Multiply = Callable[[Plan, Any, Any, Any, Any], Patterns]
 
-ANY = ("*", "*")  # the formats of a rule for all others, whose numbers it rounds
+ANY = ("*", "*")  # key of the rule for all other formats, whose numbers the rule rounds
 FP8 = ("e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz")
-_NEAR = ("H100", "H200")  # whose cuBLAS was recorded, see docs/cublas-plans.md
+_NEAR = ("H100", "H200")  # GPUs whose cuBLAS was recorded, see docs/cublas-plans.md
 _CUBLAS = "cuBLAS 13.1 on an H200"
-_ASKED = ("aten.mm", "aten.addmm", "aten._scaled_mm")  # of PyTorch, of whose products these records are
-#: what recordings say of the plan by format, on Hopper
+_ASKED = ("aten.mm", "aten.addmm", "aten._scaled_mm")  # operators of PyTorch whose products were recorded
+#: by format: what recordings on Hopper say of the plan
 _RECORDED = {
     "f16": f"one chain rounded once: {_CUBLAS}, 273 of 436 shapes",
     "bf16": f"one chain rounded once: {_CUBLAS}, all 216 shapes without a split of the kernels for whole tiles",
@@ -59,9 +59,9 @@ class UnsupportedProductError(MmaprobeError):
 
 @dataclass(frozen=True)
 class Rule:
-    """How products of some formats are computed: by one plan, or by those of a map. `known`, `evidence`: how that is
-    known; `recorded_for`: the operators of frameworks of which it was recorded, for others it is inferred. `convert`:
-    the rounding of elements to the plan's input formats, where these hold fewer numbers."""
+    """How products of some formats are computed: by one plan, or by the plans of a map. `known`, `evidence`: how the
+    plan is known; `recorded_for`: the operators of frameworks for which it was recorded, for others it is inferred.
+    `convert`: the rounding of elements to the plan's input formats, where these hold fewer numbers."""
 
     how: Plan | PlanMap = field(repr=False)
     known: Known
@@ -71,9 +71,8 @@ class Rule:
     _own: dict[Shape, NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def known_for(self, operator: str, shape: tuple[int, ...], layout: Layout = "nn") -> tuple[Known, str]:
-        """How the plan of a product (blocks, M, N, K) of an operator is known, and what that rests on: batches,
-        matrices that lie otherwise in memory than those of a map, and vectors on a GPU, run other kernels than those
-        recorded."""
+        """How the plan of a product (blocks, M, N, K) of an operator is known, and the evidence. Batches, matrices in
+        another memory layout than a map's, and vectors on a GPU run other kernels than the recorded ones."""
         blocks, m, n, _ = shape
         own = self.how.layout if isinstance(self.how, PlanMap) else None
         others = {
@@ -94,7 +93,7 @@ class Rule:
 
     @cached_property
     def before_rounding(self) -> Rule:
-        """The rule for the sum to which c is added: without the rounding that ends plans, where that is their last
+        """The rule for the sum to which c is added: its plans lack their rounding at the end, where this is their last
         step."""
         if isinstance(self.how, Plan):
             return replace(self, how=_before_rounding(self.how))
@@ -139,8 +138,8 @@ class Rule:
         return True
 
     def _numbers(self, rules: PlanMap, shape: Shape) -> NDArray[np.int64]:
-        """Of each element of a product the number of the rule of a map that computes it; kept, as models ask for the
-        same shapes again and again."""
+        """For each element of a product, the number of the map's rule that computes the element; kept, as models ask
+        for the same shapes again and again."""
         if shape not in self._own:
             self._own[shape] = rules.plans_of(shape)
         return self._own[shape]
@@ -159,9 +158,9 @@ def _before_rounding(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Machine:
-    """What multiplies: rules by the formats of a and b, `fast` ones for FP8 with fast accumulation, those of maps
-    that read c, and those of maps for transposed matrices, by formats, layout and whether they read c. Where a rule's
-    plan reads no c, one is added to the sum, as libraries do."""
+    """A machine's rules by the formats of a and b: `fast` for FP8 with fast accumulation, `with_c` of maps that read c,
+    `batched` for several matrices at once, and `laid` of maps for transposed matrices, by formats, layout and whether
+    they read c. Where a rule's plan reads no c, c is added to the sum, as libraries do."""
 
     name: str
     rules: Mapping[tuple[str, str], Rule]
@@ -172,8 +171,8 @@ class Machine:
     laid: Mapping[tuple[str, str, Layout, bool], Rule] = field(default_factory=dict)
 
     def rule_of(self, asked: Asked, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False) -> Rule:
-        """The rule for one product of a shape (blocks, M, N, K); that of a map for another layout where no map for its
-        own has the shape. Raises UnsupportedProductError."""
+        """The rule for one product of a shape (blocks, M, N, K); the rule of a map for another layout where no map for
+        the product's own layout has the shape. Raises UnsupportedProductError."""
         blocks = shape[0]
         if asked.scale is not None:
             return self._scaled_rule(asked.a, asked.b, *asked.scale)
@@ -203,7 +202,7 @@ class Machine:
         return found
 
     def rule(self, a: str, b: str, *, addend: bool = False, fast: bool = False, blocks: int = 1) -> Rule:
-        """The rule for products of two formats, of several matrices at once where there are `blocks`. Raises
+        """The rule for products of two formats; for several matrices at once if `blocks` is above 1. Raises
         UnsupportedProductError."""
         if blocks > 1 and (a, b) in self.batched:
             return self.batched[a, b]
@@ -220,8 +219,8 @@ def machine_of(
     machine: Any = None, *, unit: Units | None = None, plan: Plans | None = None, convert: str | None = None,
     batched: Any = None, **formats: Units | Plans,
 ) -> Machine:  # fmt: skip
-    """The machine that arguments name: a GPU, a map of `identify --gemm --json`, rules by hand, or several of these,
-    a unit or a plan; and by format a unit or a plan in the place of its own. Raises MmaprobeError."""
+    """The machine that arguments name: a GPU, a map of `identify --gemm --json`, rules by hand, or several of these, a
+    unit or a plan; `formats`: by format, a unit or a plan in place of the machine's own. Raises MmaprobeError."""
     if sum(one is not None for one in (machine, unit, plan)) != 1:
         raise ParameterError("machine, unit, plan", "give one of the three")
     if convert is not None and unit is None and plan is None and not formats:
@@ -303,7 +302,8 @@ def _of_maps(paths: Sequence[str]) -> Machine:
 
 
 def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
-    """A map for the shapes that maps before it do not speak of. Raises InputError for others than maps of functions."""
+    """The rule with a further map, for shapes for which the maps before have no rule. Raises InputError for anything
+    but maps of functions."""
     own, pair = first.how, f"{first.plan.a.name} * {first.plan.b.name}"
     given = path.endswith(YAML) or first.known == "given"
     if not isinstance(own, PlanMap) or not isinstance(second, PlanMap) or given:
@@ -342,8 +342,8 @@ def _of_gpu(gpu: str, arch: str) -> Machine:
 
 @lru_cache(maxsize=256)
 def _scaled_rule(arch: str, a: str, b: str, scale: str, block: int) -> Rule | None:
-    """One chain from +0 of an architecture's unit that takes scale factors, of that with the longest K; None without
-    one."""
+    """One chain from +0 of an architecture's unit that takes scale factors, the unit with the longest K; None without
+    such a unit."""
     from mmaprobe.smtmodel.tables.catalogue import catalogue
 
     found = [
@@ -374,8 +374,8 @@ def _rule(plan: Plan, gpu: str, recorded: str, unit: str) -> Rule:
 
 
 def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """By formats of a and b: the unit with f32 sums (f64 of f64) that takes most products, and how it is known. Of
-    units of one K the first: those of the asynchronous instructions before others."""
+    """By formats of a and b: the unit with f32 sums (f64 sums for f64) that takes the most products, and how it is
+    known. Asynchronous instructions go before others; among units of one K the first is taken."""
     from mmaprobe.smtmodel.tables.catalogue import catalogue
     from mmaprobe.smtmodel.tables.sparse import UNITS
 
@@ -399,8 +399,8 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
 @dataclass(frozen=True)
 class Asked:
     """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
-    times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and how many products one is
-    for; `layout`: how a and b lie in memory."""
+    times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and the number of products for
+    each factor; `layout`: how a and b lie in memory."""
 
     a: str
     b: str
@@ -413,7 +413,7 @@ class Asked:
 
 
 class Memory:
-    """Where sums are made into D, and by which library: this processor's memory, by NumPy."""
+    """The place and the library that turn sums into D: this processor's memory, by NumPy."""
 
     library: Any = np
 
@@ -422,7 +422,7 @@ class Memory:
         return np.zeros(shape, type_of(fmt))
 
     def numbers(self, patterns: Any, fmt: Format) -> Any:
-        """The numbers that patterns are."""
+        """The numbers that patterns encode."""
         return to_numbers(patterns, fmt)
 
     def rounded(self, given: Any, fmt: Format) -> Any:
@@ -481,7 +481,7 @@ def _taken(side: Patterns, name: str, fmt: Format, convert: str | None) -> Patte
 
 
 def _held(c: NDArray[Any], fmt: Format) -> Patterns | None:
-    """The patterns of c in a format; None where it does not hold all of them."""
+    """The patterns of c in a format; None where the format does not hold all numbers of c."""
     try:
         return from_numbers(c, fmt)
     except ParameterError:
@@ -506,7 +506,7 @@ def scaled(sums: Any, c: Any, alpha: float, beta: float, memory: Memory = PROCES
 
 
 def _fused(sums: Any, factor: float, addend: Any, memory: Memory) -> Any:
-    """factor * sums + addend of f64, rounded once: products of one column and one number."""
+    """factor * sums + addend in f64, rounded once: each number of `sums` as a product with K = 1."""
     s, c = np.broadcast_arrays(memory.host(sums), memory.host(addend))
     x, y, z = (np.ascontiguousarray(side, np.float64).view(np.uint64) for side in
                (s.reshape(1, -1, 1), np.full((1, 1, 1), factor), c.reshape(1, -1, 1)))  # fmt: skip
@@ -515,7 +515,7 @@ def _fused(sums: Any, factor: float, addend: Any, memory: Memory) -> Any:
 
 
 def _odd_sum(x: Any, y: Any, library: Any) -> Any:
-    """x + y of f64 rounded to odd, so that rounding it again to 24 bits is as if it was exact."""
+    """x + y in f64 rounded to odd, so that a second rounding, to 24 bits, gives the exact sum rounded once."""
     s = x + y
     part = s - x
     lost = (x - (s - part)) + (y - part)

@@ -1,4 +1,5 @@
-"""Products that a framework's context computed: each one, for those who compare them, and how many of each kind."""
+"""Products that a framework's context computed: each product, for a listener that compares it, and the number of each
+kind."""
 
 from __future__ import annotations
 

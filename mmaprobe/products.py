@@ -82,7 +82,7 @@ def matmul(
 def _batched(
     x: NDArray[Any], y: NDArray[Any], z: NDArray[Any] | None, how: Model | Plan, scales: dict[str, NDArray[Any]]
 ) -> NDArray[Any]:
-    """D as patterns; what is before the last two axes is a batch."""
+    """D as patterns; axes before the last two are a batch."""
     sides = (x, y, *scales.values(), *(() if z is None else (z,)))
     if all(side.ndim == 2 for side in (x, y, *scales.values())) and (z is None or z.ndim <= 2):
         return simulate(x, y, None if z is None else _addend(z), how, scales=scales)
@@ -106,7 +106,7 @@ def _batched(
 
 
 def _addend(z: NDArray[Any]) -> NDArray[Any]:
-    """C with rows and columns: a bias of N numbers is one row, one number a row of one."""
+    """C with rows and columns: a bias of N numbers becomes one row, a single number a matrix of 1 x 1."""
     return z.reshape((1,) * (2 - z.ndim) + z.shape) if z.ndim < 2 else z
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.witness import Witness
 
 
-TERMS, SHOWN = 4, 20  # terms that a line shows, and a table
+TERMS, SHOWN = 4, 20  # the most terms that a line shows, and the most that a table shows
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,7 +130,7 @@ class Counterexample:
 
 
 class Verdicts:
-    """`bool()` of it is an error: a verdict has three values."""
+    """`bool()` of a verdict is an error: a verdict has three values."""
 
     document: Any
 
@@ -161,7 +161,7 @@ class Verdicts:
 
     @property
     def verdict(self) -> str:
-        """That of the document."""
+        """The verdict of the document."""
         return str(self.document.verdict)
 
     def __bool__(self) -> bool:
@@ -399,7 +399,7 @@ def _difference_of(outcome: Outcome) -> Difference | None:
 
 
 def terms_text(a: NDArray[Any], b: NDArray[Any], c: Any, more: Mapping[str, Any]) -> str:
-    """An input as a sum: its products that are not zero, and c; of many the first ones."""
+    """An input as a sum: its products that are not zero, and c; only the first ones if there are many."""
     found = [f"{x} * {y}" for x, y in zip(a.tolist(), b.tolist(), strict=True) if x and y]
     shown = found[:TERMS] + ([f"({len(found) - TERMS} more)"] if len(found) > TERMS else [])
     rest = [f", {name} {np.asarray(side).tolist()}" for name, side in more.items()]

@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 
-INNER = ", of a rounding on the way"  # the end of a line about a rounding that is not the result's
+INNER = ", of a rounding on the way"  # the end of a line about another rounding than the result's
 _NUMBER = re.compile("-?[0-9]+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends

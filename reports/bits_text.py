@@ -32,7 +32,7 @@ class Canvas:
     colour: bool = False
     marked: Name | None = None
     alone: bool = False
-    explained: bool = False  # the ruler's signs
+    explained: bool = False  # whether the ruler's signs have been explained
     lines: list[str] = field(default_factory=list)
 
     def paint(self, text: str, style: str) -> str:

@@ -187,7 +187,7 @@ def basis_of_model(model: Model) -> str:
 
 
 def identification(document: Mapping[str, Any]) -> Identify | Build:
-    """The document that `identify` prints, with a family or without. Raises ValueError for another one."""
+    """The document that `identify` prints, with a family or without. Raises ValueError for any other document."""
     if not {"device", "verdict"} <= document.keys():
         raise ValueError("a document of identify is needed (--json)")
     result: Identify | Build = read(Identify if "family" in document else Build, document)
@@ -195,7 +195,7 @@ def identification(document: Mapping[str, Any]) -> Identify | Build:
 
 
 def model_of_identified(document: Identify | Build) -> Model:
-    """What a device was found to be. Raises ValueError if nothing was."""
+    """The model that a device was found to be. Raises ValueError if no model was found."""
     if document.verdict not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document.verdict}")
     if isinstance(document, Identify):
@@ -211,7 +211,7 @@ def basis_of_identified(document: Identify | Build) -> str:
 
 
 def sheet_of_identified(document: Identify | Build, ask: PropertyAnswers) -> Sheet:
-    """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
+    """The sheet of a device, from the document of `identify`. Raises ValueError if no model was found."""
     rests: Rests
     model, rests = model_of_identified(document), basis.constant_basis("the device's answers")
     if isinstance(document, Identify):

@@ -78,7 +78,7 @@ def _no_entry(why: str) -> ParameterError:
 
 
 def _step(unit: Unit) -> tuple[Node, Node]:
-    """What a group is added by, and the running sum that it is added to: a step that is repeated, or a single one."""
+    """The node that adds a group, and the running sum to which it adds the group: a repeated step, or a single one."""
     last = unit.result
     if isinstance(last, Repeat):
         if not last.start.is_addend:
@@ -88,7 +88,8 @@ def _step(unit: Unit) -> tuple[Node, Node]:
 
 
 def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:
-    """The aligned sum of a group, None where it is exact; and its rounding before the running sum is added to it."""
+    """The aligned sum of a group, None where the sum is exact; and the group's rounding before it is added to the
+    running sum."""
     if not isinstance(step, Round) or not isinstance(step.term, ExactSum) or added not in step.term.items:
         raise _no_entry("C is not added exactly to a finished sum of a group, and rounded")
     rest = tuple(item for item in step.term.items if item != added)
@@ -104,7 +105,7 @@ def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:
 
 
 def _algorithm(total: FusedSum, last: Rounding) -> dict[str, Any]:
-    """What psm = 1 has to publish: the algorithm and its parameters. `last`: the rounding of C."""
+    """The entries that psm = 1 has to publish: the algorithm and its parameters. `last`: the rounding of C."""
     if len(every := set(total.bits_of_terms)) > 1:
         raise _no_entry("products of a group keep different numbers of bits")
     [bits] = every

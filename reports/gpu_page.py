@@ -56,8 +56,8 @@ def pages(pieces: Pieces) -> Mapping[str, str]:
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
-    """The data sheets of an architecture: those of the table's instructions, if it has any. (Unit files beside these,
-    as of integers, rest on sources of their own, for which the page has no column.)"""
+    """The data sheets of an architecture: those of the table's instructions, if the table has any. (Unit files beside
+    these, such as those of integers, rest on sources of their own, for which the page has no column.)"""
     sheets = sheets_of(arch, Unasked(), pieces)
     return [sheet for sheet in sheets if not _instructions(arch) or sheet.instructions[0] in INSTRUCTIONS]
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from mmaprobe.reports.datasheet import Sheet, SheetLine
 from mmaprobe.reports.drawings.tikz import TEX
 
-#: what running text has in place of a character
+#: character -> its LaTeX in running text
 PROSE = TEX | {"-": "-", " ": " ", "/": r"/\allowbreak{}", "<": "$<$", ">": "$>$", "|": r"$\vert$", "°": r"$^{\circ}$"}
 COLUMNS = (
     r"@{}>{\raggedright}p{.24\linewidth}>{\raggedright}p{.4\linewidth}>{\raggedright\arraybackslash}p{.28\linewidth}@{}"
 )
-#: in order: what stands in formulas, and what LaTeX has for it
+#: in order: patterns of formulas, and their LaTeX
 _RULES = (
     (r"(after n instructions:|of each)", r"\\text{ \1 }"),
     (r"(?<![\w^])sum (\|[^|]*\|) \(k=(\d+)\.\.(\d+)\)", r"\\sum_{k=\2}^{\3} \1"),
@@ -42,8 +42,8 @@ def latex_of(formula: str) -> str:
 
 
 def latex_of_bounds(bounds: Sequence[tuple[str, str]], conditions: str) -> str:
-    """Formulas of bounds, each after what it is for, and the conditions of all of them: text that stands by itself.
-    `G` is defined in the formula that has it, after `where`."""
+    """Formulas of bounds, each after its subject, and the conditions of all of them: text that stands by itself. `G` is
+    defined, after `where`, in the formula that contains it."""
     lines = ["% needs \\usepackage{amsmath}"]
     for about, formula in bounds:
         formula, _, growth = formula.partition(" where ")

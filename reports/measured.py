@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
 from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST_QUESTIONS = 4  # that are drawn; the most classes shown for each
+MOST_QUESTIONS = 4  # the most questions that are drawn, and the most classes shown for each
 
 
 def run_sections(document: Run, pictures: Pictures) -> list[Section]:

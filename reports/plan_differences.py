@@ -16,19 +16,19 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
 
-C = "C:"  # where it enters
-LOOKED = 12  # plans of each result of which the two most alike are looked for
+C = "C:"  # key of the place where C enters
+LOOKED = 12  # plans of each result among which the two most alike are looked for
 
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
-    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
+    """A sentence on the difference between the products of which two results are sums, if there is a difference."""
     texts = ["; ".join(one.products.sentences()) or "all are added once" for one in given]
     return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tuple[Plan, Plan] | None:
-    """One plan of each side, such that they differ in the fewest ways, and of these those with the likeliest units,
-    then those whose texts differ least; None if a side has none. `with_c`: whether there was a C."""
+    """A pair of plans, one of each side, that differ in the fewest ways; among such pairs the one with the likeliest
+    units, then the one whose texts differ least; None if a side has no plan. `with_c`: whether there was a C."""
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
 
     def apart(pair: tuple[Plan, Plan]) -> tuple[int, int, int]:
@@ -49,7 +49,7 @@ def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:
 
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
-    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
+    """The ways in which two plans may differ -> the value whose equality decides it, and the words of this plan."""
     taken = [f"rounded to {rounding_words(how)}" if how else "taken as they are"
              for how in (plan.convert_a, plan.convert_b)]  # fmt: skip
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]
@@ -68,5 +68,5 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
         C: "the first sum begins with it" if starts else "added at the end" if uses else "not used",
         "the result is": result,
     }
-    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
+    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # a unit may have two names
     return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}

@@ -154,7 +154,7 @@ def _claim_vector(section: Section, row: ClaimVector | None) -> None:
     factors = format_named(row.format)
     given = [(f"a{k}", text, factors) for k, text in enumerate(row.a)]
     given += [(f"b{k}", text, factors) for k, text in enumerate(row.b)]
-    given.append(("c", row.c, format_named(getattr(row, "c_format", row.format))))  # not there in earlier documents
+    given.append(("c", row.c, format_named(getattr(row, "c_format", row.format))))  # missing in earlier documents
     section.rows = [(name, text, value_text(int(text, 16), fmt), "") for name, text, fmt in given]
     section.rows.append(("exact sum", "", both(row.exact, row.exact_decimal), ""))
     for name, one in results.items():

@@ -173,7 +173,7 @@ def title_of(vector: Vector) -> str:
 
 
 def more_vectors(count: int, where: str = "results") -> str:
-    """What is said of vectors beyond those that a section shows."""
+    """The text about vectors beyond those that a section shows."""
     return f"{count - MOST_VECTORS} more vectors are in the {where}." if count > MOST_VECTORS else ""
 
 

@@ -85,7 +85,8 @@ def alone_signals(name: str) -> tuple[Name, ...]:
 
 
 def alone_text(explanation: Explanation, name: str) -> str:
-    """Exponent and significand of such an operand; empty for a zero, a special value, or a c without an exponent."""
+    """Exponent and significand of an operand of the whole sum; empty for a zero, a special value, or a c without an
+    exponent."""
     given = explanation.inputs[name]
     value = exact_value(given.pattern, given.format)
     if not isinstance(value, Fraction) or not value:
@@ -103,8 +104,8 @@ def alone_text(explanation: Explanation, name: str) -> str:
 def product_table(
     explanation: Explanation, rows: Sequence[BitLine]
 ) -> tuple[list[tuple[str, str, str, str, str]], list[Sequence[Name]]]:
-    """A head, a line for each of these products, and one for each operand of the whole sum; and the signals that each
-    line shows."""
+    """A head, a line for each of the products of `rows`, and a line for each operand of the whole sum; and the signals
+    that each line shows."""
     alone = whole_sum_operands(explanation)
     lines = [("k", "a", "b", "product", "exponent, significand")]
     lines += [(row.name, *factor_texts(explanation, row), *term_text(row)) for row in rows]
@@ -166,8 +167,8 @@ def group_text(explanation: Explanation, group: Group) -> str:
 
 
 def undrawn_texts(explanation: Explanation, step: StepView) -> list[str]:
-    """What is said of a step above its pictures: the groups of products that are scaled, and the products that are
-    exactly representable in the format to which each is rounded."""
+    """The texts of a step above its pictures: the groups of products that are scaled, and the products that are exactly
+    representable in the format to which each is rounded."""
     texts = [group_text(explanation, group) for group in step.groups if len(group.members) > 1 and group.total]
     if exact := [picture for picture in step.pictures if _is_exact_product(picture)]:
         numbers = [int(picture.name) for picture in exact]
@@ -237,8 +238,8 @@ def factor_inputs(explanation: Explanation, row: BitLine) -> list[Input]:
 
 
 def first_line(picture: Picture) -> tuple[str, str, Sequence[Name]] | None:
-    """What is said of a sum first: the words, their style, and the signals that they show; None where nothing is, as of
-    zeros that are not rounded."""
+    """The first line about a sum: its words, their style, and the signals that they show; None where there is no such
+    line, as for zeros that are not rounded."""
     if picture.special is not None:
         return _special_text(picture), "special", picture.special.signals
     if not picture.rows:
@@ -254,7 +255,8 @@ def has_bits(picture: Picture) -> bool:
 
 
 def last_line(picture: Picture) -> tuple[str, Sequence[Name]] | None:
-    """How a sum was rounded, and the signals of that; None where it was not, or where the first line says it."""
+    """How a sum was rounded, and the signals of the rounding; None without rounding, or where the first line says
+    it."""
     if picture.rounded is None or not (has_bits(picture) or (picture.special is None and not picture.rows)):
         return None
     return rounded_text(picture.rounded), picture.rounded.signals
@@ -303,7 +305,7 @@ def _plain_text(picture: Picture) -> str:
 
 
 def _zero_text(picture: Picture) -> str:
-    """A sum without a term that is not zero, or a number that is zero."""
+    """A sum whose terms are all zero, or a number that is zero."""
     return f"{picture.name}: 0" if picture.single else "every term is zero"
 
 
@@ -396,7 +398,7 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
         if left.format != right.format:
             texts = [f"{text} in {fact.format.name}" if fact.format else text
                      for text, fact in zip(texts, (left, right), strict=True)]  # fmt: skip
-        if left.name.of != right.name.of:  # terms that the two sides call differently
+        if left.name.of != right.name.of:  # terms that have different names on the two sides
             texts = [f"{fact.name} {text}" for fact, text in zip((left, right), texts, strict=True)]
             return f"{difference.stage}: {both.format(left=texts[0], right=texts[1])}"
         said = f"{difference.signal}: {both.format(left=texts[0], right=texts[1])}"

@@ -31,7 +31,7 @@ def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: i
 
 
 def _padded(x: Any, padding: Sequence[tuple[int, int]]) -> Any:
-    """Zeros on both sides of each place; less than none cuts places off."""
+    """Zeros on both sides of each dimension of places; a negative number of zeros cuts places off."""
     flat = [size for pair in reversed(padding) for size in pair]
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
@@ -47,7 +47,7 @@ def _spread(x: Any, stride: Places) -> Any:
 
 
 def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilation: Places, groups: int) -> Any:
-    """Of padded images; weights: C' x C / groups x kernel."""
+    """The convolution of padded images; weights: C' x C / groups x kernel."""
     kernel = weight.shape[2:]
     patches, places = _patches(x, kernel, stride, dilation, groups)
     out = weight.shape[0] // groups
@@ -60,7 +60,7 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
 
 
 def _laid(found: Any, *sides: Any) -> Any:
-    """In memory as PyTorch lays it: channels last if those of one of the sides are."""
+    """A result in the memory layout that PyTorch gives it: channels last if one of the sides has channels last."""
     own = [suggest_memory_format(side) for side in sides]
     return found.contiguous(
         memory_format=next((one for one in own if one != torch.contiguous_format), torch.contiguous_format)

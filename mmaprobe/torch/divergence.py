@@ -77,10 +77,10 @@ def _ran(
 
 @contextmanager
 def _named(model: Any, where: list[str]) -> Iterator[None]:
-    """While it runs, the names of a model's modules that are being called, the innermost last."""
+    """Within the block, `where` has the names of the model's modules that are being called, the innermost last."""
     hooks = []
 
-    def leave(*_: Any) -> None:  # what a hook returns would be the module's result
+    def leave(*_: Any) -> None:  # the return value of a hook would replace the module's result
         where.pop()
 
     if isinstance(model, torch.nn.Module):
@@ -102,7 +102,7 @@ def _leaves(result: Any) -> list[Any]:
 
 
 def assert_same_bits(actual: Any, expected: Any) -> None:
-    """Two tensors have the same type, shape and bits: any NaN is the same as itself alone.
+    """Two tensors have the same type, shape and bits: two NaNs are the same only if their bits are.
 
     Shapes: the same.
 

@@ -1,7 +1,7 @@
-"""`with emulate(...)`: matrix products of what runs inside are computed as a machine does.
+"""`with emulate(...)`: matrix products of the code inside are computed as a machine computes them.
 
 A dispatch mode sees the operators below autograd, so that gradients are products like others. Operators that consist of
-others are taken apart first. What multiplies matrices and is not known here is an error, or native by choice.
+others are taken apart first. An unknown operator that multiplies matrices is an error, or native by choice.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         finally:
             self._settings.pop().close()
         if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._said is not None:
-            raise self._said from error[1]  # whose text TorchScript does not keep
+            raise self._said from error[1]  # TorchScript does not keep the text of this error
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """The operators of what runs inside are seen, in this thread, with the settings as they are."""
+        """Within the block the context sees operators, in this thread, with the settings as they are."""
         super().__enter__()
         try:
             yield
@@ -123,7 +123,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             super().__exit__(None, None, None)
 
     def sibling(self) -> Emulation:
-        """The same context for another thread: what it computed is in this one's report."""
+        """The same context for another thread: its products are in the report of this context."""
         other = copy.copy(self)
         TorchDispatchMode.__init__(other)
         return other
@@ -140,7 +140,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self._settings or _recorded() or _hidden(args, kwargs):  # `not`: a thread that runs on
+        if not self._settings or _recorded() or _hidden(args, kwargs):  # `not`: the context has ended
             return func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):
             return self._of_functions(func, args, kwargs)
@@ -238,7 +238,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
 
 
 def multiplies(namespace: str, name: str) -> bool:
-    """Whether an operator may multiply matrices, by its name: one of a library of one's own may do anything."""
+    """Whether an operator may multiply matrices, by its name: an operator of a user's own library may do anything."""
     if namespace not in _SPACES:
         return True
     return namespace == "aten" and bool(_MULTIPLIES.fullmatch(name)) and not _DO_NOT.fullmatch(name)
@@ -259,7 +259,7 @@ def _flat(args: Any, kwargs: Any) -> Iterator[Any]:
 
 
 def _recorded() -> bool:
-    """Whether operators are written into a graph rather than computed: a product is one when the graph runs."""
+    """Whether operators are written into a graph, not computed: a product is computed when the graph runs."""
     kinds = torch._C._TorchDispatchModeKey.__members__.values()
     return any(torch._C._get_dispatch_mode(kind) is not None for kind in kinds)
 
@@ -293,7 +293,7 @@ def _bound(func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _here() -> list[AbstractContextManager[None]]:
-    """The contexts of this thread, for another one."""
+    """The contexts of this thread, for another thread."""
     return [one.sibling().again() for one in _get_current_dispatch_mode_stack() if isinstance(one, Emulation)]
 
 
@@ -312,7 +312,8 @@ def _without_onednn() -> Iterator[None]:
 
 
 def _native(func: Any, args: Any, kwargs: Any) -> Any:
-    """The result of an operator as PyTorch computes it outside of all contexts; oneDNN computes it where it would."""
+    """The result of an operator as PyTorch computes it outside of all contexts, with oneDNN where PyTorch uses
+    oneDNN."""
     torch._C._set_mkldnn_enabled(_OUTSIDE[0])
     try:
         return func(*args, **kwargs)
@@ -321,8 +322,8 @@ def _native(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 class _LaidAsFused(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
-    """Results of attention lie in memory as PyTorch's fused kernels lay them: as the query does, whose heads are often
-    a view of the numbers of a place."""
+    """Results of attention lie in memory as PyTorch's fused kernels lay them: like the query, whose heads are often
+    views of the numbers of one place."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -370,7 +371,7 @@ def _addmm(multiply: Products, given: Mapping[str, Any]) -> Any:
     two = "mat1" in given
     a, b = (given["mat1"], given["mat2"]) if two else (given["batch1"], given["batch2"])
     beta = float(given["beta"])
-    given["self"].expand(*a.shape[:-1], b.shape[-1])  # c of no other shape
+    given["self"].expand(*a.shape[:-1], b.shape[-1])  # raises PyTorch's error for a c of another shape
     c = None if beta == 0 else given["self"]
     result = multiply(a[None] if two else a, b[None] if two else b, c, float(given["alpha"]), beta, _out(given))
     return result[0] if two else result
@@ -441,7 +442,7 @@ def _grouped(multiply: Products, given: Mapping[str, Any]) -> Any:
 
 
 def _filled(found: Any, shape: tuple[int, int]) -> Any:
-    """A matrix in the corner of one of a shape, whose other numbers, of no group, are zeros."""
+    """A matrix in the corner of a matrix of a shape; the other numbers, which belong to no group, are zeros."""
     whole = found.new_zeros(shape)
     whole[: found.shape[0], : found.shape[1]] = found
     return whole
@@ -475,7 +476,7 @@ def _trilinear(multiply: Products, given: Mapping[str, Any]) -> Any:
 
 
 def _pair(multiply: Products, x: Any, y: Any, summed: set[int], dims: int) -> Any:
-    """The sum of the products of two tensors over some dimensions, which stay with one place."""
+    """The sum of the products of two tensors over some dimensions, which keep one place."""
     kinds: dict[str, list[int]] = {"batch": [], "row": [], "column": [], "both": []}
     for place in range(dims):
         one, other = x.shape[place] > 1, y.shape[place] > 1
@@ -506,8 +507,8 @@ def _scan(function: Any, start: Any, sides: Any, more: Any) -> Any:
     return generic_scan(function, start, sides, additional_inputs=more)
 
 
-#: operators that call functions -> what they do, where it is not their own definition in terms of operators; those of
-#: torch.cond and scan refuse contexts
+#: operators that call functions -> their computation, None where it is their own definition in terms of operators; the
+#: definitions of torch.cond and scan refuse contexts
 _CALLS: dict[str, Callable[..., Any] | None] = {
     "cond": _cond,
     "scan": _scan,

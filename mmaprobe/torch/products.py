@@ -66,7 +66,7 @@ def product(
 
 
 def _gpu(device: Any) -> CudaProduct | None:
-    """What multiplies tensors in an NVIDIA GPU's memory; None for others, and without CuPy."""
+    """The multiplier of tensors in an NVIDIA GPU's memory; None for tensors elsewhere, and without CuPy."""
     if device.type != "cuda" or torch.version.cuda is None:
         return None
     with torch.cuda.device(device):
@@ -89,8 +89,8 @@ def _kept(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _gradients(ctx: Any, grad: Any) -> Any:
-    """Of a: grad @ b^T; of b: a^T @ grad; rounded to the type of the factor. `grad` is rounded to the other factor's
-    type first, as the unit takes it."""
+    """The gradient of a: grad @ b^T; of b: a^T @ grad; each rounded to the type of its factor. `grad` is rounded to the
+    other factor's type first, as the unit takes it."""
     a, b = ctx.saved_tensors
     gradients: list[Any] = [None, None, None]
     for place, factor in enumerate((a, b)):
@@ -269,7 +269,7 @@ def _machine(machine: Any, unit: Any, plan: Any, convert: str | None) -> Machine
         return _FOUND[key]
     except KeyError:
         return _FOUND.setdefault(key, machine_of(machine, unit=unit, plan=plan, convert=convert))
-    except TypeError:  # a list of maps
+    except TypeError:  # a list of maps is no key
         return machine_of(machine, unit=unit, plan=plan, convert=convert)
 
 

@@ -75,8 +75,9 @@ def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> Any:
 
 @dataclass(frozen=True)
 class Scales:
-    """How the factors of one product stand: `recipe` of blocks, None for factors of matrices or rows alone; `blocks`
-    those of blocks, `swizzled` their layouts; `sides` those of matrices or rows, f32."""
+    """The scale factors of one product. `recipe`: of the factors of blocks, None for factors of matrices or rows alone;
+    `blocks`: the factors of blocks; `swizzled`: whether those of a and of b are swizzled; `sides`: the factors of
+    matrices or rows, f32."""
 
     recipe: int | None
     blocks: tuple[Any, Any]

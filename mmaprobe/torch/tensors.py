@@ -42,8 +42,8 @@ def format_of(name: str, tensor: Any) -> str:
 
 
 def layout_of(a: Any, b: Any) -> Layout:
-    """How two matrices, or stacks of them, lie in memory, as libraries of linear algebra are told by PyTorch; others
-    than rows and columns without gaps between numbers are copied into rows first."""
+    """How two matrices, or stacks of them, lie in memory, as PyTorch tells libraries of linear algebra; matrices other
+    than rows or columns without gaps between numbers are copied into rows first."""
     letters = ["t" if _rows(side.mT) and not _rows(side) else "n" for side in (a, b)]
     return cast(Layout, "".join(letters))
 
@@ -90,14 +90,14 @@ class DeviceMemory(Memory):
     library = torch
 
     def empty(self, shape: tuple[int, ...], size: int) -> Any:
-        """Words of a number of bytes, whatever they are."""
+        """Words of `size` bytes each, with any contents."""
         return torch.empty(shape, dtype=_BITS[size], device=self.device)
 
     def zeros(self, shape: tuple[int, ...], fmt: Format) -> Any:
         return torch.zeros(shape, dtype=TYPE_OF[fmt.name], device=self.device)
 
     def numbers(self, patterns: Any, fmt: Format) -> Any:
-        if isinstance(patterns, np.ndarray):  # of a plan that the processor computed
+        if isinstance(patterns, np.ndarray):  # the processor computed the plan
             return tensor_of(super().numbers(patterns, fmt), TYPE_OF[fmt.name], self.device)
         return patterns.view(TYPE_OF[fmt.name])
 

@@ -1,7 +1,7 @@
-"""Threads that are started inside a context, and what is handed to pools of threads there, run inside it too.
+"""Threads that are started inside a context, and work that is handed to pools of threads there, run inside it too.
 
-A dispatch mode is that of one thread. While a context is open, `Thread.start` and `ThreadPoolExecutor.submit` give new
-work the contexts of the thread that asks for it; once a context ends, what still runs is as it is.
+A dispatch mode belongs to one thread. While a context is open, `Thread.start` and `ThreadPoolExecutor.submit` give new
+work the contexts of the thread that asks for it; once a context ends, work that still runs is native.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _START, _SUBMIT = Thread.start, ThreadPoolExecutor.submit
 
 @contextmanager
 def followed(contexts_here: Callable[[], Contexts]) -> Iterator[None]:
-    """While it runs, new threads are in `contexts_here()`, as it is in the thread that starts them."""
+    """Within the block, new threads are in the contexts that `contexts_here()` returns in the thread that starts
+    them."""
 
     def inside(function: Callable[..., Any]) -> Callable[..., Any]:
         contexts = contexts_here()
@@ -28,7 +29,7 @@ def followed(contexts_here: Callable[[], Contexts]) -> Iterator[None]:
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             with ExitStack() as stack:
-                if not contexts_here():  # a pool's thread may be in them already
+                if not contexts_here():  # a pool's thread may be in the contexts already
                     for one in contexts:
                         stack.enter_context(one)
                 return function(*args, **kwargs)

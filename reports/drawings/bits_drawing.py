@@ -34,7 +34,7 @@ class Folded:
 
     @property
     def text(self) -> str:
-        """Their number, their sum, how many of them lose bits, and the sum of these."""
+        """The number of the terms, their sum, how many of them lose bits, and the sum of the bits lost."""
         losses = [row.lost for row in self.rows if row.lost]
         many = "loses" if len(losses) == 1 else "lose"
         lost = f"; {len(losses)} {many} bits, together {powers(sum(losses, Fraction(0)))}"
@@ -115,7 +115,7 @@ class Gutter:
 
 class BitsDrawing:
     """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: how many rows of terms;
-    `above`: the picture of the same step under another model, whose terms are not drawn again where they are these."""
+    `above`: the picture of the same step under another model; terms equal to its terms are not drawn again."""
 
     def __init__(
         self, picture: Picture, sheet: Sheet, marked: Name | None, most: int = MOST_ROWS, above: Picture | None = None
@@ -160,7 +160,7 @@ class BitsDrawing:
         sheet.y += 6
 
     def _others(self, panel: int) -> list[str]:
-        """What is said of terms that are not drawn: of each panel how many there are, and once their sum."""
+        """The texts about terms that are not drawn: their number in each panel, and once their sum."""
         texts = [] if self.folded is None else [f"{len(self.folded.rows)} more terms" if panel else self.folded.text]
         return texts + [words.zeros_text(self.picture)] * bool(self.picture.zeros)
 
@@ -196,7 +196,7 @@ class BitsDrawing:
         first = self.places[0][0]
         for _, place in self.grid.ticks(panel):
             tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
-            wide = max(0.0, tick.width - CELL) / 2  # the overhang, which would touch a vertical line, or "exp"
+            wide = max(0.0, tick.width - CELL) / 2  # the overhang, else it would touch a vertical line, or "exp"
             sheet.add(replace(tick, x=tick.x + wide * ((place in (maximum, first)) - (place == unit))))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
@@ -245,7 +245,7 @@ class BitsDrawing:
                 sheet.line(*line)
             label = Text((left + right) / 2, y + 12, name, "mp-small", "middle")
             over = max(0.0, label.x + label.width / 2 + 2 - self._unit_line) if right < self._unit_line else 0.0
-            labels.append(replace(label, x=label.x - over))  # not across the line
+            labels.append(replace(label, x=label.x - over))  # so that the label does not cross the line
         sheet.y += LINE * sheet.labels(labels, self.gutter.cells)
 
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
 HIGHEST = 230.0 / MILLIMETRES  # pixels: a column of a page
-FEWER = (MOST_ROWS, 8, 5, 3)  # rows of terms, of which the first that makes a drawing low enough is taken
+FEWER = (MOST_ROWS, 8, 5, 3)  # numbers of rows of terms: the first one that makes a drawing low enough is taken
 FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
@@ -121,7 +121,7 @@ class _Evaluation:
         self.explanation, self.sheet, self.marked, self.name = explanation, sheet, marked, name
         self.most, self.above = most, above
         self.table: list[tuple[str, str, str, str, str]] = []
-        self.pictures: dict[tuple[int, int], Picture] = {}  # that are drawn, by step and number
+        self.pictures: dict[tuple[int, int], Picture] = {}  # the drawn pictures, by step and number
 
     @property
     def brief(self) -> bool:

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 Paint = Callable[[str, str], str]
 
 LEAST_GAP = 6  # columns without a set bit from which on they become a gap
-LONG_GAP = 30  # the same among bits kept, if the line is long enough
+LONG_GAP = 30  # the same for columns among bits kept, if the line is long enough
 TICK = 5
 LEAD = 4  # characters before the first column, for its number
 Column = int | Literal["bar", "gap"]
@@ -72,7 +72,7 @@ class Grid:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
     def bits(self, row: BitLine, panel: int, paint: Paint) -> str:
-        """The bits of a row; those truncated are painted, and `x` where they stand among bits that others keep."""
+        """The bits of a row; truncated bits are painted, and are `x` at places where other rows keep their bits."""
         cells: list[tuple[str, str]] = []
         for column in self.panels[panel]:
             if not isinstance(column, int):

@@ -20,8 +20,8 @@ ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
 def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
-    """The drawing as a PDF page of the drawing's size. `millimetres`: its width; None: that at which common text has 7
-    points.
+    """The drawing as a PDF page of the drawing's size. `millimetres`: its width; None: the width at which common text
+    has 7 points.
 
     Raises IncompleteError if matplotlib is missing.
     """

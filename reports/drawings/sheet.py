@@ -17,7 +17,7 @@ LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
-ALONE = "◀ only here"  # of a step that the other evaluation does not have
+ALONE = "◀ only here"  # mark of a step that the other evaluation does not have
 NARROWEST = 400.0  # a column of a paper: the least width of a layout
 #: millimetres per pixel if common text has 7 points, as captions of papers have
 MILLIMETRES = 7 / 12 * 25.4 / 72.27

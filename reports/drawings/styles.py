@@ -1,5 +1,5 @@
 """The looks of a drawing's classes: colours for light screens and paper, which every writer takes, and a style sheet
-with those of dark screens."""
+with the colours for dark screens."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _colour(name: str | None, dark: bool) -> str | None:
 
 
 def style_sheet() -> str:
-    """What browsers need besides the attributes of elements: the colours on dark screens, and that spaces count. All
-    else is in attributes, as many programs know neither variables nor media queries of style sheets."""
+    """The style sheet for browsers: the colours on dark screens, and the rule that spaces count. All other looks are in
+    attributes of elements, as many programs know neither variables nor media queries of style sheets."""
     rules = [_rule(tag, css, look_of(tag, css, dark=True)) for tag, css in LOOKS]
     dark = ["@media screen and (prefers-color-scheme: dark) {", *rules, "}"]
     return "\n".join([".mp text { white-space: pre; }", *dark, ""])

@@ -31,7 +31,7 @@ class _Palette(dict[str, str]):
 
 
 def tikz_of(drawing: Drawing, *, millimetres: float | None = None) -> str:
-    """The drawing as a tikzpicture. `millimetres`: its width; None: that at which common text has 7 points."""
+    """The drawing as a tikzpicture. `millimetres`: its width; None: the width at which common text has 7 points."""
     width, _ = drawing.size
     scale = (millimetres / width if millimetres else MILLIMETRES) * POINTS  # points per pixel
     body: list[str] = []

@@ -22,13 +22,13 @@ from mmaprobe.smtmodel.evaluate.operands import padded
 from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
 REACHES = "reaches"
-#: what ends the names of RISC-V's operations on a format, its words in assembler, and what ends those of its moves
+#: format -> the suffix of RISC-V's operations on it, the assembler's directive for its words, the suffix of its moves
 SUFFIXES = {"f16": ("h", ".half", "h"), "f32": ("s", ".word", "w"), "f64": ("d", ".dword", "d")}
 
 
 def readmemh(rows: Sequence[ObservedVector], name: str) -> Export:
     """One hexadecimal word a line for Verilog's $readmemh: a in the lowest bits, its first element lowest, then b, c,
-    what else there is, and d. Raises InputError unless all vectors are of one model."""
+    further operands, and d. Raises InputError unless all vectors are of one model."""
     model = model_of(rows, name, "a file for $readmemh")
     widths = _widths(model)
     lines = [f"// {len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}", "// " + _fields(widths)]
@@ -67,8 +67,8 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
 
 def riscv_test(rows: Sequence[ObservedVector], name: str) -> Export:
     """A test in assembler with the macros of riscv-tests: for each vector, `fmadd` gives d, NaN being the canonical
-    one, and the exceptions in fflags. Its number, from 2 on, is that of the failure. Raises InputError unless all
-    vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
+    one, and the exceptions in fflags. Vectors are numbered from 2 on; a failure has its vector's number. Raises
+    InputError unless all vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
     model = model_of(rows, name, "a test for RISC-V")
     fmt = model.d
     if fmt.name not in SUFFIXES or model.unit != parse_reference(f"ieee/fma/{fmt.name}").unit:

@@ -44,7 +44,8 @@ def header(rows: Sequence[ObservedVector], name: str) -> Export:
 
 
 def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
-    """The only model of some vectors; `what`: that which has to have one. Raises InputError."""
+    """The only model of some vectors; `what`: the file or test that needs one model, for the message. Raises
+    InputError."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) != 1:
         said = f"of {len(models)} models" if models else "no vector"

@@ -1,5 +1,5 @@
-"""A model as a circuit for model checkers: BTOR2, whose words are those of the term carrier, and AIGER, whose gates are
-those that the bits of these words become in certificates.
+"""A model as a circuit for model checkers: BTOR2, with the words of the term carrier, and AIGER, with the gates into
+which certificates translate the bits of these words.
 
 Sources: Niemetz, Preiner, Wolf and Biere, "BTOR2, BtorMC and Boolector 3.0", CAV 2018; Biere, Heljanko and Wieringa,
 "AIGER 1.9 and Beyond", 2011. Ports are those of `--format verilog`.
@@ -72,7 +72,7 @@ def btor2(model: Model) -> Export:
 
 
 class _Lines:
-    """Lines of BTOR2, with the number of each term's."""
+    """Lines of BTOR2, with the number of the line of each term."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -89,7 +89,7 @@ class _Lines:
         return self.sorts[width]
 
     def term(self, term: FNode, name: str) -> int:
-        """The number of the line that gives a term whose operands have lines; a truth is one bit."""
+        """The number of the line that gives a term whose operands have lines; a truth value is one bit."""
         width = term.bv_width() if term.is_bv_op() or term.is_bv_constant() or _is_word(term) else 1
         sort, given = self.sort(width), [self.of[below] for below in term.args()]
         kind, end = term.node_type(), f" {name}" if name else ""
@@ -103,7 +103,7 @@ class _Lines:
             return self.add(f"{word} {sort} {given[0]} {int(term.bv_extend_step())}{end}")
         if kind not in _NAMES:
             raise NotImplementedError(f"BTOR2 for {op.op_to_str(kind)}")
-        while len(given) > 3 or (len(given) == 3 and kind != op.ITE):  # of several truths, two at a time
+        while len(given) > 3 or (len(given) == 3 and kind != op.ITE):  # several truth values, two at a time
             given = [self.add(f"{_NAMES[kind]} {sort} {given[0]} {given[1]}"), *given[2:]]
         return self.add(f"{_NAMES[kind]} {sort} {' '.join(map(str, given))}{end}")
 
@@ -141,7 +141,7 @@ class _Ands:
         self.table: dict[tuple[int, int], int] = {}
 
     def literal(self, wanted: int) -> int:
-        """The literal of a gate's, after those of the gates below it."""
+        """The literal of the output of a gate, after the literals of the gates below it."""
         waiting = [abs(wanted)]
         while waiting:
             variable = waiting[-1]

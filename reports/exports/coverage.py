@@ -25,8 +25,8 @@ def exported(model: Model) -> Export:
 
 
 def table(model: Model) -> Export:
-    """A table in Markdown, a row for what is asked of each step: the number of its conditions, and their cases in
-    words. Steps of which the same is asked share a row; cases that differ in a number are one."""
+    """A table in Markdown, a row for each aspect of a step: the number of its conditions, and their cases in words.
+    Steps that have the same aspect and cases share a row; cases that differ in one number are written as one."""
     printed = Printed(model)
     aspects = dict[tuple[str, str], list[str]]()
     for met in conditions_of(model, printed.layout, printed.operands, printed.evaluation):
@@ -47,7 +47,7 @@ def table(model: Model) -> Export:
 
 
 def ranges(texts: Sequence[str]) -> list[str]:
-    """Texts that differ in one number, which grows by one, as one text with the first and the last of these."""
+    """Texts that differ in one number, which grows by one, as one text with the first and the last number."""
     alike = dict[str, list[list[str]]]()
     for text in texts:
         alike.setdefault(_NUMBER.sub("#", text), []).append(_NUMBER.findall(text))

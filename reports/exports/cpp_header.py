@@ -47,10 +47,10 @@ def exported(model: Model) -> Export:
 
 
 def header(model: Model) -> str:
-    """The text of a header with a function of the model's name: a pointer to the patterns of each operand that is read,
-    in the order of `OPERANDS`, or the pattern of one that is of the whole sum, gives the pattern of d. Bits above those
-    of a format are not read. Variables that are signals of the model have their names, with _ for what C++ does not
-    take, and limb and a number after those of the words of a wider one."""
+    """The text of a header with a function of the model's name. It takes, in the order of `OPERANDS`, a pointer to the
+    patterns of each operand that is read, or the pattern itself of an operand of the whole sum, and returns the pattern
+    of d. Bits above the width of a format are not read. Variables for signals of the model have the signals' names,
+    with _ for characters that C++ does not take, and with `limb` and a number for each word of a wider signal."""
     carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
     ports = ports_of(model)
     given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
@@ -80,7 +80,8 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
 
 
 def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
-    """The elements of an operand that are used, as variables; a line for an unused element says that this is known."""
+    """The elements of an operand that are used, as variables; if none is used, a line that marks the operand as
+    unused."""
     cut = "" if fmt.width == fmt.word else f" & {hex((1 << fmt.width) - 1)}"
     places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
     named = [(f"{operand}{k}", place) for k, place in enumerate(places) if f"{operand}{k}" in used]
@@ -88,7 +89,7 @@ def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
 
 
 def _words(trace: Trace) -> Iterator[tuple[str, CodeValue]]:
-    """The signals, each a word or the words of a wider one, with their names."""
+    """The signals, each a word or the words of a wider signal, with their names."""
     for signal in trace:
         node, name = signal.value.node, str(signal.name)
         if isinstance(node, CodeValue):

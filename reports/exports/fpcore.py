@@ -1,6 +1,6 @@
 """A model, or a plan for every K, as an FPCore 2.0 expression: exact sums of reals, each rounded where the unit rounds.
 
-Of a plan A and B are tensors of K elements, and its stages are loops (`for`) over runs of them.
+In the core of a plan, A and B are tensors of K elements, and stages are loops (`for`) over runs of elements.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals
 
 
 def exported(given: Model | Plan) -> Export:
-    """The text of the core of a model or a plan; what it does not say; and what it is."""
+    """The FPCore of a model or a plan as text; a note on what it leaves out; and a description."""
     text = plan_core(given) if isinstance(given, Plan) else core(given)
     return Export(text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}")
 
 
 def core(model: Model) -> str:
-    """The FPCore of a model. Raises ParameterError for arithmetic that it has no words for: aligned sums, rounding to
+    """The FPCore of a model. Raises ParameterError for arithmetic without words in FPCore: aligned sums, rounding to
     odd, flushed subnormals, formats that are not IEEE 754's."""
     if model.scale is not None or model.unit.more:
         raise _no_words("operands beside a, b and c")
@@ -64,8 +64,8 @@ def core(model: Model) -> str:
 
 
 class _Writer(Fold[str]):
-    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order. `elements`:
-    those of a, b and c, where they have no names of their own."""
+    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order. `elements`: the
+    expressions of elements of a, b and c, where the elements have no names of their own."""
 
     def __init__(self, elements: Callable[[str, int | None], str] | None = None) -> None:
         super().__init__()
@@ -101,8 +101,8 @@ class _Writer(Fold[str]):
 
 
 def plan_core(plan: Plan) -> str:
-    """The FPCore of a plan for every K. Raises ParameterError for what it has no words for, as `core` does, and for
-    stages and joins that are no loops over runs of K."""
+    """The FPCore of a plan for every K. Raises ParameterError for arithmetic without words in FPCore, as `core` does,
+    and for stages and joins that are no loops over runs of K."""
     if plan.scale is not None:
         raise _no_words("operands beside a, b and c")
     body = _Loops(plan).result(plan.result)
@@ -165,8 +165,8 @@ class _Loops:
         self, stage: Stage, size: str, span: tuple[str, str], so_far: tuple[str, str],
         body: Callable[[str, str, str], str],
     ) -> str:  # fmt: skip
-        """A loop over runs of a size, the last one what is left; `body`: of a run's number, its first product and the
-        one behind its last."""
+        """A loop over runs of a size, of which the last may be shorter; `body`: the expression of a run, by its number,
+        its first product and the product after its last."""
         (low, high), number, own, end, each = span, self.name("i"), self.name("l"), self.name("h"), self.name("n")
         whole = "floor" if stage.tail is not None else "ceil"
         run = body(number, own, end)
@@ -178,7 +178,7 @@ class _Loops:
         return text if stage.tail is None else self.tail(stage.tail, each, (low, high), text, size)
 
     def tail(self, tail: Stage, each: str, span: tuple[str, str], text: str, size: str) -> str:
-        """What a tail makes of the products left over after the whole runs."""
+        """The expression of a tail over the products left over after the whole runs."""
         (low, high), so_far, own = span, self.name("s"), self.name("l")
         whole = _more(low, f"(* {size} (floor (/ {_less(high, low)} {size})))")
         rest = self.stage(tail, own, high, so_far)

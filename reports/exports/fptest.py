@@ -31,7 +31,7 @@ TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
 Tininess = Literal["after", "before"]
 TININESS: tuple[Tininess, ...] = get_args(Tininess)
-#: when a unit that makes tiny results zero has found that they are
+#: when units that replace tiny results by zeros detect that a result is tiny
 FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
 LETTERS = dict(zip(EXCEPTIONS, "xuozi", strict=True))
 HEADER = """# A * B + C -> D, as observed, else as the model gives it

@@ -32,8 +32,8 @@ def exported(model: Model, stages: int = 0) -> Export:
 
 def module(model: Model, name: str = "", stages: int = 0) -> str:
     """The text of a module with a port for each operand that is read and `d`. Elements of an operand are one word, the
-    first one in its lowest bits. Wires that are signals of the model have their names, with _ for what Verilog does not
-    take. `stages`: so many registers lie on each path from an input to `d`."""
+    first one in its lowest bits. Wires for signals of the model have the signals' names, with _ for characters that
+    Verilog does not take. `stages`: the number of registers on each path from an input to `d`."""
     printed = Printed(model, name)
     carrier, node = printed.carrier, printed.evaluation.d.node
     ports = ["  input  clk"] * bool(stages)
@@ -51,7 +51,7 @@ def module(model: Model, name: str = "", stages: int = 0) -> str:
 def staged(
     carrier: VerilogCarrier, wires: Sequence[tuple[str, int, str]], result: str, printed: Printed, stages: int
 ) -> list[str]:
-    """Statements in stages of about the same depth, with a register for each word that is read in a later one."""
+    """Statements in stages of about the same depth, with a register for each word that is read in a later stage."""
     ends = dict.fromkeys(printed.ports, 0.0)
     for name, width, expression in wires:
         ends[name] = max((ends[word] for word in WORD.findall(expression) if word in ends), default=0.0)
@@ -69,7 +69,7 @@ def staged(
                 last[word] = max(last[word], stage[name])
 
     def at(word: str, place: int) -> str:
-        """A word as a stage has it."""
+        """The name of a word in a stage."""
         return called[word] + (f"{mark}{place}" if place > stage[word] else "")
 
     def read(expression: str, place: int) -> str:
@@ -128,8 +128,8 @@ def ports_of(model: Model) -> list[tuple[str, Format, int]]:
 
 
 def evaluated(model: Model, elements: Iterable[Bits]) -> tuple[Operands[Bits], Evaluation]:
-    """The operands that the elements of all ports are, with +0 for an addend that has no port, and the model evaluated
-    on them."""
+    """The operands made of the elements of all ports, with +0 for an addend that has no port, and the model evaluated
+    on the operands."""
     given, layout = list(elements), layout_of(model)
     for place in layout.unread:
         given.insert(place, constant(given[0].carrier, 0, model.c.width))
@@ -138,7 +138,7 @@ def evaluated(model: Model, elements: Iterable[Bits]) -> tuple[Operands[Bits], E
 
 
 def signal_names(signals: Iterable[tuple[str, Word]], taken: Iterable[str]) -> dict[Word, str]:
-    """The names of words that are signals of a model: of each that of its first signal with a name that is not
+    """The names of words that are signals of a model: each word has the name of its first signal whose name is not
     `taken`."""
     names, used = dict[Word, str](), set(taken)
     for signal, word in signals:
@@ -174,5 +174,5 @@ def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits])
 
 
 def about(model: Model) -> list[str]:
-    """What the text of a model is of, in lines for comments."""
+    """The subject of a model's text, in lines for comments."""
     return [f"{model.reference}, written by mmaprobe {VERSION}:", *unit_text(model.unit).splitlines()]
