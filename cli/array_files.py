@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from mmaprobe.smtmodel.base.errors import IncompleteError, InexactError, InputError, ParameterError
 from mmaprobe.smtmodel.base.files import cannot_read
 
-ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
+ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # the first bytes of a .npz file, and the least number of bytes of its last record
 HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
 CONVERTED = "say how to round (--convert)"
-ROUNDED = "give a file of rounded numbers"  # of commands that convert none
+ROUNDED = "give a file of rounded numbers"  # for commands that convert no numbers
 
 
 @contextmanager
 def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
-    """In its block a ParameterError (if `parameters` are given, one about these alone) becomes an InputError that names
-    `place`, the file or files. `wanted`: what to do about numbers that are not exact in a format."""
+    """In its block a ParameterError (if `parameters` are given, only an error about one of these) becomes an InputError
+    that names `place`, the file or files. `wanted`: what to do about numbers that are not exact in a format."""
     try:
         yield
     except ParameterError as error:
@@ -45,7 +45,7 @@ def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
 
 
 def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """The matrices of a file by name; that of a .npy file has the name "". Raises InputError."""
+    """The matrices of a file by name; the matrix of a .npy file has the name "". Raises InputError."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise InputError("is no regular file", str(path))
     try:
@@ -69,9 +69,9 @@ def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
 
 
 def _check_promises(stream: IO[bytes], path: Path) -> None:
-    """Raises InputError for an array whose header promises more than the file holds, for which NumPy would make room,
-    or less, the rest of which it would leave out. The stream is at its beginning again afterwards."""
-    if stream.read(len(ARCHIVE)) == ARCHIVE:  # as NumPy tells
+    """Raises InputError for an array whose header promises more bytes than the file holds (NumPy would make room for
+    them) or fewer (NumPy would leave out the rest). The stream is at its beginning again afterwards."""
+    if stream.read(len(ARCHIVE)) == ARCHIVE:  # NumPy's own test for an archive
         with zipfile.ZipFile(stream) as archive:
             stream.seek(-len(archive.comment) - ARCHIVE_END, os.SEEK_END)
             if not stream.read(ARCHIVE_END).startswith(b"PK\5\6"):

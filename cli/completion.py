@@ -36,7 +36,7 @@ families = _completer("families")
 studies = _completer("studies")
 plans = _completer("plans")
 claim_names = _completer("claims")
-file_names = _completer()  # of parameters that also take "-", a line of a file or JSON
+file_names = _completer()  # for parameters that also take "-", a line of a file or JSON
 
 
 @click.command(cls=Command)

@@ -56,7 +56,7 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
                     defaults[str(option.name)] = value
         except (UnknownNameError, click.BadParameter, TypeError, ValueError, AttributeError) as error:
             wrong = error.message if isinstance(error, click.BadParameter) else str(error)
-            if isinstance(error, (TypeError, AttributeError)):  # what a conversion says of a value of another type
+            if isinstance(error, (TypeError, AttributeError)):  # a conversion's errors for a value of another type
                 wrong = f"{value!r} is not a value of this option; text is in quotes"
             raise InputError(wrong, str(path), _line(text, table, key), key or table) from None
     return defaults
@@ -81,7 +81,7 @@ def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, cl
     if not key:
         return None
     known: set[str] = set()
-    for command in [table] if table else [name, *group.commands]:  # imports others only if need be
+    for command in [table] if table else [name, *group.commands]:  # imports other commands only if need be
         options = _options(group.commands[command])
         if key in options:
             return command, options[key]

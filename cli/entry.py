@@ -1,5 +1,5 @@
-"""The program `mmaprobe`. Until a command begins, an interrupt ends the process at once; what happens before this
-module is loaded is the interpreter's, and few modules are loaded here."""
+"""The program `mmaprobe`. Until a command begins, an interrupt ends the process at once; an interrupt before this
+module is loaded is the interpreter's to handle, so that few modules are loaded here."""
 
 try:
     import gc
@@ -11,8 +11,8 @@ except KeyboardInterrupt:
     raise SystemExit(3) from None
 
 BEGAN = time.monotonic()
-#: allocations between two runs of the garbage collector: with the default, a tenth of the time of an identification
-#: was spent in it, and it freed next to nothing
+#: allocations between two runs of the garbage collector: with the default, the collector took a tenth of the time of an
+#: identification, and freed next to nothing
 COLLECTED = (100_000, 50, 50)
 
 
@@ -29,6 +29,6 @@ def main() -> None:
         with_room(command)
     except SystemExit as end:
         leave(end.code)
-    except MemoryError:  # none for the frames
+    except MemoryError:  # no memory for the frames
         os.write(2, b"error: memory ran out\n")
         leave(3)

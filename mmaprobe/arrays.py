@@ -31,12 +31,12 @@ _BYTES = (
 
 _MAKE = "; numpy.array(x, numpy.float32) makes one"
 _CAST = "; x.astype(numpy.float32) makes one"
-_KINDS = {"u": _VIEWS, "i": _CAST, "b": _CAST, "f": _CAST}  # of a NumPy type: f is long double here
+_KINDS = {"u": _VIEWS, "i": _CAST, "b": _CAST, "f": _CAST}  # by the kind of a NumPy type; `f` is only long double here
 _AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2"}
 
 
 def rounding_of(convert: object) -> Rounding | None:
-    """The rounding that an argument names, by its name or a short one (`rne`, `rtz`). Raises MmaprobeError."""
+    """The rounding that an argument names, by its name or its short name (`rne`, `rtz`). Raises MmaprobeError."""
     found = mode_named(convert) if isinstance(convert, str) else convert
     if found is not None and found not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)
@@ -46,9 +46,9 @@ def rounding_of(convert: object) -> Rounding | None:
 def patterns_of(
     name: str, given: object, fmt: Format, axes: int, convert: str | None, most: int | None = None
 ) -> NDArray[Any]:
-    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with that many
-    axes (up to `most`, if that is given), and for numbers that the format does not hold where no conversion is asked
-    for."""
+    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with `axes`
+    axes (or up to `most` axes, if `most` is given), and for numbers that the format does not hold where no conversion
+    is asked for."""
     rounding = rounding_of(convert)
     array = array_of(name, given, type_of(fmt))
     if not axes <= array.ndim <= (axes if most is None else most):

@@ -35,7 +35,7 @@ class Magnitudes:
         return self.sizes[name, raised]
 
     def exact(self) -> Numbers:
-        """The magnitude |C + A B| as f64 computes it, and the largest error of that."""
+        """The magnitude |C + A B| as f64 computes it, plus the largest error of this computation."""
         with np.errstate(all="ignore"):
             sizes = np.abs(self.given["a"] @ self.given["b"] + self.given["c"])
             every = self.sum(("a", False), ("b", False), np.arange(self.k)) + self.size("c", False)
@@ -71,7 +71,7 @@ def is_evaluated(form: Form) -> bool:
 
 
 def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
-    """The value of a form in which magnitudes have places, for every element of the result: at least what it is."""
+    """An upper bound, for every element of the result, of the value of a form in which magnitudes have places."""
     groups: dict[tuple[tuple[str, bool], tuple[str, bool], Fraction], list[int]] = {}
     total: Any = np.zeros(sizes.given["c"].shape)
     with np.errstate(all="ignore"):
@@ -92,7 +92,7 @@ def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
 
 
 def summed(form: Form, sizes: Magnitudes) -> Numbers:
-    """The same of a form whose magnitudes are sums over all products, as those of a plan's bound are."""
+    """The same upper bound for a form whose magnitudes are sums over all products, as in the bound of a plan."""
     total: Any = np.zeros(sizes.given["c"].shape)
     every = np.arange(sizes.k)
     with np.errstate(all="ignore"):

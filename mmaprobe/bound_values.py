@@ -69,7 +69,7 @@ def value_of(
     sides = {}
     models = (bound.model,) if isinstance(bound, BoundResult) else bound.plan.models
     flushed = flushed_in(*(model.unit.result for model in models))
-    if isinstance(bound, PlanBound):  # what is lost of words counts as lost
+    if isinstance(bound, PlanBound):  # the part of an input that no word holds counts as an error
         flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
         sides[name] = in_f64(side, fmt)
@@ -91,8 +91,8 @@ def value_of(
 
 
 def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:
-    """The bound in the largest elements, where it is asked for or is the only one. Raises ParameterError where no rule
-    gives one; None where no bound at all is known for one K."""
+    """The bound in the largest elements, where `measure` asks for it or no other bound is known. Raises ParameterError
+    where no rule gives it; None where the bound is in the elements, or where none is known for one K."""
     if isinstance(bound, PlanBound) and not bound.sizes and bound.largest:
         return None if measure == "elements" else bound.largest[0]
     theorem = bound.theorem if isinstance(bound, BoundResult) else bound.sizes[0].theorem if bound.sizes else None
@@ -126,7 +126,7 @@ def _least(how: Model | Plan) -> dict[str, float]:
 
 
 def _adds(how: Model | Plan) -> bool:
-    """Whether its exact result is the sum of all products, and of c where that enters it."""
+    """Whether the exact result of a unit or a plan is the sum of all products, and of c where c enters the result."""
     if isinstance(how, Plan):
         return exact_result(how, Fraction(1)) == 1 and exact_result(how, Fraction(0), Fraction(1)) in (0, 1)
     try:
@@ -137,8 +137,8 @@ def _adds(how: Model | Plan) -> bool:
 
 
 def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
-    """The bound for every element of a product of matrices; None for one whose exact result is more than C + A B, or
-    that is in other magnitudes."""
+    """The bound for every element of a product of matrices; None where the exact result is more than C + A B, or the
+    bound is in other magnitudes."""
     if isinstance(bound, PlanBound):
         form, plan = bound.sizes[0].form, bound.plan
         plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)
@@ -155,7 +155,7 @@ def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbe
 
 
 def _is_multiple(node: Node) -> bool:
-    """Whether it is a fixed number times something."""
+    """Whether a node is a fixed number times another node."""
     return isinstance(node, Product) and isinstance(node.left, Literal)
 
 

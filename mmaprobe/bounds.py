@@ -185,7 +185,7 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
 
 
 def _every(formula: PlanFormula) -> str:
-    """The formula of a plan with the lengths that it is for, and what its G is."""
+    """The formula of a plan with the lengths for which it holds, and the definition of its G."""
     from mmaprobe.queries.plans.bound_report import growth_of, lengths_text
 
     growth = f", G = {growth_of(formula)}" if growth_of(formula) else ""

@@ -57,11 +57,11 @@ def bound_of(rule: Rule, a: Any, b: Any) -> NDArray[np.float64] | None:
         return None
 
 
-Factors = Mapping[str, Patterns]  # of scale factors, those of a row and of a column
+Factors = Mapping[str, Patterns]  # patterns of scale factors by name: those of a row and those of a column
 
 
 def _repeated(scales: Factors | None, times: int) -> Factors | None:
-    """The factors of one element, for several products of one."""
+    """The scale factors of one element, repeated for a batch of products of one element each."""
     return scales and {name: np.broadcast_to(side[None, :] if name == "scale_a" else side[:, None],
                                              (times, 1, len(side)) if name == "scale_a" else (times, len(side), 1))
                        for name, side in scales.items()}  # fmt: skip
@@ -70,9 +70,9 @@ def _repeated(scales: Factors | None, times: int) -> Factors | None:
 def few_terms(
     one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape, scales: Factors | None = None
 ) -> list[int] | None:
-    """Places of K whose products alone, the others zero, two rules add to different sums: no part of them does.
-    `a`, `b`: a row and a column; `shape`: of the product in which the rules find their plans. None where the sums are
-    the same."""
+    """Places of K such that two rules add the products there, all others being zero, to different sums, and no longer
+    do so without any one of these places. `a`, `b`: a row and a column; `shape`: of the product in which the rules find
+    their plans. None where the sums of all products are equal."""
     left, right = (_first_plan(rule, shape) for rule in (one, other))
 
     def differ(sets: list[list[int]]) -> NDArray[np.bool_]:
@@ -105,8 +105,8 @@ def explained(
     one: Rule, other: Rule, a: Patterns, b: Patterns, element: tuple[int, int, int], shape: Shape,
     scales: Factors | None = None,
 ) -> Explained | None:  # fmt: skip
-    """The few terms of an element on which two rules differ, what each gives, and how both come to it bit by bit where
-    few instructions do. `a`, `b`, `scales`: of the row and the column."""
+    """The few terms of an element on which two rules differ, the result of each rule, and both evaluations bit by bit
+    where few instructions give the results. `a`, `b`, `scales`: of the row and the column."""
     places = few_terms(one, other, a, b, shape, scales)
     if places is None:
         return None
@@ -124,7 +124,7 @@ def explained(
 
 
 def _first_plan(rule: Rule, shape: Shape) -> Rule:
-    """The rule with one plan: of a map, that of the first element of a product."""
+    """The rule with one plan: of a map, the plan of the first element of a product."""
     if not isinstance(rule.how, PlanMap):
         return rule
     own = rule.how.plans_of(shape)

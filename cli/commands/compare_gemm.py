@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of two results of one product: A, B, D1 and D2, C where there is one, and by name those of scale
-    factors. `formats`, `convert`: as the options say. `save`: after which the files of plans found are named."""
+    """The files of two results of one product: A, B, D1 and D2, C if there is one, and the files of scale factors by
+    name. `formats`, `convert`: the values of the options. `save`: the path from which the paths of the plans' files are
+    made."""
 
     sides: Sequence[Path]
     c: Path | None
@@ -102,8 +103,8 @@ def run_gemm(
 def _plans(
     model: Model, matrices: Matrices, differences: Differences, seconds: float, save: Path | None
 ) -> ComparedPlans:
-    """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
-    in which step they first do."""
+    """The plans, and the instructions of the table, that give each result; why the two most alike plans, one of each
+    result, differ, and the first step in which they differ."""
     from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
@@ -135,7 +136,7 @@ def _plans(
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
-    """Say in which step of an element two plans first differ, and return it."""
+    """Print the first step of an element in which two plans differ, as each plan computes it, and return both steps."""
     from mmaprobe.queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)

@@ -164,7 +164,7 @@ def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> N
 
 
 def _model_and_basis(subject: str) -> tuple[Model, str]:
-    """A model, or what identify found, and where it is from."""
+    """The model of a reference, or of a document of identify, and the basis of the model."""
     from mmaprobe.reports.datasheet import basis_of_identified, basis_of_model, model_of_identified
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -182,7 +182,7 @@ def _is_document(subject: str) -> bool:
 
 
 def _of_identified(subject: str, make: Callable[[Identify | Build], T]) -> T:
-    """What is made of a document of identify. Raises InputError."""
+    """The value that `make` returns for a document of identify. Raises InputError."""
     from mmaprobe.reports.datasheet import identification
     from mmaprobe.reports.report import documents, wrong_document
 
@@ -246,9 +246,9 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
 
 
 class _Asker:
-    """Answers questions about properties of models: by what follows without a solver, else (if `asks`) by solvers, for
-    `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`: what was found
-    in an earlier pass, None where nothing follows."""
+    """Answers questions about properties of models: without a solver where an answer follows, else (if `asks`) by
+    solvers, for `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`:
+    the answers of an earlier pass, None where no answer follows."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, KnownProperty | None], asks: bool) -> None:
         from mmaprobe.queries.tactics.settling import Settled
@@ -265,8 +265,8 @@ class _Asker:
 
     @property
     def waiting(self) -> int:
-        """The number of questions that are left to a later pass. A bound may be found without a lemma that is open, and
-        be smaller with it."""
+        """The number of questions that are left to a later pass. A bound found while a lemma is open may be smaller
+        once the lemma has an answer."""
         return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
     def __call__(self, wanted: str, model: Model) -> KnownProperty | None:
@@ -278,7 +278,7 @@ class _Asker:
 
         try:
             problems = problems_of(wanted, model, Inputs())
-        except ParameterError as error:  # it cannot be asked of this unit
+        except ParameterError as error:  # the property cannot be asked of this unit
             return KnownProperty("none", why=str(error))
         key = open_key(problems, wanted)
         known = self._known(wanted, model, problems, key)
@@ -292,7 +292,8 @@ class _Asker:
         return known
 
     def _known(self, wanted: str, model: Model, problems: list[Problem], key: str) -> KnownProperty | None:
-        """What follows from the solvers' answers in the store; else that the question was left open before."""
+        """The answer that follows from the solvers' answers in the store; else the record that the question was left
+        open."""
         from mmaprobe.reports.datasheet import KnownProperty
 
         if key in self.found:
@@ -321,7 +322,7 @@ class _Asker:
         return known
 
     def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
-        """What proofs say. Raises KeyboardInterrupt where one was interrupted."""
+        """The verdict of proofs on a property. Raises KeyboardInterrupt where a proof was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
         from mmaprobe.queries.tactics.records import confirmations_of, engines_of
         from mmaprobe.reports.datasheet import KnownProperty
@@ -335,7 +336,7 @@ class _Asker:
 
 
 def _is_certain(known: KnownProperty) -> bool:
-    """Whether more time for solvers can bring nothing: a difference, or a proof that a second engine confirmed or that
-    needed none."""
+    """Whether more time for solvers changes nothing: the verdict is a difference, or a proof that a second engine
+    confirmed or that needed no engine."""
     proved = known.verdict == "equal" and (known.confirmed_by or not known.engines)
     return known.verdict == "different" or bool(proved)

@@ -108,7 +108,7 @@ def distinguish(
         nonlocal fault, written
         try:
             answered = result()
-        except FaultError as error:  # the other questions have answers all the same
+        except FaultError as error:  # the other questions are answered all the same
             say(f"{question.id}: {error}")
             fault = fault or error
             pieces.next()
@@ -155,7 +155,7 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
     for name, other in zip(names, reversed(names), strict=True):
         if len(names) == 2 and _is_reference(name) and not _is_reference(other):
             with suppress(UnknownNameError):
-                parse_reference(other)  # which says what a GPU or an architecture is
+                parse_reference(other)  # its error says what a GPU or an architecture is
             question_named(other)
             raise click.UsageError(f"{name} is a model, and {other} a question: give two models, or questions")
     if restrictions:
@@ -170,6 +170,6 @@ def _is_reference(name: str) -> bool:
     if is_plan(name):
         return True
     if name.endswith((".yaml", ".yml")) or is_file(name):
-        keys = keys_of(name)  # of a unit without its key `unit` it is said that this is missing
+        keys = keys_of(name)  # a unit file without its key `unit` counts too: its error says that the key is missing
         return not {"unit", "formats", "plan"}.isdisjoint(keys)
     return "/" in name.partition("@")[0]

@@ -59,7 +59,7 @@ def evaluate(
             vectors = read_vectors(lines, name, instead=candidate)
             rows = vectors if flags is None else with_exceptions(vectors, candidate, flags, name)
             report.take(evaluate_vectors(rows, candidate if flags is None else None, name))
-        except InputError as error:  # the rows before it count
+        except InputError as error:  # the rows before the faulty one count
             failure = error
     if output is not None:
         write_vectors(report.predicted, output)
@@ -81,8 +81,8 @@ def evaluate(
 
 
 def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
-    """Print the verdict, what it is for each model, and the first mismatches. Returns the document with the neighbours
-    of these."""
+    """Print the verdict, the counts of each model, and the first mismatches. Returns the document with the neighbours
+    of these mismatches."""
     from mmaprobe.cli.commands.explain import say_why
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
     from mmaprobe.queries.compare.observed import explained_by

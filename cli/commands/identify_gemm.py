@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 3  # shapes that are listed
-MANY = 16  # shapes, of which it is said what is odd in all
-MOST = 65536  # M, N or K: vocabularies have so many words
-RECORDED = "recorded:"  # prefix of the files of one product
+MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
+MOST = 65536  # largest M, N or K: vocabularies have about this many words
+RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
 def map_gemm(
@@ -100,8 +100,8 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
 
 
 def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """The smallest M, N and K, which are 1 where a text has none, and the largest, that of K in the text or `length`.
-    Raises ParameterError."""
+    """The smallest M, N and K (1 where the text gives none) and the largest ones; the largest K is in the text, or is
+    `length`. Raises ParameterError."""
     spans = [part.partition("..") for part in text.split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
     known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
@@ -115,8 +115,8 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
 
 
 def _besides(mapped: Mapped) -> str:
-    """What the plan of a map that is saved, or would be, does not give, in words; empty if it is the plan of every
-    product."""
+    """How far the plan of a map that is saved, or would be saved, falls short of the map, in words; empty if it is the
+    plan of every product."""
     if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
         return ""
     gives = mapped.gives[(mapped.borne_out or mapped.plans)[0]]
@@ -129,7 +129,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
     for what, shapes in _missing(mapped).items():
         say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {some_of(shapes, LISTED)}")
-    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # one that is revealed
+    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # a revealed one
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
@@ -164,7 +164,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
 
 def _lengths(said: Said) -> str:
-    """At which K of its range a rule was held against the library."""
+    """The K of its range at which a rule was compared with the library, in words."""
     every, asked = said.rule.lengths, len(said.lengths)
     if asked < len(every):
         return f"{asked:,} of {len(every):,} K"
@@ -173,7 +173,8 @@ def _lengths(said: Said) -> str:
 
 
 def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
-    """The shapes in whose sums products are missing, or twice, by which these are, in words."""
+    """The shapes in whose sums products are missing or occur twice, by a sentence that says which products these
+    are."""
     from dataclasses import replace
 
     texts: dict[str, list[Shape]] = {}
@@ -194,7 +195,7 @@ def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
 
 
 def _parity(shapes: Sequence[Shape]) -> str:
-    """Which of M, N and K is odd in all of many shapes, or even."""
+    """Those of M, N and K that are odd in all of many shapes, or even in all of them, in words."""
     sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
     alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
              if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip
@@ -202,8 +203,8 @@ def _parity(shapes: Sequence[Shape]) -> str:
 
 
 def _step(ends: Mapping[Shape, int]) -> int | None:
-    """The divisor whose remainder of K is the number of products that are missing at the end, in each of these shapes;
-    None where they miss fewer than three different numbers."""
+    """The divisor for which the remainder of K is the number of products missing at the end, in each of these shapes;
+    None where fewer than three different numbers of products are missing."""
     most = max(ends.values(), default=0)
     steps = range(most + 1, max((shape.length for shape in ends), default=0))
     if len(set(ends.values())) < 3:

@@ -96,7 +96,7 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
         click.echo(f"... and {len(lines) - shown} more: --all shows them, a WORD those with it", err=True)
 
 
-#: kinds of which one row, named alone, is shown with all that it takes
+#: kinds of rows: a single row, named alone, is shown with all that it takes
 DETAILED = ("nodes", "algorithms")
 
 
@@ -106,7 +106,7 @@ def _of_a_screen(lines: Sequence[str]) -> int:
     room = max(5, size.lines - 2)
     for number, line in enumerate(lines):
         room -= max(1, -(-len(line) // max(1, size.columns)))
-        if room < (number + 1 < len(lines)):  # a row for what is left out
+        if room < (number + 1 < len(lines)):  # a row for the note that lines are left out
             return max(1, number)
     return len(lines)
 

@@ -201,7 +201,7 @@ def _problems(
 
 
 def _designed(models: tuple[str, ...], wanted: str, inputs: Inputs, compare: Compare, flags: str | None) -> Problem:
-    """The question whether a design gives the results of a model, or the exceptions, at its port flags."""
+    """The question whether a design gives the results of a model, or the model's exceptions at the port for flags."""
     from mmaprobe.queries.kernel.questions.designs import Designed
     from mmaprobe.runner.rtl import RtlDevice
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
@@ -246,7 +246,7 @@ def _show_details(document: Prove, explain: bool) -> None:
 
 
 def _unconfirmed(lemmas: Sequence[OneLemma]) -> str:
-    """Who confirmed some of the lemmas; those that no second solver did are named, up to NAMED."""
+    """Which solvers confirmed some of the lemmas; up to NAMED lemmas that no second solver confirmed are named."""
     left = [lemma.name for lemma in lemmas if lemma.confirmed_by is None]
     if len(left) == len(lemmas):
         return "no second solver"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.invariant import Fixed, Invariance
     from mmaprobe.queries.search.distinguish import Options
 
-LISTED = 4  # pairs of plans
+LISTED = 4  # the most pairs of plans that are printed
 
 
 def run_invariant(

@@ -28,7 +28,7 @@ CERTIFICATE = click.option(
 
 Attached = TypeVar("Attached", bound=Part)  # a document with certificates
 
-#: of claims that nothing decides, or that are evaluated alone
+#: for claims that nothing decides, or that are only evaluated
 NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
@@ -58,8 +58,8 @@ def finish(
     document: Document, folder: Path | None, write: Callable[[Path], Iterable[Certificate]], seconds: float | None,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Write certificates as `attach` does, if there is a folder for them, and then print the document, if it is asked
-    for. Raises the error for which they were not written."""
+    """Write certificates as `attach` does, if there is a folder for them, and then print the document, if JSON is asked
+    for. Raises the error for which the certificates were not written."""
     failure: MmaprobeError | None = None
     if folder is not None:
         document, failure = attach(document, folder, write, seconds)

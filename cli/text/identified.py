@@ -20,7 +20,8 @@ CONTRADICTIONS = 3  # contradictions printed as text
 
 
 def show_identified(document: Identify, family: Family, identification: Identification, why: str) -> None:
-    """Print what the document says, with the operands of `identification`; `why`: how its units are known."""
+    """Print what the document says, with the operands of `identification`; `why`: how the units of the document are
+    known."""
     say(
         f"{counted(document.candidates, 'candidate')}, {counted(document.questions, 'question')}, "
         f"{document.summation_order.questions} more for the "

@@ -17,7 +17,7 @@ def say_names(names: Sequence[str], why: str) -> None:
 
 
 def sampled(validated: int) -> str:
-    """What is known of a device whose unit was found: nothing is proved of it."""
+    """How far a device whose unit was found was sampled, in words; nothing is proved of the device."""
     vectors = counted(validated, "vector")
     return f"the device was sampled: {vectors} of validation without a difference from the unit found"
 

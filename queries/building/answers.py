@@ -1,4 +1,4 @@
-"""The questions to a device, its answers, and the time left for more."""
+"""Questions to a device, the answers of the device, and the time left for further questions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
 
-Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
+Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any leaves
 BUILT = "built"  # the reference of units made of drafts
 BATCH = 512  # vectors of validation at a time
 TOGETHER = 64  # units evaluated between two looks at the clock
-SHARED = 1 << 15  # units times answers evaluated together: the values that they share are kept meanwhile
+SHARED = 1 << 15  # units times answers evaluated together: values that they share are kept meanwhile
 
 
 @dataclass(frozen=True)
 class Answered:
-    """Questions and their answers. `rank`: the first stage about which they give information. `number`: of the
-    questions, which stays when their rank is changed."""
+    """Questions and their answers. `rank`: the first stage about which the answers give information. `number`: an
+    identifier of the questions, which stays the same when `rank` is changed."""
 
     rows: Table
     answers: Patterns
@@ -50,8 +50,8 @@ def joined_rows(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
 
 
 class DeviceAnswers:
-    """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: the
-    present stage of the work, in words."""
+    """The answers so far of the device that `ask` asks. `bank`: answers to questions; `validated`: answers to vectors
+    of validation; `at`: the present stage of the work, in words."""
 
     def __init__(self, asked: Signature, ask: AskAll, clock: Clock, progress: Callable[[str], None]) -> None:
         self.asked, self.ask, self.clock, self.progress = asked, ask, clock, progress
@@ -75,8 +75,8 @@ class DeviceAnswers:
         return sum(len(asked.rows) for asked in self.validated)
 
     def bits(self, alone: bool = False) -> int:
-        """The largest number of significant bits of an answer so far; 0 if there are none. `alone`: to questions about
-        products without c."""
+        """The largest number of significant bits of an answer so far; 0 without answers. `alone`: only of answers to
+        questions in which c is zero."""
         if not self.bank:
             return 0
         rows, results = joined_rows(self.bank)
@@ -145,12 +145,12 @@ class DeviceAnswers:
         return np.asarray(self.same(results) != self.same(answers), dtype=np.bool_)
 
     def nan(self) -> int | None:
-        """The pattern of NaN answers, if all have one; else None."""
+        """The pattern of all NaN answers, if they have exactly one; else None."""
         answers = joined_rows(self.every)[1]
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
     def wrong(self, units: Sequence[Unit]) -> list[int]:
-        """For each unit the number of answers that it does not give."""
+        """For each unit, the number of the device's answers that the unit does not give."""
         counts: list[int] = self.differences(units, self.every).sum(axis=1).tolist()
         return counts

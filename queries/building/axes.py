@@ -1,4 +1,5 @@
-"""Drafts to try after the steps of a tree: products and the ends of the range, in tiers; and neighbours."""
+"""Drafts to try once the steps of a tree are decided: tiers of products and of the ends of the range; and
+neighbours."""
 
 from __future__ import annotations
 
@@ -54,10 +55,10 @@ from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # roundings of terms before they are added
 ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # modes in which no result reaches the next power of two
-APART = 4  # the most roles for each of which it is tried whether products are rounded
+APART = 4  # the most roles of which subsets, such as the roles that round products, are tried
 
 
-Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts with each of some values of one part
+Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts, one for each of some values of one part
 
 
 def tier_of(*axes: Axis) -> Tier:
@@ -87,9 +88,9 @@ def parts_axis(parts: Iterable[Parts]) -> Axis:
 def product_tiers(
     kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """The tiers of products: with what a sum of two products begins, and how products are rounded before they are
-    added. `adders`: the roles of the steps that add products. `fused`: asks the device which products are fused into
-    the addition, where others are rounded before it."""
+    """The tiers of products: how a sum of two products begins, and how products are rounded before they are added.
+    `adders`: the roles of the steps that add products. `fused`: asks the device which products are fused into the
+    addition, where other products are rounded before the addition."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
     begun, first = starts_axis(starts), starts_axis(starts[:1])
@@ -102,8 +103,8 @@ def product_tiers(
             yield replace(changed, unshown=changed.unshown | {"products"}) if hidden else changed
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """Products rounded as sums are; one mode for each format to which only tiny or infinite products are
-        rounded."""
+        """Products rounded as the sums are; one mode for each format in which rounding changes only tiny or infinite
+        products."""
         every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
         hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
@@ -119,7 +120,7 @@ def product_tiers(
             yield replace(draft, unrounded=few)
 
     def one_by_one(draft: Draft) -> Iterator[Draft]:
-        """Some products are exact, the others rounded, whatever their steps."""
+        """Some products are exact, the others rounded, whatever steps add them."""
         if draft.products is not None and (few := fused()):
             yield replace(draft, fused=few)
 
@@ -138,7 +139,7 @@ def product_tiers(
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products normalised; where steps align terms, also all terms or factors (subnormals differ)."""
+        """Products normalised; where steps align terms, also all terms, or subnormal factors, normalised."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
@@ -167,9 +168,9 @@ def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
 
 
 def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
-    """Drafts in which some numbers count in an alignment with the exponent of their leading bit, instead of the
-    format's (or, for a product, its factors'): none; products; all terms; subnormal factors; these with c and running
-    sums."""
+    """Drafts in which some numbers enter an alignment with the exponent of their leading bit, instead of the exponent
+    that the format (or, for a product, its factors) gives: no numbers; products; all terms; subnormal factors;
+    subnormal factors, c and running sums."""
 
     def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
         of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
@@ -209,8 +210,8 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 
 
 def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
-    """The rounding with another treatment of tiny results; `unbounded`: rounded first with unbounded exponent, unless
-    it has such a first rounding of its own."""
+    """The rounding with another treatment of tiny results; `unbounded`: whether values are first rounded with unbounded
+    exponent, unless `own` first rounds to another number of bits."""
     precision, changed = own.rounding.format.precision, with_rounding(own, subnormals=kind)
     if first_bits(own) in (None, precision):
         return of_rounding(changed.rounding, precision if unbounded else None)
@@ -237,7 +238,7 @@ def with_ends_of(draft: Draft, like: Draft) -> Draft:
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
-    """The draft with this exponent of zero terms in every fused sum."""
+    """The draft with the exponent `zeros` of zero terms in every fused sum."""
     return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
@@ -248,14 +249,14 @@ def with_negated(draft: Draft, roles: Set[int]) -> Draft:
 
 
 def with_floors(draft: Draft, d: Format, first: int = 0) -> Iterator[Draft]:
-    """Drafts with each of the likely exponents of zero terms, from number `first` on."""
+    """Drafts with each of the likely exponents of zero terms, from index `first` on."""
     floors: Sequence[int | None] = likely.zero_floors(d) if draft.fuses else (None,)
     return (with_floor(draft, zeros) for zeros in floors[first:])
 
 
 def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
-    """Drafts that differ at the ends of the range alone: in the factors that are powers of two, and whether c is
-    rounded after one; in the bits of subnormal numbers that a segment takes."""
+    """Drafts that differ only at the ends of the range: in whether terms or sums are multiplied by powers of two; in
+    whether c is rounded after such a multiplication; in the bits that a segment takes of subnormal numbers."""
     multiplies = any(shift for _, shift in weights.values())
     addends = [draft.addend, None] if draft.addend is not None else [None]
     for leading in (True, False) if draft.parts.kept else (draft.parts.leading,):
@@ -288,7 +289,7 @@ def each_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
-    """The axis of a parameter of roundings with one value in the last, and one in all others."""
+    """The axis of a parameter of roundings with one value in the last rounding, and one in all other roundings."""
 
     def axis(draft: Draft) -> Iterator[Draft]:
         for last, rest in product(values, values):
@@ -300,7 +301,8 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: each rounding has its own."""
+    """How subnormal numbers are read and written, in tiers. `apart`: each rounding may treat tiny results in its own
+    way."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -312,12 +314,12 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
-        """Products that are rounded only where they are tiny, as all others are numbers of the format."""
+        """Products that are rounded only where they are tiny, as all other products are numbers of the format."""
         for mode in MODES if _exact(round_to(asked.d), asked) else ():
             yield replace(draft, products=round_to(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point, in which products are cut at one place; small ones look like zeros."""
+        """Sums in fixed point, in which products are cut at one place; small products look like zeros."""
         draft = without_gates(
             draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
         )
@@ -353,9 +355,9 @@ def tiny_tier(role: int) -> Tier:
 
 
 def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
-    """The tiers after each role is known to keep or to flush tiny sums: how they are flushed, how subnormal inputs are
-    read, and the steps that alone round products, where these are tiny. With what a sum begins shows only here where
-    every product is a number of the format."""
+    """The tiers for a tree whose roles are each known to keep or to flush tiny sums: how tiny sums are flushed, how
+    subnormal inputs are read, and which steps alone round tiny products. Where every product is a number of the format,
+    the start of a sum shows only here."""
 
     def flushing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -420,7 +422,7 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
 
 
 def with_rests(draft: Draft) -> Iterator[Draft]:
-    """Drafts with each remainder of infinities and NaNs from which a part is subtracted."""
+    """Drafts with each remainder that an infinity or a NaN leaves when a part is subtracted from it."""
     for rest in RESTS if len(draft.parts.pairs) > 1 else ():
         yield replace(draft, parts=replace(draft.parts, rest=rest))
 
@@ -505,7 +507,8 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
 
 
 def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
-    """The step with its result converted where it was not, not converted where it was, or not rounded at all."""
+    """The step without the conversion of its result for other roles; of a step without a conversion: the step with one,
+    or with the rounding of its sum added or left out."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
@@ -515,7 +518,7 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         if short.precision < step.rounding(d).precision:
             yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
-        if wide.precision > step.rounding(d).precision:  # rounded to the same bits, but only in another role's step
+        if wide.precision > step.rounding(d).precision:  # rounded as before, but only where another role adds it
             own = step.how or round_to(d)
             yield replace(step, how=with_rounding(own, format=wide), leaves=own)
 
@@ -566,12 +569,12 @@ def _simplest(own: Round, least: int, most: int) -> Round:
     """The simplest rounding of values that are less than 2^most, and zero or multiples of 2^least."""
     given, fmt = own.rounding, own.rounding.format
     if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
-        own = with_rounding(own, overflow="ieee")  # which is infinity in these modes
+        own = with_rounding(own, overflow="ieee")  # "ieee" gives infinity in these modes
     exact = least >= fmt.unit  # whether tiny results are exact
     unbounded = first_bits(own) == fmt.precision
     if least >= fmt.emin:
         return with_tiny(own, "keep", False)
-    if given.subnormals == "keep":  # rounding twice in one direction, or to odd, is rounding once
+    if given.subnormals == "keep":  # rounding twice in one direction, or twice to odd, is one rounding
         return with_tiny(own, "keep", False) if unbounded and (exact or given.mode not in NEAREST) else own
     if (unbounded or given.subnormals == "flush_after") and (exact or given.mode in NEVER_UP):
         return with_tiny(own, "flush_before", False)  # no smaller value is rounded to the least normal number

@@ -1,4 +1,4 @@
-"""The time for building, and shares of it."""
+"""The time for building, and shares of that time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class Clock:
-    """The remaining time. `deadline`: of time.monotonic, for everything; `limit`: for the present work. `left`: the
-    searches for which their share of the time was too short."""
+    """The remaining time. `deadline`: the time of time.monotonic at which all work ends; `limit`: the time at which the
+    present work ends. `left`: the searches whose share of the time was too short."""
 
     def __init__(self, deadline: float | None) -> None:
         self.deadline = self.limit = deadline
         self.left: list[str] = []
 
     def within(self, share: float, what: str, look: Callable[[], list[T]]) -> list[T]:
-        """The candidates that `look` finds in a share of the remaining time; no candidate if that share is too short,
-        and `what` is noted as not tried."""
+        """The candidates that `look` finds in a share of the remaining time; no candidate if that share is too short:
+        then `what` is noted in `left`."""
         whole, now = self.limit, time.monotonic()
         self.limit = None if whole is None else now + share * (whole - now)
         try:

@@ -1,5 +1,5 @@
-"""Where a device differs from the unit that comes nearest to it: the smallest condition on operands and on signals of
-the unit's datapath that holds on the vectors on which they differ and on no other, tested on fresh vectors."""
+"""Where a device differs from the nearest unit: the smallest condition, on operands and on signals of the unit's
+datapath, that holds on the vectors on which device and unit differ and on no other vector; tested on fresh vectors."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 Ask = Callable[[Table], Patterns]
 
-FRESH = 20_000  # vectors that nothing was learnt from, on which a condition is tested
-BATCH = 1_000  # of these, asked together
+FRESH = 20_000  # vectors on which a condition is tested, and from which nothing was learnt
+BATCH = 1_000  # fresh vectors asked together
 LEARNT = 4_000  # vectors from which a condition is learnt
-TRIED = 20  # facts of which every two and three are tried together
-SPLITS = 8  # facts by which the vectors that differ are parted in two
-MOST = 8  # facts of a condition
-TURNS = 24  # of learning from fresh vectors that refute conditions
-ROUNDS = 8  # further turns, in which conditions only have to hold
-EXACT = 0.7  # share of the time after which conditions only have to hold where vectors differ
-GOOD = 0.6  # share of the vectors that do not differ on which a condition that only has to hold may hold too
-NEAR = 0.5  # share of the vectors, and of random ones, on which a device may differ from a unit that is near it
-FEW = 0.01  # conditions may be wrong about so many other vectors for each one that differs
+TRIED = 20  # facts of which every pair and every three are tried together
+SPLITS = 8  # flags, and sizes, by which the vectors that differ are split in two
+MOST = 8  # the most facts of a condition
+TURNS = 24  # turns of learning from fresh vectors that refute conditions
+ROUNDS = 8  # further turns, in which conditions only have to be necessary (hold where vectors differ)
+EXACT = 0.7  # share of the time after which conditions only have to be necessary
+GOOD = 0.6  # share of the vectors that do not differ on which a necessary condition may hold too
+NEAR = 0.5  # share of the vectors, and of random vectors, on which a device may differ from a unit that is near it
+FEW = 0.01  # vectors about which conditions may be wrong, for each vector that differs
 BAD = 0.002  # share of the fresh vectors about which conditions may be wrong
-SIMPLE = (False, False, 0.0, 3.5)  # the order of what is learnt, up to which no other unit is looked at
+SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
-MANY = 24.0  # cost of conditions that say too much
-HALF = 0.6  # two conditions, each for a part, may be wrong about so many vectors for each one about which one is
-PART = 0.04  # share of the vectors that do not differ that a fact has to rule out where it only has to hold
+MANY = 24.0  # cost above which conditions only have to be necessary
+HALF = 0.6  # vectors about which two conditions for parts may be wrong, for each vector about which a single one is
+PART = 0.04  # share of the vectors that do not differ that each fact of a necessary condition has to rule out
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
 
 
 class Fact(NamedTuple):
-    """What can be said of a vector: a flag (`at` is None) is set or not, a number is at least `at`, or at most."""
+    """A statement about a vector: a flag (`at` is None) is set (`holds`) or not set; a number is at least `at`
+    (`holds`) or at most `at`."""
 
     name: str
     at: int | None
     holds: bool
 
     def among(self, values: Places) -> Flags:
-        """Of which values of its feature it holds."""
+        """For each value of its feature, whether the fact holds."""
         if self.at is None:
             return np.asarray((values != 0) == self.holds)
         return np.asarray(values >= self.at if self.holds else values <= self.at)
@@ -67,7 +68,7 @@ class Fact(NamedTuple):
 @dataclass(frozen=True)
 class Difference:
     """Vectors on which a device differs from a unit in one way: `how`, in words; `condition`: the facts that hold on
-    these, in words."""
+    these vectors, in words."""
 
     how: str
     condition: tuple[str, ...]
@@ -75,9 +76,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Description:
-    """Where a device differs from `unit`. `fresh`: vectors on which the conditions were tested, of which they were
-    `wrong` on so many; `shares`: of vectors in words, how many differ of how many. `inside`: where the condition only
-    has to hold wherever they differ: on how many of the vectors on which it holds they do, and how many these are."""
+    """Where a device differs from `unit`. `fresh`: the number of vectors on which the conditions were tested; `wrong`:
+    the number of these about which the conditions were wrong; `shares`: a kind of vectors in words, how many of these
+    differ, and how many there are. `inside`: of a condition that is only necessary, the number of vectors on which it
+    holds and device and unit differ, and the number of all vectors on which it holds."""
 
     unit: Unit
     differences: tuple[Difference, ...]
@@ -116,7 +118,8 @@ def words(fact: Fact, feature: Feature) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """Facts that all hold on the vectors that differ. `wrong`: vectors that do not differ on which they hold too."""
+    """Facts that all hold on the vectors that differ. `wrong`: the number of vectors that do not differ on which all
+    these facts hold too."""
 
     facts: tuple[Fact, ...]
     cost: float
@@ -124,13 +127,14 @@ class Condition:
 
 
 def rank_of(every: Sequence[Condition]) -> tuple[int, float]:
-    """Vectors about which conditions are wrong, then the size of these."""
+    """The number of vectors about which conditions are wrong, then the cost of the conditions."""
     return sum(one.wrong for one in every), sum(one.cost for one in every)
 
 
 def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
     """The cheapest facts that hold on every vector in `differs` and, together, on as few vectors in `other` as
-    possible. `quick`: facts are chosen one after another, each by how many vectors of `other` it excludes besides."""
+    possible. `quick`: facts are only chosen one after another, each by how many further vectors of `other` it
+    excludes."""
     facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
     for name, feature in features.items():
         inside, outside = feature.values[differs], feature.values[other]
@@ -165,10 +169,10 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
 
 
 def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArray[np.float64]) -> Condition:
-    """A condition of fewer, or cheaper, facts that is wrong on no more vectors, if every one, two or three of the
-    facts that exclude most have one."""
+    """A condition of fewer, or cheaper, facts that is wrong on no more vectors, if one, two or three of the TRIED facts
+    that exclude most vectors form such a condition; else the given condition."""
     ranked = np.argsort(-table.sum(axis=1) / prices, kind="stable")[:TRIED].tolist()
-    sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # of what each excludes
+    sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # of what each fact excludes
     most = table.shape[1] - condition.wrong
     for size in range(1, min(3, len(condition.facts)) + 1):
         for some in combinations(ranked, size):
@@ -182,8 +186,8 @@ def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArra
 
 
 def conditions(features: dict[str, Feature], differs: Flags, other: Flags, depth: int = 2) -> list[Condition]:
-    """One condition for all vectors that differ; or several for parts of them, where these are right about more
-    vectors. `depth`: how often a part is parted."""
+    """One condition for all vectors that differ; or several conditions, each for a part of these vectors, where several
+    are right about more vectors. `depth`: how often a part is split again."""
     whole = smallest(features, differs, other)
     if not whole.wrong or not depth:
         return [whole]
@@ -207,15 +211,15 @@ def _sides(fact: Fact) -> tuple[Fact, Fact]:
 
 
 def _part(features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact, depth: int) -> list[Condition]:
-    """Conditions for the vectors on which a fact holds, which they say as well."""
+    """Conditions for the vectors on which a fact holds; each condition has this fact as well."""
     side = holds(fact, features)
     return [Condition((fact, *(x for x in one.facts if x != fact)), one.cost + features[fact.name].cost, one.wrong)
             for one in conditions(features, differs & side, other & side, depth)]  # fmt: skip
 
 
 def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: Condition) -> list[Fact]:
-    """Facts that hold on some of the vectors that differ alone: flags, and sizes beyond all those of the other vectors
-    on which a condition holds too."""
+    """Facts that hold on some of the vectors that differ, but not on all: flags, and sizes beyond the sizes of all
+    other vectors on which the condition `whole` holds."""
     wrong, count, found = other.copy(), int(differs.sum()), list[tuple[float, Fact]]()
     for fact in whole.facts:
         wrong &= holds(fact, features)
@@ -234,8 +238,8 @@ def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: 
 
 
 def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> list[Condition]:
-    """A condition that holds wherever `differs`; or one for each of two parts of these vectors, where both rule out
-    much more of `other`."""
+    """A condition that holds on every vector in `differs`; or two conditions, each for a part of these vectors, where
+    the two rule out much more of `other`."""
     whole = _few(features, differs, other, smallest(features, differs, other))
     best, wrong = [whole], HALF * whole.wrong
     for fact in _parting(features, differs, other, whole) if whole.wrong else ():
@@ -251,7 +255,7 @@ def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> lis
 
 
 def _few(features: dict[str, Feature], differs: Flags, other: Flags, condition: Condition) -> Condition:
-    """The facts of a condition that rule out a good part of `other` each."""
+    """The condition with only those of its facts that each rule out a good part of `other`."""
     kept, left, cost = list[Fact](), other.copy(), 0.0
     for fact in condition.facts:
         inside = left & holds(fact, features)
@@ -265,7 +269,7 @@ def _few(features: dict[str, Feature], differs: Flags, other: Flags, condition: 
 
 
 def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
-    """In what way each result of the device differs from the unit's, in words."""
+    """In what way each result of the device differs from the unit's result, in words."""
     sign = np.uint64(fmt.sign_bit)
     one, other = (np.where(nans(side, fmt), np.uint64(0), side & ~sign) for side in (d, own))
     said = np.full(len(d), "the device gives another number", dtype="<U64")
@@ -290,7 +294,7 @@ def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
 
 class Describer:
     """Learns where a device differs from a unit. `ask`: the device's answers to rows, with one pattern for all NaNs;
-    `until`: of time.monotonic."""
+    `until`: the deadline, of time.monotonic."""
 
     def __init__(self, asked: Signature, shapes: Shapes, ask: Ask, until: float) -> None:
         self.asked, self.shapes, self.ask, self.until = asked, shapes, ask, until
@@ -298,9 +302,9 @@ class Describer:
         self.random = np.random.default_rng(3)
 
     def described(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> Description | None:
-        """The description of the unit of `units` that has the smallest one by the answers so far, tested on fresh
-        vectors, or of the next one where its conditions are not right about enough of them; None where those of no unit
-        are, or the time is over."""
+        """The description, tested on fresh vectors, of the unit of `units` that has the smallest description by the
+        answers so far; of the next unit where these conditions are wrong about too many fresh vectors; None where the
+        conditions of every unit are, or where the time is over."""
         rows, first = np.unique(rows, axis=0, return_index=True)
         answers = answers[first]
         ranked: list[tuple[tuple[bool, bool, float, float], int]] = []
@@ -317,8 +321,8 @@ class Describer:
         return next((found for found in tested if found is not None), None)
 
     def _tested(self, unit: Unit, rows: Table, answers: Patterns) -> Description | None:
-        """Learn, and test on fresh vectors; those that refute the conditions are learnt from. Where this does not end,
-        the conditions only have to hold."""
+        """Learn conditions, and test them on fresh vectors; learn again from the vectors that refute the conditions.
+        Where this does not end, the conditions only have to be necessary."""
         exact = time.monotonic() + EXACT * (self.until - time.monotonic())
         for turn in range(TURNS + ROUNDS):
             loose = turn >= TURNS or time.monotonic() > exact
@@ -359,7 +363,7 @@ class Describer:
         return np.concatenate([self.shapes.rows(kind, each) for kind in kinds])
 
     def _near(self, learnt: _Learnt) -> Table:
-        """Changes of vectors that differ, and of some that do not."""
+        """Changed copies of vectors that differ, and of some vectors that do not differ."""
         count, formats = BATCH // 2, self.layout.formats
         differ, other = np.flatnonzero(learnt.differs), np.flatnonzero(~learnt.differs)
         chosen = self.random.choice(differ, count)
@@ -393,8 +397,9 @@ class Describer:
 
 
 class _Way(NamedTuple):
-    """Vectors that differ in one way: in words; what the device gives there, if it always is one pattern, as where the
-    unit gives it too the condition may hold; and the conditions."""
+    """Vectors that differ in one way. `words`: the way in words; `instead`: the pattern that the device gives on all
+    these vectors, if there is one (where the unit gives this pattern too, the conditions may hold); `conditions`: for
+    these vectors."""
 
     words: str
     instead: int | None
@@ -402,9 +407,9 @@ class _Way(NamedTuple):
 
 
 class _Learnt:
-    """What is learnt of a unit from answers: for each way in which they differ, conditions; or, if `loose` or where
-    these are wrong or many, conditions one of which only has to hold wherever they differ (`one_sided`). `far`: they
-    differ on most vectors."""
+    """What is learnt of a unit from answers: for each way in which answers differ from its results, conditions; or, if
+    `loose` or where these conditions are wrong or costly, necessary conditions, one of which has to hold on every
+    vector that differs (`one_sided`). `far`: most vectors differ."""
 
     def __init__(
         self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator,
@@ -418,7 +423,7 @@ class _Learnt:
             keep = differs | (random.random(len(rows)) < LEARNT / len(rows))
             if differs.sum() > LEARNT // 2:
                 keep &= ~differs | (random.random(len(rows)) < LEARNT / 2 / differs.sum())
-            keep[-LEARNT // 4 :] = True  # those that refuted what was learnt before
+            keep[-LEARNT // 4 :] = True  # the vectors that refuted earlier conditions
             rows, answers, own, differs = rows[keep], answers[keep], own[keep], differs[keep]
         self.rows, self.differs = rows, differs
         self.features = features_of(asked, unit, rows)
@@ -453,12 +458,13 @@ class _Learnt:
 
     @property
     def order(self) -> tuple[bool, bool, float, float]:
-        """Its rank among what is learnt of several units: last those that differ on most vectors."""
+        """The order of the unit among several: units that differ on most vectors come last."""
         return self.far, self.one_sided, *self.rank
 
     @property
     def good(self) -> bool:
-        """Whether every condition says something, and where it only has to hold that the others are most vectors."""
+        """Whether every condition has a fact, and a necessary condition holds on few enough of the vectors that do not
+        differ."""
         said = bool(self.ways) and all(one.facts for one in self._every)
         return said and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
 

@@ -1,10 +1,10 @@
 """Drafts: units with open parts.
 
 A draft is a summation tree with an expression for each part of the arithmetic: the sums of each role, the roundings
-between and after them, the products, the inputs. Such an expression is over nodes, with holes for its operands. Other
-expressions in these places are tried (steps.py, axes.py), and the nodes' own variants and the nodes that may stand
-around them (likely.py). A draft also says what belongs to no single place: the starts of sums, the order of additions,
-and products that differ from the others.
+between and after them, the products, the inputs. Such an expression consists of nodes, with holes for its operands. In
+each of these places other expressions are tried (steps.py, axes.py), and so are variants of the nodes and further nodes
+around these (likely.py). A draft also holds what belongs to no single place: the starts of sums, the order of
+additions, and products that differ from the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Start = Literal["pair", "first", "zero", "second", "zero_second"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
 Scaled = Literal["terms", "sums"]
 Odd = tuple[frozenset[int], int]
-#: the place of a rounding: in the steps of a role, where their results enter another role, or elsewhere
+#: the place of a rounding: in the steps of a role, on results of a role that enter another role, or elsewhere
 Place = int | tuple[Literal["leaves"], int] | Literal["products", "addend", "convert", "store"]
 Reads = tuple[Subnormals, Subnormals]  # how subnormal factors and a subnormal c are read
 
@@ -50,7 +50,7 @@ class Hole(Terminal):
 
 
 TERM = Hole("term")  # the operand of a rounding
-TERMS, PRODUCTS, OTHERS = Hole("terms"), Hole("products"), Hole("others")  # of a step: all its terms, or in two kinds
+TERMS, PRODUCTS, OTHERS = Hole("terms"), Hole("products"), Hole("others")  # a step's terms: all; products; all others
 FACTORS = Hole("a"), Hole("b")  # the operands of a product
 EXACT, PRODUCT = ExactSum((TERMS,)), Product(*FACTORS)
 INPUTS = Element("a", Index(0)), Element("b", Index(0)), Element("c")
@@ -67,7 +67,8 @@ def fused(
 
 @cache
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding to `fmt`, perhaps after one to `bits` bits with unbounded exponent, in the mode `first` or `mode`."""
+    """A rounding to `fmt`, perhaps after a first rounding to `bits` bits with unbounded exponent, in the mode `first`
+    (None: `mode`)."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 
@@ -84,12 +85,13 @@ def rounded(term: Node, how: Round) -> Node:
 
 
 def first_bits(how: Round) -> int | None:
-    """The number of bits to which a rounding first rounds with unbounded exponent; None if it does not."""
+    """The number of bits to which a rounding first rounds with unbounded exponent; None without such a first
+    rounding."""
     return how.term.bits if isinstance(how.term, Cut) else None
 
 
 def in_mode(how: Round, mode: Mode) -> Round:
-    """The rounding in another mode, also for its first rounding to fewer bits if that has the same mode."""
+    """The rounding in another mode; a first rounding to fewer bits too, if it is in the same mode as the rounding."""
     own, term = how.rounding, how.term
     if isinstance(term, Cut) and term.mode == own.mode:
         term = replace(term, mode=mode)
@@ -102,18 +104,18 @@ def with_rounding(how: Round, **parameters: Any) -> Round:
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
-    """The expression with every node of a kind changed; itself where that is impossible."""
+    """The expression with every node of a kind changed; the given expression where that is impossible."""
     return _possible(root, lambda: rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {}))
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
-    """The expression with a node replaced by another; itself where that is impossible."""
+    """The expression with a node replaced by another; the given expression where that is impossible."""
     return _possible(root, lambda: replaced(root, lambda part: new if part == old else None))
 
 
 def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
-    """The rewritten expression; the one before where a node does not take its new parts or parameters, so that such a
-    combination is no further candidate."""
+    """The rewritten expression; `root` where a node refuses its new parts or parameters, so that a refused combination
+    is no further candidate."""
     try:
         return rewritten()
     except ParameterError:
@@ -122,10 +124,11 @@ def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
 
 @dataclass(frozen=True)
 class Step:
-    """The arithmetic of the steps of one role. `sum`: over TERMS; or over PRODUCTS, which are summed first, and OTHERS.
-    `how`: the rounding of the sum; None: it is not rounded. `leaves`: a further rounding where the result is an operand
-    of a step of another role. `negated`: the terms are added with their signs changed, in the mirrored mode, and the
-    sign of the rounded sum is changed back, so that exact cancellation gives -0 when rounding to nearest."""
+    """The arithmetic of the steps of one role. `sum`: an expression over TERMS; or over PRODUCTS, which are summed
+    first, and OTHERS. `how`: the rounding of the sum; None: it is not rounded. `leaves`: a further rounding where the
+    result is an operand of a step of another role. `negated`: the terms are added with their signs changed, in the
+    mirrored mode, and the sign of the rounded sum is changed back, so that exact cancellation gives -0 when rounding to
+    nearest."""
 
     how: Round | None
     sum: Node = EXACT
@@ -134,36 +137,36 @@ class Step:
 
     @cached_property
     def aligned(self) -> FusedSum | None:
-        """The fused sum that has its products; None if there is none."""
+        """The fused sum that has the products of the step; None without such a sum."""
         return next((node for node in of_kind(self.sum, FusedSum)), None)
 
     @property
     def bits(self) -> int | None:
-        """F of the fused sum that has its products."""
+        """F of the fused sum that has the products of the step; None without such a sum."""
         fraction_bits = None if self.aligned is None else self.aligned.fraction_bits
         assert not isinstance(fraction_bits, tuple)
         return fraction_bits
 
     @cached_property
     def joins(self) -> Node | None:
-        """The sum in which other terms join the finished sum of its products; None if there is none."""
+        """The sum in which other terms join the finished sum of the products; None without such a sum."""
         return next((node for node in walk(self.sum) if OTHERS in node.operands), None)
 
     @cached_property
     def first(self) -> FusedSum | None:
-        """The fused sum of its products alone, which other terms join late; None if there is none."""
+        """The fused sum of the products alone, which other terms join late; None without such a sum."""
         first = None if self.joins is None else self.joins.operands[0]
         first = first.term if isinstance(first, Round) else first
         return first if isinstance(first, FusedSum) else None
 
     @property
     def between(self) -> Rounding | None:
-        """How the sum of its products alone is rounded before other terms join it; None if it is not."""
+        """How the sum of the products alone is rounded before other terms join it; None if that sum is not rounded."""
         first = None if self.joins is None else self.joins.operands[0]
         return first.rounding if isinstance(first, Round) else None
 
     def rounding(self, d: Format) -> Format:
-        """The format of its result."""
+        """The format of the step's result."""
         return d if self.how is None else self.how.rounding.format
 
 
@@ -177,20 +180,22 @@ class Store:
 
 @dataclass(frozen=True)
 class Draft:
-    """A unit without its summation tree. `tree`: the index of the tree, where several are possible. `steps`: by role.
+    """A unit without its summation tree. `tree`: the index of the tree, where several trees are possible. `steps`: the
+    steps of each role.
 
     `product`: an expression over FACTORS; `a`, `b` and `c`: how these inputs are read; `products`: the rounding of
-    products (None: they are exact); `addend`: the rounding of c times one (None: there is none). `convert`: a further
-    rounding of the last step's result, to the format of d. `counted`: numbers count in an alignment with their leading
-    bits.
+    products (None: they are exact); `addend`: the rounding of c times its power of two (None: there is no such
+    rounding). `convert`: a further rounding of the last step's result, to the format of d. `counted`: numbers enter an
+    alignment with the exponents of their leading bits.
 
     `start`: how a step that adds two products, the first of a chain, begins: "pair": both in one sum; "first": the
     first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the roles
-    of steps whose products are exact though `products` rounds; `fused`: single such products. `parts`: the parts of a
-    and b that are multiplied. `scaled`: what a device multiplies by powers of two: terms before they are added, or the
-    largest sums whose terms all have the same one. `odd`: products with other fraction bits than their neighbours, and
-    how many more (fewer if negative). `unshown`: the places of roundings whose modes no answer has distinguished.
+    of steps whose products are exact though `products` rounds; `fused`: single products that are exact though
+    `products` rounds. `parts`: the parts of a and b that are multiplied. `scaled`: what a device multiplies by powers
+    of two: terms before they are added, or the largest sums whose terms all have the same power. `odd`: products with
+    other fraction bits than their neighbours, and how many more (fewer if negative). `unshown`: the places of roundings
+    whose modes no answer has distinguished.
     """
 
     steps: tuple[Step, ...]

@@ -1,4 +1,4 @@
-"""Units made of a summation tree and a draft: the tree gives the steps, the draft the expression of each."""
+"""Units made of a summation tree and a draft: the tree gives the steps, the draft the expression of each step."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
 REPEATED = 3  # repetitions from which on steps are written as a loop
-PERIODS = (1, 2, 3, 4, 8)  # the lengths of repetitions that are looked for in a chain
-DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
-SWAPPED = ("second", "zero_second")  # starts with the second product
+PERIODS = (1, 2, 3, 4, 8)  # the lengths of the repeated patterns that are searched for in a chain
+DEEPEST = 75  # the most nested steps without a loop; each step takes about ten nested calls of Python
+SWAPPED = ("second", "zero_second")  # starts that begin with the second product
 
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and the branches that it adds
 Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
@@ -67,7 +67,7 @@ class TooDeepError(Exception):
 
 
 class Drafter:
-    """Makes the units of drafts for one tree. `plain`: without loops, for a tree of few leaves."""
+    """Makes the units of drafts for one tree. `plain`: units are made without loops, for a tree of few leaves."""
 
     def __init__(self, part: RoledTree, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
@@ -111,7 +111,7 @@ class Drafter:
 
     def _repeats(self, steps: Sequence[Added], period: int) -> int:
         """How many times the pattern of the first `period` steps occurs in succession, its products shifted by one
-        constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer ones."""
+        constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer periods."""
         assert self.outliner is not None
         distances, count = set[int](), period
         for step, other in zip(steps, steps[period:], strict=False):
@@ -140,7 +140,7 @@ class _Making:
         self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None, base: int = 0
     ) -> None:
         self.drafter, self.draft, self.pairs, self.before, self.base = drafter, draft, pairs, before, base
-        self.odd: dict[Node, int] = {}  # terms with more fraction bits than their step's (fewer if negative)
+        self.odd: dict[Node, int] = {}  # how many more fraction bits than its step a term keeps (fewer if negative)
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
@@ -152,7 +152,7 @@ class _Making:
         return self.draft.steps[self.drafter.roles[id(node)]]
 
     def multiplies(self, branch: Sum) -> bool:
-        """Whether sums are multiplied by powers of two, and all terms of this one have the same."""
+        """Whether sums are multiplied by powers of two, and all terms of this sum have the same power."""
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
@@ -166,7 +166,8 @@ class _Making:
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
         """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
-        products; `level`: of the next loop inside; `depth`: of nested steps. Raises TooDeepError."""
+        products; `level`: the level of the next loop inside; `depth`: the number of enclosing steps. Raises
+        TooDeepError."""
         if depth > DEEPEST:
             raise TooDeepError
         if not isinstance(branch, Sum):
@@ -204,8 +205,9 @@ class _Making:
         return result
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
-        """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for its products
-        whether they keep other fraction bits, and whether they are exact where others are not."""
+        """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for each of its
+        products whether the product keeps other fraction bits, and whether it is exact where other products are
+        rounded."""
         fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
         leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
         return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
@@ -249,7 +251,7 @@ class _Making:
         return self.in_passes(node, [start], zero, loop, level), steps
 
     def in_passes(self, node: Sum, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
-        """The products of a step and its other operands, added at once; or once for every pair of parts."""
+        """The products of a step and its other operands, added in one pass, or in one pass for every pair of parts."""
         for pairs in self.passes if leaves else [self.pairs]:
             own = self.products(leaves, loop, level, pairs)
             others = [self.total(node, lambda _, own=own: [own], others)]  # type: ignore[misc]
@@ -315,8 +317,8 @@ class _Making:
         return self.total(node, groups, [*sums, *ends])
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int, pairs: Sequence[Pair]) -> list[Node]:
-        """Products of some parts as terms of a sum: one range (Each) if there are three or more, evenly spaced, without
-        scale factors. Products that keep other fraction bits are terms by themselves."""
+        """Products of some parts as terms of a sum: one range (Each) for three or more products that are evenly spaced
+        and without scale factors. Products that keep other fraction bits are terms by themselves."""
         if self.draft.odd is not None and not self.draft.odd[0].isdisjoint(leaves):
             odd, more = self.draft.odd
             terms: list[Node] = []
@@ -380,7 +382,7 @@ class _Making:
         sum_of, fmt = does.sum, does.rounding(d)
         if does.first is not None and not any(products("")):
             assert does.aligned is not None
-            sum_of = replace(does.aligned, items=(TERMS,))  # no terms join the products
+            sum_of = replace(does.aligned, items=(TERMS,))  # no products that these terms join
             if does.between is not None and isinstance(does.joins, FusedSum):
                 sum_of = replace(does.joins, items=(TERMS,))
         if not does.negated:
@@ -396,8 +398,8 @@ class _Making:
         return negated_number(rounded(result, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
-        """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum that joins a
-        finished sum is left out where it has no terms. `fmt`: of the result."""
+        """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum in which
+        other terms join a finished sum is left out where there are no other terms. `fmt`: the format of the result."""
         if isinstance(node, Hole):
             own = [] if node == OTHERS else [term for part in products(node.groups) for term in part]
             return own if node.name == PRODUCTS.name else [*own, *others]
@@ -446,12 +448,12 @@ class _Making:
         return total if whole == bits else replace(total, fraction_bits=whole)
 
     def counted(self, term: Node, fmt: Format) -> Node:
-        """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for a
-        running sum that starts from c in another format."""
+        """A number as a normalised product with 1, which enters an alignment with the exponent of its leading bit.
+        Raises ParameterError for a running sum that starts from c in another format."""
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
                 raise ParameterError("normalised", "a sum so far may be a number of two formats")
-            term = Round(term, Rounding(fmt))  # changes no value, but makes it a factor
+            term = Round(term, Rounding(fmt))  # changes no value, but makes the running sum a factor
         if isinstance(term, Constant) or not term.is_number:
             return term
         return Product(term, power_of_two(0), True)
@@ -472,12 +474,12 @@ MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}
 
 
 def mirrored(mode: Mode) -> Mode:
-    """The mode that rounds -x to the negative of what `mode` rounds x to."""
+    """The mode in which -x is rounded to the negative of x rounded in `mode`."""
     return MIRRORED.get(mode, mode)
 
 
 def mirrored_how(how: Round) -> Round:
-    """A rounding in the mirrored mode, also where it first rounds to fewer bits."""
+    """A rounding in the mirrored mode, and its first rounding to fewer bits too."""
     term, mode = how.term, how.rounding.mode
     assert not is_stochastic(mode)  # no unit that is built takes random bits
     term = replace(term, mode=mirrored(term.mode)) if isinstance(term, Cut) else term

@@ -1,5 +1,5 @@
-"""What can be said of vectors, by which conditions are learnt: of their operands, of their products and terms in the
-order of their sizes, of the exact sum, and of the signals of a unit's datapath."""
+"""Features of vectors, from which conditions are learnt: of the operands, of the products and terms in the order of
+their sizes, of the exact sum, and of the signals of a unit's datapath."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from mmaprobe.smtmodel.units.unit import Unit
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
-ALONE = 4  # products that are named one by one
-LONG = 64  # products beyond which signals are not looked at
+ALONE = 4  # the most products that are named one by one
+LONG = 64  # the most products with which signals are looked at
 SIZES = (Stage.MAXIMUM, Stage.SUM)  # stages whose exponents are looked at
 LOW = -(1 << 20)  # in place of the exponent of a zero
 
 
 class Feature(NamedTuple):
-    """A flag or a number of each vector. `yes` and `no`: the words for a flag; of a number, what lies at or above 2^at,
-    and below 2^(at + 1). `cost`: how far from the operands it is."""
+    """A flag or a number of each vector. `yes` and `no`: the words for a flag that is set, and not set; or for a number
+    that is at least, and below, the bound put in for {}. `cost`: grows with the distance from the operands."""
 
     values: Places
     yes: str
@@ -45,7 +45,7 @@ class Feature(NamedTuple):
 
 
 def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]:
-    """What can be said of vectors, by name."""
+    """The features of vectors, by name."""
     found = _Features(asked, rows)
     found.say_operands()
     found.say_products()
@@ -62,7 +62,7 @@ def features_of(asked: Signature, unit: Unit, rows: Table) -> dict[str, Feature]
 
 
 class _Features:
-    """Features of the operands of vectors, which each method adds to."""
+    """Features of vectors; each method adds some."""
 
     def __init__(self, asked: Signature, rows: Table) -> None:
         length = asked.length
@@ -148,7 +148,7 @@ class _Features:
         self._flag("small", small, f"an operand is {what}", f"no operand is {what}", 0.9)
 
     def say_addend(self) -> None:
-        """The products beside c."""
+        """The products compared with c."""
         largest, c = self.products.exponent.max(axis=1), self.read["c"]
         both = (largest > LOW) & (c.exponent[:, 0] > LOW)
         self._size("apart", np.where(both, largest - c.exponent[:, 0], LOW), f"{self._largest} over c", 1.2)
@@ -157,8 +157,8 @@ class _Features:
                        "not all products have the sign of c", "all products and c have one sign", 1.1)  # fmt: skip
 
     def say_terms(self, told: str, by_field: bool, more: float) -> None:
-        """The terms in the order of their exponents, or of their exponent fields, in which subnormal numbers have that
-        of the smallest normal number. `told`: the words for the order; `more`: what it costs."""
+        """The terms in the order of their exponents, or of their exponent fields, in which subnormal numbers have the
+        exponent of the smallest normal number. `told`: the words for the order; `more`: the cost of the order."""
         terms = self.products.beside(self.read["c"]) if self.asked.addend else self.products
         ranked = terms.ordered(terms.field if by_field else terms.exponent)
         own = ranked.field if by_field else ranked.exponent
@@ -189,7 +189,7 @@ class _Features:
         self._flag(f"{one} zero", ranked.zero[:, at + 1], f"{one} is +-0", f"{one} is not zero", cost)
 
     def _say_rest(self, ranked: _Numbers, own: Places, told: str, cost: float) -> None:
-        """What all terms but the largest add up to."""
+        """The sum of all terms but the largest."""
         rest, first = ranked.values[:, 1:].sum(axis=1), np.where(ranked.negative[:, 0], -1, 1)
         what = f"{told}the sum of all but the largest term"
         self._flag(f"{what} with", np.sign(rest) == first, f"{what} has its sign", f"{what} has not its sign", cost)
@@ -273,12 +273,12 @@ class _Numbers:
         return product
 
     def ordered(self, exponents: Places) -> _Numbers:
-        """The numbers of each vector, those with the largest of some exponents first."""
+        """The numbers of each vector, in descending order of `exponents`."""
         order = np.argsort(-exponents, axis=1, kind="stable")
         return self._each(lambda values: np.take_along_axis(values, order, axis=1))
 
     def beside(self, other: _Numbers) -> _Numbers:
-        """These numbers and others."""
+        """These numbers, then others, for each vector."""
         return self._each(lambda values, more: np.concatenate([values, more], axis=1), other)
 
     def _each(self, change: Callable[..., Any], *others: _Numbers) -> _Numbers:
@@ -289,17 +289,17 @@ class _Numbers:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The numbers, those that are infinite or NaN as others."""
+        """The numbers; an infinity or a NaN, also as a factor, counts as 1 with its sign."""
         sizes = np.ldexp(self.mantissa, np.where(self.zero, 0, self.exponent + 1))
         return np.where(self.zero, 0.0, np.where(self.negative, -sizes, sizes))
 
     @property
     def last(self) -> Places:
-        """The place of the last bit that is set, of a zero beyond all."""
+        """The exponent of the last bit that is set; for a zero, one above all exponents."""
         return np.where(self.zero, -LOW, self.exponent - self.bits + 1)
 
     def cancel(self, at: int) -> Flags:
-        """Whether two neighbouring numbers add up to zero, and are none."""
+        """Whether two neighbouring numbers add up to zero without being zeros."""
         one, other = (slice(None), at), (slice(None), at + 1)
         same = (self.mantissa[one] == self.mantissa[other]) & (self.exponent[one] == self.exponent[other])
         return np.asarray(same & ~self.zero[one] & (self.negative[one] != self.negative[other]))

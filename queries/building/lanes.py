@@ -1,4 +1,5 @@
-"""Lanes: products at one place of every fused step, of which one lane may keep other fraction bits than the others."""
+"""Lanes: a lane is the products at one place of every fused step; one lane may keep other fraction bits than the
+others."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def lanes_of(part: RoledTree) -> list[frozenset[int]]:
 
 
 def with_one_lane(base: Draft, part: RoledTree, wrong: Table, asked: Signature) -> Iterator[Draft]:
-    """Drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose answers it must explain, each of
-    which has a nonzero product in that lane."""
+    """Drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose answers the drafts must explain;
+    each of these inputs has a nonzero product in that lane."""
     length = asked.length
     counts = nonzero(wrong[:, :length], asked.a) & nonzero(wrong[:, length : 2 * length], asked.b)
     lanes = [lane for lane in lanes_of(part) if counts[:, list(lane)].any(axis=1).all()]

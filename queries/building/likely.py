@@ -1,7 +1,7 @@
 """Likely values, as data: the values with which holes of a draft are filled, in the order in which they are tried.
 
 After the values of this table come a node's own variants, and nodes that stand around others: a new node is tried as
-soon as it says its variants, and around which nodes it may stand."""
+soon as it lists its variants, and the nodes around which it may stand."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SHORT = INNER[2:4]  # formats in which running sums are stored
 WIDE = FORMATS["f64"]  # the format for sums with more bits than the result has
 # -- sums
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
-GUARDS = range(1, 9)  # bits, beyond a format's, that are kept of a sum which is not exact
-FEWER = range(9)  # bits, beyond a format's, to which a sum that seems exact might be cut
+GUARDS = range(1, 9)  # bits kept of an inexact sum beyond those of its format
+FEWER = range(9)  # bits beyond those of a format, to which a sum that seems exact might be cut
 MOST_BITS = 40  # the most bits of a fused sum, unless the result has more
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # groups of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms

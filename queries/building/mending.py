@@ -1,4 +1,4 @@
-"""Units a few changes away from one that gives most of the answers: for instance one term that keeps a bit less."""
+"""Units a few changes away from a unit that gives most of the answers: for instance, one term keeps one bit less."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 CHANGES = 3  # the most changes, made one after another
 WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
-SORTED = 3  # terms of a sum that may sort them
+SORTED = 3  # the number of terms of a sum that may sort its terms
 TAKEN = 3  # units that are changed further
-Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
+Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another answer
 
 
 def in_mode(unit: Unit, mode: Mode) -> Unit:
@@ -67,7 +67,8 @@ def _of_one_term(root: Node) -> Iterator[Node]:
 
 
 def _rounded_twice(root: Node) -> Iterator[Node]:
-    """The expressions in which a result is rounded to a format of more bits first, or no longer is."""
+    """The expressions in which a result is first rounded to a format of more bits, or such a first rounding is left
+    out."""
     for node in walk(root):
         if not isinstance(node, Round):
             continue
@@ -81,7 +82,7 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
 
 def _sorted(unit: Unit) -> Iterator[Node]:
     """The expressions in which a sum of three terms adds them in the order of their exponents; where a product may lie
-    below the exponents of c, also those in which c has one where it is zero."""
+    below the exponents of c, also the expressions in which c has an exponent where it is zero."""
     p, ways = unit.d.precision, (False, True) if unit.c.emin > unit.a.emin + unit.b.emin + 1 else (False,)
     for node in walk(unit.result):
         if not isinstance(node, (ExactSum, FusedSum)) or sum(item.count for item in node.items) != SORTED:
@@ -89,7 +90,7 @@ def _sorted(unit: Unit) -> Iterator[Node]:
         terms = [parts[place] for item in node.items for parts, place in _apart(item)]
         for counts, bits in product(ways, ((2 * p + 2, 3 * p + 6), (p + 2, p + 2))):
             own = (Counting(term) if counts and term.is_addend else term for term in terms)
-            with suppress(ParameterError):  # of other terms than inputs and products
+            with suppress(ParameterError):  # a sum of terms other than inputs and products
                 yield with_node(unit.result, node, SortedSum(tuple(own), bits))
 
 
@@ -139,7 +140,8 @@ def mended(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> l
 
 
 def _nearest(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> list[tuple[int, Unit]]:
-    """The TAKEN units with the fewest wrong answers, and all units without any; with the number of wrong answers."""
+    """The TAKEN units with the fewest wrong answers, and all units without wrong answers, each with its number of wrong
+    answers."""
     if not units:
         return []
     counts = wrong(units).sum(axis=1)

@@ -55,8 +55,8 @@ def name_of(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
 ) -> Naming:
     """Which of the models `others`, which agree with `own` on all inputs asked so far, are equal to it: by normal form,
-    then by rewriting, then for at most `most` of the rest (None: for all) on every input where these are few, else by
-    proof, until the deadline (of time.monotonic)."""
+    then by rewriting, then for at most `most` of the rest (None: for all) by evaluation on every input where inputs are
+    few, else by proof, until the deadline (of time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
     same, witnesses, rest = _by_evaluation(own, _without(others, equal)[:most], deadline)
@@ -71,8 +71,9 @@ def name_of(
 def _by_evaluation(
     own: Model, others: Sequence[Model], deadline: float | None
 ) -> tuple[list[tuple[Model, str]], list[tuple[int, ...]], list[Model]]:
-    """The models that give the same result as `own` on every input, each with the reason; an input for each that does
-    not; and the models of too many inputs for it, or that were not reached before the deadline."""
+    """The models that give the same result as `own` on every input, each with the reason; for each model that does not,
+    an input on which it differs; and the models that have too many inputs to evaluate, or were not reached before the
+    deadline."""
     same: list[tuple[Model, str]] = []
     witnesses: list[tuple[int, ...]] = []
     left: list[Model] = []
@@ -125,8 +126,8 @@ def any_pattern(node: Node) -> Node:
 
 
 def with_nan(unit: Unit, nan: int | None) -> Unit:
-    """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
-    give any quiet NaN, as do those to formats in which the pattern is a number."""
+    """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); roundings to other
+    widths, and to formats in which the pattern is a number, give any quiet NaN."""
     return unit.computing(_patterned(unit.result, nan, unit.d.width))
 
 
@@ -151,8 +152,8 @@ def why_of(equality: Equality) -> str:
 
 def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
     """The instructions of the table, the shipped units and (for one product) IEEE's fused multiply-adds with the
-    formats, length and scale factors of a model. `shortest`: without scale factors, also those of fewer products, down
-    to this number."""
+    formats, length and scale factors of a model. `shortest`: if the model has no scale factors, also units of fewer
+    products, down to this number."""
     formats = asked.a.name, asked.b.name, asked.c.name
     least = asked.length if shortest is None or asked.scale is not None else shortest
     rows = [
@@ -174,8 +175,8 @@ def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
 
 
 def equal_units(identification: Identification, options: Options, deadline: float | None) -> tuple[list[str], str]:
-    """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how that
-    is known: by normal form, else by proof within NAMING seconds."""
+    """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how the
+    equality is known: by normal form, else by proof within NAMING seconds."""
     if identification.verdict != "identified":
         return [], ""
     survivors = identification.survivors
@@ -195,8 +196,8 @@ def equal_units(identification: Identification, options: Options, deadline: floa
 
 
 def consistent_units(identification: Identification, recorded: Sequence[Vector]) -> list[str]:
-    """Where several candidates are left: the instructions and shipped units that give every answer, also those of fewer
-    products than the family that take every input."""
+    """Where several candidates are left: the instructions and shipped units that give every answer, also units of fewer
+    products than the family, if they take every input."""
     if identification.verdict != "open" or not identification.survivors:
         return []
     answered = list(recorded) or [replace(question.vector, d=question.answer) for question in identification.questions]

@@ -19,22 +19,22 @@ Verdict = Literal["built", "unexplained", "open"]
 
 @dataclass
 class Built:
-    """The outcome: a unit, or the vectors that no candidate explains with the nearest candidate. A unit with an open
+    """The outcome: a unit; or the nearest candidate, with the vectors that no candidate explains. A unit with an open
     verdict agrees with all answers; `why` says which questions were left when the time ended."""
 
     verdict: Verdict = "open"
     unit: Unit | None = None
     draft: Draft | None = None
-    equal: list[tuple[Model, str]] = field(default_factory=list)  # models proved equal to the unit, and how
+    equal: list[tuple[Model, str]] = field(default_factory=list)  # models proved equal to the unit, and why
     open: list[Model] = field(default_factory=list)  # models with the same answers so far, not proved equal
-    standing: list[Candidate] = field(default_factory=list)  # the last that agreed over the whole range
-    untried: str = ""  # the parts of validation and the proofs that are left for these
+    standing: list[Candidate] = field(default_factory=list)  # the last candidates that agreed on the whole range
+    untried: str = ""  # the parts of validation and the proofs that are left for `standing`
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
     near_vector: Vector | None = None  # the smallest input on which `near` differs
     questions: int = 0
     validated: int = 0
-    refuted: int = 0  # units that differ from it in one choice, distinguished by vectors that the device was asked
-    unseen: int = 0  # such units for which no vector was found
+    refuted: int = 0  # units that differ from `unit` in one choice, distinguished by vectors put to the device
+    unseen: int = 0  # units that differ from `unit` in one choice, for which no vector was found
     left: list[str] = field(default_factory=list)  # searches for which a share of the time was too short
     why: str = ""
     stage: str = ""

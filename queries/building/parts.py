@@ -33,17 +33,17 @@ class Reading:
 
 
 Pair = tuple[int, int]
-Split = tuple[Reading | None, ...]  # of an input: how each part reads the rest left by the parts before; None: all
+Split = tuple[Reading | None, ...]  # how each part of an input reads the rest left by earlier parts; None: all of it
 WHOLE: Split = (None,)
 
 
 @dataclass(frozen=True)
 class Parts:
     """Products of parts. `a`, `b`: how the inputs are split. `pairs`: the parts that are multiplied, in the order in
-    which these products are added. `passes`: "steps": each step is made once for every pair, starting from its result
-    before; "whole": the whole unit is made once for every pair, with its result before in place of c; "terms": all are
-    terms of one sum. `rest`: the rest of an infinity, a NaN, or a number whose first part is infinite: +0, or by IEEE
-    754's subtraction. `kept`: parts are segments, with these `positive` and `leading`.
+    which these products are added. `passes`: "steps": each step is made once for every pair, starting from its previous
+    result; "whole": the whole unit is made once for every pair, with its previous result in place of c; "terms": all
+    products are terms of one sum. `rest`: the rest of an infinity, a NaN, or a number whose first part is infinite: +0,
+    or the difference by IEEE 754. `kept`: parts are segments, with the parameters `positive` and `leading`.
     """
 
     a: Split = WHOLE
@@ -77,7 +77,7 @@ def rounded_input(number: Node, reading: Reading | None, fmt: Format) -> Node:
 
 
 def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> Node:
-    """One part of an input. Raises ParameterError where a segment is asked for of a number that is not an input."""
+    """One part of an input. Raises ParameterError for a segment of a number that is not an input."""
     if parts.kept and split != WHOLE:
         first = sum(reading.bits for reading in split[:at] if reading is not None)
         own = split[at]
@@ -90,7 +90,7 @@ def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> N
 
 
 def _rest(number: Node, high: Node, fmt: Format, parts: Parts, overflows: bool) -> Node:
-    """The rest that a part leaves of a number, which is always a number of the format. `overflows`: whether the part
+    """The rest that a part leaves of a number; the rest is always a number of the format. `overflows`: whether the part
     may be infinite where the number is not."""
     minus = negated_number(high, fmt)
     if parts.rest == "ieee":
@@ -113,7 +113,7 @@ def tried_splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
 
 
 def uneven_parts(asked: Signature) -> Iterator[Parts]:
-    """Products of segments whose widths differ between a and b, of which the last may be dropped: a factor of one
+    """Products of segments whose widths differ between a and b. The last segment may be dropped: a factor of one
     segment has only its first bits."""
     left, right = (
         [*(split for split in _splits(fmt, "toward_zero") if len(split) == 2),
@@ -139,7 +139,8 @@ def _splits(fmt: Format, mode: Mode) -> Iterator[Split]:
 
 
 def pair_orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
-    """The pairs of parts that are multiplied, in order: all, or without small ones; the small ones first or last."""
+    """The pairs of parts that are multiplied, in order: all pairs, or all but those of small products; small products
+    first or last."""
     every = list(product(range(len(a)), range(len(b))))
     large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
     orders: dict[tuple[Pair, ...], None] = {}

@@ -1,4 +1,5 @@
-"""Roles: the steps of a summation tree with the same arithmetic, and small sets of leaves that reveal it."""
+"""Roles: the steps of a summation tree with the same arithmetic, and small sets of leaves that reveal this
+arithmetic."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ from mmaprobe.queries.order.tree import Leaf, Node, compact, folded, leaves_of, 
 
 Roles = dict[int, int]  # the role of each step, by its identity
 Turns = dict[Leaf, int]
-LISTED = 3  # sums of a step that are written out
-OPERANDS = 5  # branches of a step that get a nonzero leaf
+LISTED = 3  # the most sums among the operands of a step that are written out
+OPERANDS = 5  # the most branches of a step that get a nonzero leaf
 
 
 @dataclass(frozen=True)
 class RoledTree:
-    """A tree and the roles of its steps, numbered from the root, whose role is 0, towards the leaves. `count`: of
-    roles. `turns`: for each leaf, the number of the step in which it joins the root's chain. `weights`: of its leaves;
-    `scaled`: the steps, by their identity, in which all leaves count with one power of two that is not 1."""
+    """A tree and the roles of its steps, numbered from the root, whose role is 0, towards the leaves. `count`: the
+    number of roles. `turns`: for each leaf, the number of the step in which it joins the root's chain. `weights`: the
+    weights of the leaves; `scaled`: the steps, by their identity, in which all leaves count with one power of two that
+    is not 1."""
 
     root: Node | Leaf
     roles: Roles
@@ -40,8 +42,8 @@ class RoledTree:
         return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
 
     def of_few(self, kept: frozenset[Leaf]) -> RoledTree | None:
-        """The tree restricted to some leaves; None if it has none of them. A step left with one operand still rounds
-        it; it is merged with that operand if this is a step of the same role."""
+        """The tree restricted to some leaves; None if the tree has none of these leaves. A step left with one operand
+        still rounds this operand; the step is merged with it if the operand is a step of the same role."""
         roles: Roles = {}
         scaled: set[int] = set()
 
@@ -120,10 +122,10 @@ def turns_of(root: Node | Leaf) -> Turns:
 
 def placements(part: RoledTree, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Up to `count` sets of leaves that reveal the arithmetic of a role. Each has one leaf below every branch of some
-    step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
-    neighbouring step, as results may be converted between two steps, or of any other one, as they may be converted now
-    and then. Most have one or two leaves that are added to the result later. No leaf added so meets another one in a
-    step of a role further from the root, which is decided later."""
+    step of the role (of OPERANDS branches at most), so that the steps below that step add nothing. Some sets also have
+    a leaf of a neighbouring step, as results may be converted between two steps, or of any other step, as results may
+    be converted now and then. Most sets have one or two leaves that are added to the result later. No such further leaf
+    meets another leaf in a step of a role further from the root, as that role is decided later."""
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)

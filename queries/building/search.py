@@ -27,20 +27,20 @@ from mmaprobe.smtmodel.units.unit import Unit
 POOL = 240  # inputs among which a stage's questions are chosen
 CONFIRMED = 600  # inputs among which questions to confirm a tier's candidates are chosen
 FIRST = 40  # inputs of a first look, for many candidates
-ROUNDS = 6  # the most such looks
+ROUNDS = 6  # the most first looks
 MANY = 60  # candidates above which there are first looks
 KEPT = 120  # candidates of a step that are kept for the next step
-ENDS = 120  # candidates of one end of the range that are kept for the next
+ENDS = 120  # candidates of one end of the range that are kept for the next end
 TIER = 0.3  # share of the remaining time for one tier
 AT_ONCE = 6  # questions between two evaluations of the candidates
 NARROW = -100  # formats with a larger least exponent are narrow: sums in them may be tiny though terms are not
 
 
 class TierSearch:
-    """The search for the arithmetic of one sketch's trees. `noted`: units that came near, with their drafts of this
-    sketch, if there are any; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number
-    of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
-    `before`: a search over another sketch; `share`: of the remaining time for one tier."""
+    """The search for the arithmetic of one sketch's trees. `noted`: units that came near, each with its draft of this
+    sketch, or None; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number of the
+    last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
+    `before`: a search over another sketch; `share`: the share of the remaining time for one tier."""
 
     def __init__(
         self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None, share: float = TIER
@@ -52,7 +52,7 @@ class TierSearch:
         self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
-        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # numbers of the questions agreed with
+        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # the questions answered right, by number
 
     @property
     def at_a_step(self) -> bool:
@@ -70,12 +70,12 @@ class TierSearch:
                 return []
             alive = merged_drafts(drafts_of(units))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
-        units = self.drafted(alive, drafts_of_merged, None)  # units with all leaves: until here with few
+        units = self.drafted(alive, drafts_of_merged, None)  # units with all leaves; the stages use few
         right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
         return right or units
 
     def through(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
-        """The candidates of the first tier that has any."""
+        """The candidates of the first tier that has candidates."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
@@ -98,7 +98,7 @@ class TierSearch:
         return units
 
     def _tried(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
-        """The candidates of a tier; where it has none, no later answer gives it one."""
+        """The candidates of a tier; a tier without candidates is not tried again, as no later answer gives it one."""
         units = self._narrow(given, tier, stage)
         if not units:
             self._refuted.add(key)
@@ -124,9 +124,9 @@ class TierSearch:
         return list(seen.values())
 
     def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: DraftStage) -> list[Candidate]:
-        """The candidates of a tier that give every answer, after no input of the stage distinguishes them any more."""
+        """The candidates of a tier that give every answer, once no further input of the stage distinguishes them."""
         drafts: list[Draft] = [draft for base in alive for draft in self.simplest(tier, base)]
-        # the treatment of small numbers shows in few answers to other stages' questions: these are compared last
+        # few answers to other stages' questions show the treatment of small numbers: these answers are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
@@ -157,8 +157,8 @@ class TierSearch:
         return candidates if own is stage else self.agreeing(candidates, stage)
 
     def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
-        """The candidates that agree on some inputs, `most` at most, that distinguish one of them from units that differ
-        in one choice, since inputs that split a tier need not refute it where another tier is right."""
+        """The candidates that agree on up to `most` inputs, which distinguish one candidate from units that differ from
+        it in one choice: inputs that split a tier need not refute this tier where another tier is right."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
@@ -176,8 +176,8 @@ class TierSearch:
     def split(
         self, alive: list[Candidate], stage: DraftStage, kept: Kept, pool: Table, first: int = AT_ONCE
     ) -> list[Candidate]:
-        """Ask the questions that split the candidates best, until none in the pool splits them. `first`: the number of
-        questions whether any candidate is right, if the pool splits none."""
+        """Ask the questions that split the candidates best, until none in the pool splits them. `first`: if no input in
+        the pool splits them, the number of questions that test whether any candidate is right."""
         if not alive or not len(pool):
             return alive
         results, fresh = self._counted(self._results(alive, pool, kept), stage), True
@@ -193,7 +193,7 @@ class TierSearch:
             if not len(chosen):
                 if not fresh or not first:
                     break
-                # questions whether any candidate is right
+                # questions that test whether any candidate is right
                 chosen = left[self._inexact(alive[places[0]], pool[left], kept)[:first]]
             asked = self.answers.put(pool[chosen], stage.rank, kept)
             counts = stage.counts(asked.answers, self.asked.d)
@@ -209,7 +209,7 @@ class TierSearch:
         return [alive[place] for place in places]
 
     def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
-        """Some rows whose result depends on how the candidate rounds."""
+        """The indices of some rows whose result depends on the modes in which the candidate rounds."""
         unit = self.unit(candidate, kept)
         evaluated = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
         kinds = [len(np.unique(column)) for column in evaluated.T]
@@ -218,7 +218,7 @@ class TierSearch:
     def _tiny_within(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: DraftStage
     ) -> NDArray[np.bool_]:
-        """Where a candidate in a narrow format has a sum, or the result, that is tiny, which would matter."""
+        """Where a candidate in a narrow format has a tiny sum, or a tiny result, whose treatment changes the result."""
         flags = np.zeros(results.shape, dtype=np.bool_)
         drafts = [(at, x.draft, x.draft.hows().values()) for at, x in enumerate(alive) if x.draft is not None]
         narrow = [(at, x) for at, x, hows in drafts if any(own.rounding.format.emin > NARROW for own in hows)]
@@ -234,7 +234,7 @@ class TierSearch:
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages.all[-6]:
             rank = self.stages.all[-4].rank
-        for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # new ones decide most
+        for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # new answers decide most
             known = [self._known(candidate, kept, stage) for candidate in alive]
             some = [
                 asked
@@ -269,8 +269,8 @@ class TierSearch:
     def _other_zeros(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: DraftStage
     ) -> NDArray[np.bool_]:
-        """Where a candidate has nothing wrong but the sign of a zero, and that is right for all leaves, as the zeros at
-        the other leaves have signs too."""
+        """Where the only error of a candidate is the sign of a zero, and the sign is right for the unit with all
+        leaves, as the zeros at the other leaves have signs too."""
         d = self.asked.d
         zero = ~not_zero(answers, d) & ~not_zero(results, d)
         flags = np.zeros(results.shape, dtype=np.bool_)
@@ -281,7 +281,7 @@ class TierSearch:
         return flags
 
     def _known(self, candidate: Candidate, kept: Kept, stage: DraftStage) -> set[int]:
-        """The numbers of questions about some leaves with whose answers a candidate is known to agree."""
+        """The numbers of the questions about the leaves `kept` whose answers a candidate is known to give."""
         return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
 
     def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
@@ -291,7 +291,7 @@ class TierSearch:
         return self.answers.evaluated(list(places), table)[which]
 
     def _counted(self, patterns: Patterns, stage: DraftStage) -> Patterns:
-        """The patterns with one for all NaNs, and one for both zeros where the signs of zeros do not count."""
+        """The patterns, with one pattern for all NaNs, and one for both zeros where the signs of zeros do not count."""
         same = self.answers.same(patterns)
         if stage.counts not in (ordinary, unsigned):
             return same
@@ -299,7 +299,7 @@ class TierSearch:
         return np.where(negative_zero, np.uint64(0), same)
 
     def note(self, candidate: Candidate) -> None:
-        """Keep a candidate that comes near; if no candidate is right, the nearest of those kept is named."""
+        """Keep a candidate that comes near; if no candidate is right, the nearest kept candidate is named."""
         try:
             unit = self.unit(candidate, None)
         except ParameterError:  # only its restriction to few leaves is possible

@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-WIDE = 60  # exponents of a range that has room for large numbers
-INNER = FORMATS["f16"]  # the format in which sums may be kept, whatever the result's
+WIDE = 60  # the number of exponents above which a range has room for large numbers
+INNER = FORMATS["f16"]  # the format in which sums may be kept, whatever the format of the result
 TOP = INNER.emax - 4  # the exponent of large terms, so that sums are in the range of f16
 DEEP = 64  # the most places between terms, for sums that may have more bits than the result
-HIDDEN = 0.2  # share of the rows in which two large terms cancel, so that only the bits kept of the others show
+HIDDEN = 0.2  # share of the rows in which two large terms cancel, so that only the bits kept of other terms show
 TIED = 0.15  # share of the rows whose sum is about half way between two results, which shows roundings before the last
 MET = 0.06  # share of the small rows in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # precisions of inner sums
@@ -32,9 +32,9 @@ Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "a
 
 
 class Shapes:
-    """Rows of a, b and c for one signature, from a seed. `weights`: of terms; these get the inverse factors, so that
-    sizes and signs after the multiplication are those for other devices. `narrow`: products are within f16's range, in
-    which lower steps may keep them."""
+    """Rows of a, b and c for one signature, from a seed. `weights`: the weights of terms; the rows hold terms with the
+    inverse factors, so that sizes and signs after the multiplication are the same as for other devices. `narrow`:
+    products are within the range of f16, in which lower steps may keep the products."""
 
     def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None, narrow: bool = False) -> None:
         self.asked, self.weights = asked, weights or {}
@@ -82,7 +82,7 @@ class Shapes:
         return np.concatenate([table, rows], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
-        """Rows of a kind with nonzero products at some leaves only, as if there were no others."""
+        """Rows of a kind with nonzero products at some leaves only, as if there were no other leaves."""
         numbers = sorted(leaf for leaf in leaves if leaf != "c")
         self._seed += 1
         asked, length = self.asked, self.asked.length
@@ -230,7 +230,7 @@ class Shapes:
 
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
         """Factors of products that have these exponents after their weights, as far as ranges allow; with `bits`, one
-        factor has so many significant bits and the other is a power of two."""
+        factor has at most `bits` significant bits, and the other is a power of two."""
         a, b = self.asked.a, self.asked.b
         targets = (np.clip(targets, *self.products) if normal else targets) - self.shift
         low = (0, 0) if normal else (a.fraction, b.fraction)
@@ -269,8 +269,8 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def _hidden(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """Two large terms of opposite signs and others, of which only the bits kept beside the large ones show: more
-        bits than the result has, and those that an inner sum loses."""
+        """Two large terms of opposite signs, and other terms, of which only the bits kept beside the large terms show:
+        more bits than the result has, and bits that an inner sum loses."""
         asked = self.asked
         low, high = self._range(terms, bits)
         least = max(self.products[0], asked.d.emin)
@@ -291,14 +291,14 @@ class Shapes:
         c = self._addends(exponents[:, terms], signs[:, terms], bits and 2 * bits)
         with_c = np.maximum(one, other) == terms
         self._opposite(a, b, rows[~with_c], one[~with_c], other[~with_c])
-        here, product = rows[with_c], np.minimum(one, other)[with_c]  # where c and a product are the powers of two
+        here, product = rows[with_c], np.minimum(one, other)[with_c]  # where c and a product are the large terms
         a[here, product], b[here, product] = self._products(top[here, 0], signs[here, product], True, 1)
         c[here] = self._addends(top[here, 0], signs[here, terms], 1)
         return self._placed(a, b, c, places)
 
     def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """A number of the result's format, half a unit in its last place, and below it about half a unit in a longer
-        format's last place. Of two terms, the second is a product of `bits` bits."""
+        """A number of the result's format, half a unit in its last place, and a smaller term of about half a unit in
+        the last place of a longer format. Of two terms, the second is a product of `bits` bits."""
         asked, own, rows = self.asked, self.asked.d.precision, np.arange(count)
         low, high = self._range(terms, bits)
         inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)
@@ -329,7 +329,7 @@ class Shapes:
         return self._placed(a, b, c, places)
 
     def _a_little_less(self, a: Table, b: Table, exponents: Lanes, here: NDArray[np.bool_]) -> None:
-        """Make some products slightly less than a power of two: 1 - 2^-2n times it, from 1 + 2^-n and 1 - 2^-n."""
+        """Make some products slightly less than a power of two: (1 + 2^-n)(1 - 2^-n) = 1 - 2^-2n times that power."""
         asked, here = self.asked, here[:, : a.shape[1]]
         signs = (a[here] & np.uint64(asked.a.sign_bit) > 0).astype(np.int64)
         left, right = self._products(exponents[:, : a.shape[1]][here] - 1, signs, True, 1)
@@ -353,7 +353,7 @@ class Shapes:
         distance = np.where(far, self.random.integers(0, reach + 1, far.shape), near)
         distance[np.arange(count), self.random.integers(0, terms + 1, count)] = 0
         exponents = np.maximum(top[:, None] - distance, low)
-        if high - low < asked.d.precision + 10:  # the range of products is small; c's may be larger
+        if high - low < asked.d.precision + 10:  # the range of products is small; the range of c may be larger
             away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
             away = np.where(self.random.random(count) < 0.5, away, 0)
             ends = max(self.addends[0], asked.d.emin), min(self.addends[1], asked.d.emax) - 3
@@ -401,7 +401,7 @@ class Shapes:
         b[rows, other] = b[rows, one]
 
     def _about(self, count: int, terms: int, centre: int) -> Table:
-        """Terms whose exponents are about that of the least or of the largest result."""
+        """Terms whose exponents are about the exponent of the least or of the largest result."""
         asked = self.asked
         spread = asked.d.fraction + 3 if centre < 0 else 3
         exponents = centre + self.random.integers(-spread, 4, (count, terms + 1))
@@ -452,8 +452,8 @@ class Shapes:
         return self._placed(a, b, c)
 
     def _tiny_factors(self, a: Table, b: Table, targets: Lanes, share: float) -> None:
-        """Give a share of the products a subnormal factor a, and as many a subnormal b, beside a factor so large that
-        the product is normal."""
+        """Give a share of the products a subnormal factor a, and an equal share a subnormal factor b, each beside a
+        factor so large that the product is normal."""
         chance, one, other = self.random.random(targets.shape), (a, self.asked.a), (b, self.asked.b)
         for (side, fmt), (beside, its), here in ((one, other, chance < share), (other, one, chance > 1 - share)):
             count = int(here.sum())

@@ -1,4 +1,5 @@
-"""Stages of building: the part of a draft that each decides, and the inputs on which that part alone has an effect."""
+"""Stages of building: the part of a draft that each stage decides, and the inputs on which that part alone has an
+effect."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from mmaprobe.queries.order.tree import Leaf, leaves_of
 from mmaprobe.queries.search.samples import Table
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
-WHOLE = 8  # the most products of a sum of which all leaves are used
+WHOLE = 8  # the most products of a sum whose leaves are all used at once
 LONG = 64  # products above which a sum is long
 SHORT = 4  # bits of factors whose products no lower step rounds, or fewer if results have fewer
 PLACED = 4  # the most roles whose smallest numbers have stages of their own
@@ -46,10 +47,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class DraftStage:
-    """A part of a draft to decide, in tiers, of which the next is tried where no candidate of the last is left.
-    `counts`: the results that count. `rank`: the first stage about which its inputs give information; `since`: the
-    least rank of inputs on which candidates are compared with answers. `otherwise`: successions of stages to try
-    instead, where no tier has a candidate."""
+    """A part of a draft to decide, in tiers: where no candidate of a tier is left, the next tier is tried. `counts`:
+    says which results count. `rank`: the first stage about which its inputs give information; `since`: the least rank
+    of inputs on which candidates are compared with answers. `otherwise`: successions of stages to try instead, where no
+    tier has a candidate."""
 
     name: str
     rank: int
@@ -62,10 +63,11 @@ class DraftStage:
 
 class Stages:
     """The stages for the trees of a sketch, in order. `quick`: only likely drafts, as steps are still to be
-    distinguished. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and
-    specials. `long`: a sum that is validated with fewer vectors, without its conditions; `few`: one of which only few
-    leaves are used at a time. `seen`: significant bits of the results so far, or of products alone; `fused`: asks which
-    products are fused into the addition, where others are rounded before it."""
+    distinguished. The last six stages: the last step, products, carries, the smallest numbers, zeros, the largest and
+    specials. `long`: the sum is validated with fewer vectors, and without vectors for its conditions; `few`: only few
+    leaves of the sum are used at a time. `seen`: the number of significant bits of the results so far, or of the
+    results of products alone; `fused`: asks which products are fused into the addition, where other products are
+    rounded before the addition."""
 
     def __init__(
         self,
@@ -90,12 +92,13 @@ class Stages:
 
     @property
     def ranks(self) -> list[int]:
-        """For each kind of rows, the ranks of the stages about which they give information."""
+        """For each kind of rows, the rank of the stage about which these rows give information."""
         products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
         return [products, carries, small, ends, ends, ends, ends]
 
     def _stages(self) -> list[DraftStage]:
-        """The stages of the steps by role, from the last step down, then those of what all steps share."""
+        """The stages of the steps by role, from the last step down, then the stages of the parts that all steps
+        share."""
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
         every_kind = sorted({kind for stages in kinds for kind in stages.values()})
         count, stages = self.sketch.count, []
@@ -118,7 +121,7 @@ class Stages:
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int, alone: bool = False) -> StepAxes:
-        """`alone`: for products without the terms that join them."""
+        """The axes of the steps of a role. `alone`: for their products, without the terms that join these."""
         seen = partial(self.seen, alone or role > 0)
         if len(self.sketch.parts) > 1:
             return StepAxes(kind, role, self.asked, seen)
@@ -127,8 +130,8 @@ class Stages:
         return StepAxes(kind, role, self.asked, seen, lanes, adders_of(part).get("c") == role, alone)
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> DraftStage:
-        """The stage of the smallest numbers, with one treatment for all roles; else a stage for each of many roles,
-        from the last step down, with terms and sums that are normal numbers."""
+        """The stage of the smallest numbers, with one treatment for all roles; where that leaves no candidate, a stage
+        for each of many roles, from the last step down, with terms and sums that are normal numbers."""
         name, several = "the smallest numbers", self.sketch.count > APART and len(self.sketch.parts) == 1
         tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
         if not several:
@@ -146,11 +149,12 @@ class Stages:
         return [self.pool("cancelling", place) for place in places if any(leaf != "c" for leaf in place)]
 
     def _ends(self) -> tuple[list[Pool], Counts]:
-        """The largest numbers; for long sums at few leaves, where the zeros of the others have signs."""
+        """Pools of the largest numbers, and the results that count: all; for long sums, pools at few leaves, and all
+        results but zeros, as the zeros at the other leaves have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
-        """The stages of a role: how its steps add; for fused ones, then how other terms join their products."""
+        """The stages of a role: how its steps add; for fused steps, then how other terms join their products."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
@@ -211,8 +215,8 @@ class Stages:
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
     def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
-        """For each role, adjacent leaves that its steps add. `begin`: including two that one step adds, if there are
-        any, as only these show with what a sum begins."""
+        """For each role, adjacent leaves that its steps add. `begin`: including two leaves that one step adds, if there
+        are any, as only such leaves show how a sum begins."""
         adding, part = self._adding(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
@@ -235,7 +239,8 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, at all leaves and at those of one role, with ranks; `few`: without other leaves."""
+        """Rows of every kind, at all leaves and at the leaves of one role, with ranks; `few`: for units restricted to
+        the leaves of that role."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

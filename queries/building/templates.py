@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.nodes import FusedSum, Node
 
-#: the formats of a template: of the result and the steps above; of the result; a longer one; all inner ones; long
-#: ones; the longest; the shortest possible
+#: the formats of a template: those of the result and the steps above; that of the result; a longer one; all inner
+#: formats; long formats; the longest; the shortest possible
 Formats = Literal["own", "result", "roomier", "others", "roomy", "wide", "shorter"]
 Convert = Literal["", "any", "same"]
 OTHERWISE = tuple(way for way in ALIGNED if way != ("toward_zero", False))
@@ -49,15 +49,15 @@ def exact(fmt: Format, d: Format) -> Sequence[Node]:
 def aligned(
     sums: Callable[[Format, Format], Sequence[FusedSum]], ways: Sequence[tuple[Mode, bool]] = OTHERWISE
 ) -> Sums:
-    """The same fused sums, with terms rounded where they are cut, or with a sticky bit."""
+    """The fused sums of `sums`, with terms rounded where they are cut, or with a sticky bit."""
     return lambda fmt, d: [fused(total.bits_of_terms[0], *way) for total, way in product(sums(fmt, d), ways)]
 
 
 @dataclass(frozen=True)
 class Template:
-    """Steps with every combination of some sums, formats and modes. `convert`: the modes of a last result's conversion
-    to its format: any; the step's and to nearest; or none. `bits`: to which a sum is first rounded, and in which mode
-    (None: the step's)."""
+    """Steps with every combination of some sums, formats and modes. `convert`: the modes in which a last result is
+    converted to its format: any mode; the step's mode and to nearest; or no conversion. `bits`: the number of bits to
+    which a sum is first rounded, and the mode (None: the step's mode)."""
 
     formats: Formats
     sums: Sums
@@ -121,4 +121,4 @@ ORDER: Mapping[str, Sequence[str]] = {
     "any": ("likely", "likely_fused", "likely_roomier"),
     "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),
 }  # fmt: skip
-LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # number of first tiers of a kind that have most units
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # number of first tiers of a kind, which have most units

@@ -34,19 +34,20 @@ PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
 BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
 COVERING = 12.0  # seconds for vectors that reach conditions
-SHARE = 0.25  # the most of the remaining time for these
+SHARE = 0.25  # the largest share of the remaining time for vectors that reach conditions
 
 
 class Validation:
-    """Compares candidates of a search with the device, and puts into `result` which were refuted, proved or left open.
-    `shipped`: instructions and units of the same formats and length."""
+    """Compares candidates of a search with the device, and puts into `result` which candidates were refuted, proved or
+    left open. `shipped`: instructions and units of the same formats and length."""
 
     def __init__(self, search: TierSearch, shipped: Sequence[Model], options: Options, result: Built) -> None:
         self.search, self.stages, self.answers, self.clock = search, search.stages, search.answers, search.answers.clock
         self.asked, self.shipped, self.options, self.result = search.asked, shipped, options, result
 
     def validated(self, alive: list[Candidate]) -> list[Candidate]:
-        """The candidates that agree over the whole range; some vectors on which none agrees are kept as questions."""
+        """The candidates that agree over the whole range; where none does, some vectors on which the best candidate
+        differs are kept as questions."""
         self.answers.at = "validation"
         rows, deadline, now = self.stages.shapes.rows, self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + MORE * (deadline - now)
@@ -88,7 +89,8 @@ class Validation:
 
     def covered(self, candidate: Candidate) -> bool:
         """Whether the device agrees with a unit on its covering vectors: inputs that reach its conditions, and inputs
-        that distinguish it from each unit that differs in one choice. Others are kept as questions."""
+        that distinguish it from each unit that differs in one choice. Vectors on which the device differs are kept as
+        questions."""
         few = self.stages.few and candidate.draft is not None
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
@@ -136,7 +138,7 @@ class Validation:
         self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
     def _changes(self, candidate: Candidate, kept: Kept) -> Iterator[Change]:
-        """The units that differ from one in a single choice."""
+        """The units that differ from a candidate in a single choice."""
         if candidate.draft is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
             return
@@ -147,8 +149,8 @@ class Validation:
             yield Change("input_format", Model(BUILT, converted[1]))
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, candidate: Candidate) -> bool:
-        """Whether the device agrees with the unit on covering vectors. Others are kept as questions about their leaves
-        alone, unless the signs of the zeros at other leaves count."""
+        """Whether the device agrees with the unit on covering vectors. Vectors on which they differ are kept as
+        questions about the leaves `kept` alone, unless the signs of the zeros at other leaves count."""
         if not cover.rows:
             return True
         rows = np.array(cover.rows, dtype=np.uint64)
@@ -169,7 +171,7 @@ class Validation:
 
     def decided(self, alive: list[Candidate]) -> list[Candidate]:
         """Solvers prove the candidates, and instructions of the table that agree so far, equal, or find vectors, which
-        the device is asked; the candidates left, none if the device agrees with none of them."""
+        are put to the device. Returns the candidates left: none if the device agrees with no candidate."""
         result, last = self.result, self.stages.everything
         while alive:
             known = self.known()
@@ -214,7 +216,7 @@ class Validation:
 
 
 def _by_rank(pools: Sequence[tuple[int, Table]]) -> list[tuple[int, Table]]:
-    """The tables of each rank joined, as many rows hardly take longer than few."""
+    """The tables of each rank joined, as covering hardly takes longer for many rows than for few."""
     by_rank: dict[int, list[Table]] = {}
     for rank, rows in pools:
         by_rank.setdefault(rank, []).append(rows)

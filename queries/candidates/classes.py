@@ -18,13 +18,13 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unit import Memo
 
-AHEAD = 16  # pairs for each thread of a pool that are collected before they are asked about
-WHY = "alike by construction"  # the reason where two models have one expression, or build one term
+AHEAD = 16  # pairs for each thread of the pool that are collected before the first one is asked
+WHY = "alike by construction"  # the reason for two models with the same expression or the same term
 
 
 @dataclass
 class Equality:
-    """Why a model is equal to the first of its class. `confirmed`: by another engine."""
+    """Why a model is equal to the first of its class. `confirmed`: the confirmations by other engines."""
 
     model: Model
     why: str
@@ -58,10 +58,10 @@ def partition_sets(
     """Prove the models of each set equal or find vectors that distinguish them: each is compared with the first of
     every class of its set.
 
-    NaNs count as one. Models built into the same term need no solver. `options.timeout` is for one pair alone on
-    the machine; of pairs asked at the same time each gets that many times longer. After the
-    `deadline` (of time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an
-    interrupt, which then counts as the deadline; without it KeyboardInterrupt is raised.
+    All NaNs are equal. Models built into the same term need no solver. `options.timeout` is for one pair alone on the
+    machine; each of several pairs asked at the same time gets `sharing` times as long. After the `deadline` (of
+    time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an interrupt, which
+    then counts as the deadline; without it KeyboardInterrupt is raised.
 
     In each round the first model without a class is compared with all others without one, at the same time as far as
     the pool goes. Results are taken in order, so that the outcome does not depend on which pair is answered first. The
@@ -72,7 +72,7 @@ def partition_sets(
 
 @dataclass(frozen=True)
 class _Pair:
-    """Models of one term, to be compared with the first of a class. `number`: of their set."""
+    """Models with the same term, to be compared with the first model of a class. `number`: the number of their set."""
 
     number: int
     members: list[Equality]
@@ -103,7 +103,7 @@ class _Partitioning:
 
     def run(self) -> list[Partition]:
         enough, pairs = AHEAD * self.options.pool.threads, 0
-        self.left: dict[int, list[list[Model]]] = {}  # by the number of a set, its groups without a class
+        self.left: dict[int, list[list[Model]]] = {}  # number of a set -> its groups of models without a class
         for number, models in enumerate(self.sets):
             self.left[number] = self._alike(models)
             pairs += len(self.left[number]) - 1
@@ -136,7 +136,7 @@ class _Partitioning:
                 self._take(pair, lambda: None)
 
     def _stopped(self) -> bool:
-        """Called at an interrupt: whether it only ends the questions, and is not raised."""
+        """Handle an interrupt. Returns whether it ends the questions alone; otherwise it is to be raised."""
         if self.interrupt is not None:
             self.interrupt()
             self.deadline = time.monotonic()
@@ -147,7 +147,7 @@ class _Partitioning:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
-        """Models grouped by the term that they build on the same inputs; after the deadline one by one."""
+        """Models grouped by the term that they build on the same inputs; after the deadline each model is a group."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(models[0], models[0]), carrier)
         groups: dict[object, list[Model]] = {}
@@ -168,7 +168,7 @@ class _Partitioning:
         return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
-        """The proof for a pair; None if it need not be asked, or there is no time."""
+        """The proof for a pair; None if a witness tells its models apart already, or no time is left."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
         if (left is not None and left <= 0) or self._told_apart(pair):
             return None

@@ -1,4 +1,4 @@
-"""Candidates grouped by normal form: those with the same normal form are equal, by the rules that lead to it."""
+"""Candidates grouped by normal form: those with one normal form are equal, by the rules that lead to the form."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.nodes.normal import normal
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model with the proof that leads to its normal form, if the model is not in it. `form`: equal for models that
-    compute alike: the formats, and the normal form."""
+    """A model with the proof that leads to its normal form; no proof if the model is in this form already. `form`: the
+    formats and the normal form; models with equal forms compute the same results."""
 
     model: Model
     proof: Theorem | None
@@ -35,8 +35,8 @@ def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
 def unique_models(
     models: Sequence[Model], options: Options, deadline: float | None = None
 ) -> dict[Model, list[Equality]]:
-    """The first model of each normal form, with the models equal to it, and why. After the `deadline` (of
-    time.monotonic) only models with the same expression count as equal."""
+    """For each normal form, its first model with the other models of the form, and why they are equal. After the
+    `deadline` (of time.monotonic) only models with the same expression count as equal."""
     normaliser = Normaliser(replace(options, deadline=deadline))
     kinds: dict[object, list[Candidate]] = {}
     for model in models:
@@ -53,7 +53,7 @@ def unique_models(
 
 def why_alike(one: Candidate, other: Candidate, normaliser: Normaliser) -> str:
     """Why two models of one normal form are equal: the rules that lead to it, and the engines that proved their lemmas;
-    none are needed for equal expressions."""
+    equal expressions need no rules."""
     if one.model.unit.result == other.model.unit.result:
         return WHY
     proofs = [candidate.proof for candidate in (one, other) if candidate.proof is not None]

@@ -28,8 +28,8 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
-ALONE = 96  # the most candidates for which a second process does not pay
-SEED = 1  # of a pool's vectors
+ALONE = 96  # for fewer candidates a second process does not pay
+SEED = 1  # the seed of a pool's vectors
 FIRST = 1000  # vectors simulated before the time left is looked at; fewer take hardly less time
 
 
@@ -75,7 +75,7 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     if len(models) < ALONE or processes == 1:
         yield lambda table: (results_of(part, table) for part in parts)
         return
-    with safe_imports(), held_back:  # its locks start a process that tracks them
+    with safe_imports(), held_back:  # the executor's locks start a process that tracks them
         executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
     def mapped(table: Table) -> Iterator[Results]:
@@ -86,7 +86,7 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     try:
         yield mapped
     except BaseException:
-        for process in list(executor._processes.values()):  # from Python 3.14 on, kill_workers does it
+        for process in list(executor._processes.values()):  # from Python 3.14 on, kill_workers does this
             process.kill()
         raise
     finally:
@@ -165,8 +165,8 @@ class Outcomes:
         latest: float | None = None,
     ) -> tuple[Outcomes, bool]:
         """The candidates simulated on a pool, or on the part of it (evenly spread) that was finished at the `deadline`
-        (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first vectors have until
-        `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
+        (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first FIRST vectors have time
+        until `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
         parts: list[Results] = []
         interrupted = False
@@ -185,7 +185,7 @@ class Outcomes:
         return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 
     def narrowed(self, members: Sequence[int]) -> Outcomes:
-        """The same vectors for some of the candidates."""
+        """The same vectors, with the results of some of the candidates alone."""
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
     def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
@@ -205,9 +205,9 @@ class Outcomes:
         return list(by_results.values())
 
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
-        """The vector after whose answer the fewest classes are left on average; None if none distinguishes two.
+        """The vector whose answer leaves the fewest classes on average; None if no vector distinguishes two classes.
 
-        Among equally good ones that with the fewest nonzero operands, the easiest to read.
+        Among equally good vectors, the one with the fewest nonzero operands, which is the easiest to read.
         """
         results = self.results[list(representatives)]
         ordered = np.sort(results, axis=0)
@@ -227,7 +227,7 @@ class Outcomes:
         return self.easiest(np.flatnonzero(left <= left.min() * 1.02))
 
     def easiest(self, columns: NDArray[np.int64]) -> int:
-        """Of some vectors that with the fewest nonzero operands."""
+        """The vector with the fewest nonzero operands among some."""
         return int(columns[np.argmin((self.table[columns] != 0).sum(axis=1))])
 
 

@@ -54,13 +54,14 @@ MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 @dataclass(frozen=True)
 class Asked:
-    """`goals`: what the log of a certificate must state, in order; None: bounds, which its own words name."""
+    """`goals`: the goals that the log of a certificate must state, in order; empty: bounds, which the log's words
+    name."""
 
     subject: Subject
     goals: tuple[Goal, ...] = ()
 
     def accepts(self, goals: Sequence[Goal]) -> bool:
-        """Whether a log states the right goals: these, or, where they are bounds, bounds of this unit or plan."""
+        """Whether a log states the right goals: `goals`, or, if these are empty, bounds of this unit or plan."""
         if self.goals:
             return tuple(goals) == self.goals
         lengths = [length_of(goal) for goal in goals if isinstance(goal, InLargest) or (
@@ -84,7 +85,7 @@ class Asked:
 
 
 def length_of(goal: Any) -> int | None:
-    """The K that a bound of a plan is about; None: any."""
+    """The K of a plan's bound; None: any K."""
     found: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
     return found
 
@@ -146,7 +147,7 @@ def of_claim(claim: AnyClaim) -> Asked:
 
 
 def claimed(claim: AnyClaim) -> Goal:
-    """What is to be proved of a claim that is proved by one theorem. Raises TypeError for a property."""
+    """The goal of a claim that one theorem proves. Raises TypeError for a property."""
     match claim:
         case Claim(assertion=assertion):
             return NoInputDecides(assertion) if assertion.most is None else NoLengthDecides(assertion)
@@ -169,7 +170,7 @@ def of_unit(model: Model) -> Asked:
 
 
 def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
-    """Bounds of a plan, at these K (None: at any). Raises CertificateError for more K, or larger ones, than
+    """Bounds of a plan, at each K of `lengths` (None: at any K). Raises CertificateError for more K, or larger K, than
     certificates may have, so that every check ends soon."""
     if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= MOST_PRODUCTS)
                                               for one in lengths):  # fmt: skip
@@ -180,7 +181,7 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
 
 
 def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> Asked:
-    """The equality of two plans; `solved`: the problems about units of a part of them that solvers answered."""
+    """The equality of two plans; `solved`: the problems that solvers answered, about units of a part of both plans."""
     models = dict.fromkeys(side for problem in solved for side in problem.models)
     return Asked(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
 
@@ -215,7 +216,8 @@ def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Mod
 
 
 def asked(texts: Mapping[str, str]) -> Asked:
-    """What a certificate's log must be about; `texts`: of its files, by name. Raises the errors of reading them."""
+    """The subject and the goals that a certificate's log must have; `texts`: the texts of its files, by name. Raises
+    the errors of reading the files."""
     for name, read in _READ.items():
         if name in texts:
             return read(texts)

@@ -1,10 +1,10 @@
 """Bit-vector terms to gates and to CNF (Tseitin), so that a SAT solver's proof can be checked without any SMT solver.
 
-Bits are lists of literals, lowest first; a truth value is a list of one. Terms are visited operands first and numbered
-in that order, so that one query always gives the same CNF.
+Bits are lists of literals, lowest first; a truth value is a list of one literal. Terms are visited operands first and
+numbered in that order, so that one query always gives the same CNF.
 
-Solvers' own bit-blasting is not used: lemmas are merged into one proof (merging.py), for which the literals of every
-term must be known, and solvers do not give them.
+Solvers' own bit-blasting is not used: merging the lemmas into one proof (merging.py) needs the literals of every term,
+which solvers do not give.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # text whose brackets do not count: 
 
 def cnf_of_text(text: str) -> Cnf:
     """The formula of a query in SMT-LIB, read by pysmt's parser. Raises ValueError for a text that is cut short, on
-    which that parser does not end; otherwise the parser's own errors."""
+    which the parser would not end; otherwise the parser's own errors."""
     read = _UNREAD.sub(" ", text)
     if read.count("(") != read.count(")"):
         raise ValueError("a bracket is not closed")
@@ -135,7 +135,7 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Multiplication by shift and add, a row for each bit, unless it is a constant zero, of the operand with fewer."""
+    """Multiplication by shift and add: a row for each bit but constant zeros, of the operand with fewer such bits."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

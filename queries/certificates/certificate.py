@@ -1,7 +1,7 @@
 """Certificates: files by which anyone can check a proof again without solvers.
 
-An unsatisfiable question has a proof of the whole; a theorem has its log, and proofs of the lemmas on which it rests.
-`mmaprobe check` (queries/checking/folder.py) checks them again.
+An unsatisfiable question has a proof of the whole question; a theorem has its log, and proofs of its lemmas. `mmaprobe
+check` (queries/checking/folder.py) checks log and proofs again.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ def write_certificate(
     texts: Mapping[str, str],
     leaves: Sequence[Leaf] = (),
 ) -> list[Certificate]:
-    """Write the files of a certificate, check each proof, and write the manifest last: the one certificate of a folder.
+    """Write the files of a certificate, check each proof, and write the manifest last. Returns the folder's one
+    certificate.
 
     `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
     answers of engines. An error leaves no certificate. Raises FaultyProofError if a proof is rejected, CertificateError
@@ -141,8 +142,8 @@ class _Writer:
         return time_left(self.deadline, "the certificate")
 
     def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
-        """Write a lemma, with its proof if one is found in `LEAF_SECONDS`, or, where no engine has answered the lemma,
-        in the time that remains."""
+        """Write a lemma, with its proof if a proof is found in `LEAF_SECONDS`, or, if no engine has answered the lemma,
+        in all the time that remains."""
         if leaf.whole is not None:
             return self.piece(name, leaf, leaf.whole)
         self.progress(Wait(leaf.states, LEAF_SECONDS))
@@ -154,7 +155,8 @@ class _Writer:
         return self.piece(name, leaf, None)
 
     def piece(self, name: str, leaf: Leaf, whole: WholeProof | None) -> CertificatePiece:
-        """Write one query, with its formula and proof if there is one, and check it; its manifest entry."""
+        """Write one query, with its formula and proof if there are any, and check the proof; returns the manifest
+        entry."""
         texts = {"smt2": leaf.query.text}
         if whole is not None:
             texts |= {"cnf": whole.cnf, "drat": whole.drat}
@@ -197,7 +199,8 @@ def check_piece(directory: Path, name: str, timeout: float | None = None) -> Che
 
 
 def formula_fault(directory: Path, name: str) -> str:
-    """The difference of a formula from that of its query in SMT-LIB, in words; empty if there is none."""
+    """The difference between a written formula and the formula of its SMT-LIB query, in words; empty if there is
+    none."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
     same = cnf_of_text(file_text(query, "ascii")).text == file_text(formula, "ascii")
     return "" if same else f"is not the formula of {name}.smt2"

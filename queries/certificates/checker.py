@@ -41,14 +41,14 @@ class Checker:
     path: Path
 
     def __str__(self) -> str:
-        """The version of this project's checker, which is built for each process; the path of any other."""
+        """The version of this project's checker, which each process builds; the path of another checker."""
         return f"{OWN} of mmaprobe {__version__}" if self.name == OWN else f"{self.name} ({self.path})"
 
 
 @dataclass(frozen=True)
 class Check:
-    """The result for a proof: `fault` is empty if a checker verified it; `complete` is false if no checker saw all of
-    it, `late` true if the reason was time or memory. `checker`: its name."""
+    """The result for a proof: `fault` is empty if a checker verified the proof; `complete` is false if no checker saw
+    all of the proof, `late` true if time or memory ran out. `checker`: the checker's name."""
 
     fault: str
     checker: str = ""
@@ -81,8 +81,8 @@ def checker_named() -> str | None:
 
 @cache
 def _own() -> tuple[Path | None, str]:
-    """The compiled checker, built once in each process, in a folder that nobody else can write; or None, without a
-    working C compiler, and the reason."""
+    """The compiled checker, built once in each process, in a folder that nobody else can write; or, without a working C
+    compiler, None and the reason."""
     cc = compiler()
     if cc is None:
         return None, "there is neither"
@@ -131,8 +131,8 @@ def _of_own(status: int, said: str) -> Check:
 
 
 def _of_drat_trim(status: int, said: str) -> Check:
-    """The result of drat-trim, which is believed only if it prints that it has verified the proof, and no other
-    verdict, and exits with the status for that."""
+    """The result of drat-trim. A proof is verified only if drat-trim prints this verdict and no other, and exits with
+    the status for this verdict."""
     verdict = status, [line for line in said.splitlines() if line.startswith("s ")]
     if verdict == VERIFIED:
         return Check("", DRAT_TRIM)
@@ -143,14 +143,14 @@ def _of_drat_trim(status: int, said: str) -> Check:
 
 
 def _run(command: list[str], timeout: float) -> tuple[int, str]:
-    """The exit status of a program, and its output. An exception here ends it and the processes that it started. Raises
-    OSError, subprocess.TimeoutExpired."""
+    """The exit status and output of a program. An exception here ends the program and all processes that the program
+    started. Raises OSError, subprocess.TimeoutExpired."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:
         try:
             said, _ = process.communicate(timeout=timeout)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
+            os.killpg(process.pid, signal.SIGKILL)  # the process was not waited for, so its number is still its own
             raise
     return process.returncode, said.decode("ascii", errors="replace").replace("\r", "\n")

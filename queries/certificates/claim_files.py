@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The file of a claim with this case alone, and those of units that it names by path, by file name."""
+    """The texts, by file name, of a claim's file with this case alone, and of the unit and plan files that it names."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
     plans: dict[str, str] = {}  # texts by file name
@@ -49,7 +49,8 @@ def claim_texts(claim: Statement) -> dict[str, str]:
 
 
 def read_claim(texts: Mapping[str, str]) -> AnyClaim:
-    """The claim of a certificate; units named by a path are its files. Raises the errors of reading them."""
+    """The claim of a certificate; units named by a path are files of the certificate. Raises the errors of reading
+    files."""
     file = read_yaml(texts[CLAIM], CLAIM)
     data = with_references(file.data, partial(_copied, texts))
     named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
@@ -64,8 +65,8 @@ def read_claim(texts: Mapping[str, str]) -> AnyClaim:
 
 
 def _copied(texts: Mapping[str, str], reference: str) -> str:
-    """The reference of a copy of a certificate's unit or plan file that only this process can change, named by its
-    content. Raises ParameterError for a file that is not in the certificate."""
+    """The reference of a copy of a certificate's unit or plan file: the copy, named by its content, can be changed by
+    this process alone. Raises ParameterError for a file that is not in the certificate."""
     if HELD.fullmatch(reference) and reference.removeprefix("./") in texts:
         text = texts[reference.removeprefix("./")]
         if reference.endswith(".plan.yaml"):

@@ -1,8 +1,8 @@
 """Gates with structural hashing, and the clauses that define them.
 
-A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate suffice for every operator: AND (of
-two or more), XOR (of two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder). No
-library of circuits is used: merging.py compares gates by kind, and who trusts a certificate has to read this.
+A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate suffice for every operator: AND (two
+or more inputs), XOR (two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder). No
+library of circuits is used: merging.py compares gates by kind, and whoever trusts a certificate has to read this file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRUE, FALSE = 1, -1
 
 
 class Gates:
-    """A circuit: `definitions` maps the variable of a gate to its kind and inputs, which always come before it."""
+    """A circuit: `definitions` maps a gate's variable to the gate's kind and inputs, whose variables are all lower."""
 
     def __init__(self) -> None:
         self.count = TRUE
@@ -64,7 +64,7 @@ class Gates:
         return total
 
     def clauses(self) -> list[Clause]:
-        """The clauses of every gate, in the order of their variables."""
+        """The clauses of every gate, in the order of the gates' variables."""
         every: list[Clause] = [(TRUE,)]
         for variable, definition in self.definitions.items():
             every += defining_clauses(variable, *definition)
@@ -143,8 +143,9 @@ def _normal_maj(inputs: Clause) -> int | tuple[int, Definition]:
 
 
 def defining_clauses(output: int, kind: Kind, inputs: Clause) -> list[Clause]:
-    """The clauses of output = kind(inputs). The output comes first and its positive clauses before its negative ones,
-    so that for a fresh output each is a definition in the sense of DRAT (RAT on its first literal)."""
+    """The clauses of output = kind(inputs). The output is the first literal of each clause, and the clauses with a
+    positive output precede the others, so that for a fresh output each clause is a definition in the sense of DRAT (RAT
+    on its first literal)."""
     if kind == "and":
         return [(output, *(-literal for literal in inputs)), *((-output, literal) for literal in inputs)]
     if kind == "xor":
@@ -152,7 +153,7 @@ def defining_clauses(output: int, kind: Kind, inputs: Clause) -> list[Clause]:
         return [(output, -a, b), (output, a, -b), (-output, a, b), (-output, -a, -b)]
     a, b, c = inputs
     if kind == "mux":
-        # the last two are implied; with them units propagate where both branches agree
+        # (output, -b, -c) and (-output, b, c) are implied; through these, units propagate where both branches agree
         positive, negative = [(output, -a, -b), (output, a, -c)], [(-output, -a, b), (-output, a, c)]
         return [*positive, (output, -b, -c), *negative, (-output, b, c)]
     positive = [(output, -a, -b), (output, -a, -c), (output, -b, -c)]

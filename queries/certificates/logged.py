@@ -1,4 +1,4 @@
-"""Certificates of theorems: the log of the rules by which they were made, and every query that a rule asked."""
+"""Certificates of theorems: the log of the rules that made the theorems, and every query that a rule asked."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def certify_theorems(
     options: Options,
     wholes: Mapping[Theorem, WholeProof] | None = None,
 ) -> list[Certificate]:
-    """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files
-    that say what the theorems are about, by name; `wholes`: for theorems that sides agree, formula and proof of the
-    whole question, on which the certificate then rests instead of the theorem's lemmas. Raises CertificateError if a
-    proof fails, or if the theorems, made again from the files, have another log."""
+    """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files that say what the
+    theorems are about, by name; `wholes`: by theorem that two sides agree, the formula and proof of the whole question,
+    on which the certificate then rests instead of the theorem's lemmas. Raises CertificateError if a proof fails, or if
+    the theorems, made again from the files, have another log."""
     wholes = wholes or {}
     try:
         writer = Writer(about.subject, {theorem: whole.maximum for theorem, whole in wholes.items()})

@@ -52,7 +52,8 @@ class Manifest(Strict):
 
 
 class AnyManifest(Manifest):
-    """A manifest of this schema, or of an earlier one, whose folder may hold certificates as `parts`."""
+    """A manifest of this schema or an earlier schema; the folder of an earlier manifest may hold certificates as
+    `parts`."""
 
     parts: tuple[Name, ...] = ()
     skipped_lemmas: tuple[StrictInt, ...] = ()

@@ -40,7 +40,7 @@ def simplified(clause: Iterable[int]) -> Clause | None:
 
 
 def propagated(clauses: Sequence[Clause]) -> dict[int, int]:
-    """The values, 1 or -1, of the variables that units give, by variable."""
+    """The values, 1 or -1, that unit propagation gives variables, by variable."""
     users: dict[int, list[Clause]] = {}
     for clause in clauses:
         for literal in clause:
@@ -62,7 +62,7 @@ def propagated(clauses: Sequence[Clause]) -> dict[int, int]:
 class Merging:
     """Classes of literals proved equal, with the least variable as the representative of each.
 
-    Whenever two gates have become equal because their inputs are, they are proved equal and merged as well. The clauses
+    Whenever the inputs of two gates have become equal, the gates are proved equal and merged as well. The clauses
     written are unit-implied (RUP), if necessary after a case split on one input.
     """
 
@@ -88,7 +88,8 @@ class Merging:
         return tuple(self.find(literal) for literal in literals)
 
     def introduce(self, written: bool = False) -> None:
-        """Register the gates made since the last call; unless they are in the formula, define them in the proof."""
+        """Register the gates made since the last call; define them in the proof, unless the formula has them
+        (`written`)."""
         for variable in range(self.known + 1, self.gates.count + 1):
             definition = self.gates.definitions.get(variable)
             if definition is None:
@@ -102,7 +103,7 @@ class Merging:
         self.known = self.gates.count
 
     def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
-        """The representative of a gate over representatives; a new one is defined in the proof."""
+        """The representative of a gate over representatives; a new gate is defined in the proof."""
         literal = self.gates.gate(kind, self.found(inputs))
         self.introduce()
         return self.find(literal)
@@ -157,8 +158,8 @@ class Merging:
             self.proof.delete(case)
 
     def reduced_clauses(self, variable: int) -> list[Clause]:
-        """The clauses of a gate over representatives. Where inputs coincide they are shorter than the gate's own; they
-        are then added to the proof, so that units propagate through them as through the gate."""
+        """The clauses of a gate over representatives. Where inputs coincide, these clauses are shorter than the gate's
+        own clauses and are added to the proof, so that units propagate through them as through the gate."""
         kind, inputs = self.gates.definitions[variable]
         reduced = self.found(inputs)
         form = normal(kind, reduced)
@@ -174,8 +175,8 @@ class Merging:
         return clauses
 
     def supposing(self, literal: int, clauses: Sequence[Clause]) -> list[Clause]:
-        """Gates that are equal if a literal is true, by congruence: of words that are then equal, as two exclusive ORs
-        that are then false say. The clauses are added to the proof, each with the literal."""
+        """The clauses by which gates are equal if a literal is true: first inputs of exclusive ORs that then have a
+        value, then more gates by congruence. The clauses are added to the proof, each with the negated literal."""
         values = propagated([*clauses, (literal,)])
         same: dict[int, int] = {}
         written = list[Clause]()
@@ -217,7 +218,7 @@ class Merging:
         return written
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The gates on which literals depend, over representatives, without those below the variables in `cuts`."""
+        """The variables on which literals depend, over representatives, without the variables below those in `cuts`."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

@@ -16,18 +16,18 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import INPUTS, check_folder, make_folder
 from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
-DEEPEST = 3  # the most folders within one another: the cases of claims
+DEEPEST = 3  # the most folders within one another, as for the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
 REFUSED = "a certificate is written into a new or an empty folder, or takes the place of another certificate"
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file of that name would be one of a certificate."""
+    """Whether a file of a certificate could have this name."""
     return any(fnmatch(name, pattern) for pattern in NAMES)
 
 
 def check_place(directory: Path) -> None:
-    """Raises InputError for a folder that holds anything but a certificate, or certificates in folders of their own."""
+    """Raises InputError for a folder that holds anything but a certificate, or folders of certificates."""
     check_folder(directory)
     _owned_paths(directory)
 
@@ -74,7 +74,7 @@ def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
 
 
 def _exchange(directory: Path, new: Path) -> None:
-    """Replace everything in a folder by the contents of `new`, a folder inside it; an interrupt undoes it."""
+    """Replace everything in a folder by the contents of `new`, a folder inside it; an interrupt undoes the exchange."""
     old = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
 
     def moved(source: Path, target: Path) -> None:
@@ -99,8 +99,8 @@ def _exchange(directory: Path, new: Path) -> None:
 
 @contextmanager
 def written_apart(directory: Path) -> Iterator[Path]:
-    """A block with a new folder inside `directory`. At its end the files in it replace the certificate that was there;
-    an error leaves that one as it was. Raises the errors of `check_place`."""
+    """A block with a new folder inside `directory`. At the end of the block the new files replace the certificate in
+    `directory`; an error leaves the old certificate as it was. Raises the errors of `check_place`."""
     check_place(directory)
     made = [one for one in (directory, *directory.parents) if not one.exists()]
     make_folder(directory)
@@ -118,7 +118,7 @@ def written_apart(directory: Path) -> Iterator[Path]:
     with undone_if_ended(remove):
         try:
             yield new
-            for path in _owned_paths(directory):  # now, as inputs named in other inputs are known
+            for path in _owned_paths(directory):  # now, when the inputs that other inputs name are known
                 INPUTS.check(path)
             _exchange(directory, new)
         except BaseException:

@@ -19,8 +19,8 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -> dict[str, str]:
     """The texts of plan files and of their unit files, by file name; `plans`: the plans, by file name; `units`: names
-    of unit files by the text of the unit, to which those of the plans are added. Raises CertificateError if a plan
-    cannot be written as a file."""
+    of unit files by the text of the unit, to which the names for the plans' units are added. Raises CertificateError if
+    a plan cannot be written as a file."""
     units = {} if units is None else units
     texts: dict[str, str] = {}
     for name, plan in plans.items():

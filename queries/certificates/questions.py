@@ -42,7 +42,7 @@ def question_texts(problem: Problem) -> dict[str, str]:
 
 
 def document_texts(name: str, data: Mapping[str, object]) -> dict[str, str]:
-    """A JSON file of a certificate, as `read_document` reads it: its text by its name."""
+    """A JSON file of a certificate, for `read_document`: its text by its name."""
     return {name: json.dumps({"schema": SCHEMA, **data}) + "\n"}
 
 
@@ -67,7 +67,7 @@ def _sides(problem: Problem) -> dict[str, str]:
 
 def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dict[str, str]:
     """The texts of the files, by file name, that state an input on which the two sides of a problem differ; `wanted`:
-    what the input refutes, "equal" or a property."""
+    "equal", or the property that the input refutes."""
     values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
     document = _question(problem) | {"property": wanted, "values": values}
     if wanted == PADDING:
@@ -78,8 +78,8 @@ def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dic
 def property_texts(
     wanted: str, model: Model, inputs: Inputs, compare: Compare, lengths: Sequence[int] = ()
 ) -> dict[str, str]:
-    """The texts of the files that state a property, by file name; `lengths`: of the shorter units that the property is
-    about, if there are any."""
+    """The texts of the files that state a property, by file name; `lengths`: the lengths of the shorter units in the
+    property, if there are any."""
     document = _asked_of(inputs, compare) | {"property": wanted}
     if wanted == PADDING:
         document |= _shorter(model.reference, *lengths)
@@ -87,7 +87,8 @@ def property_texts(
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
-    """The shorter units' lengths, and the table's instruction that they shorten, which unit files do not say."""
+    """The shorter units' lengths, and the table's instruction that these units shorten, which unit files do not
+    name."""
     return {"model": reference, "lengths": list(lengths)}
 
 
@@ -114,7 +115,7 @@ def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
 
 
 def _read_design(texts: Mapping[str, str], document: Mapping[str, Any]) -> Design:
-    """The design of a question. Raises ValueError for one that is not described by texts."""
+    """The design of a question. Raises ValueError if a text does not name the module, or a port."""
     module, ports = document["module"], document["ports"]
     if not isinstance(ports, dict) or not all(isinstance(text, str) for text in (module, *ports.values())):
         raise ValueError("ports and a module have names")
@@ -152,7 +153,7 @@ def read_property(texts: Mapping[str, str]) -> tuple[str, Model, Inputs, Compare
 
 
 def model_of_table(reference: str, unit: Unit) -> Model:
-    """The table's instruction of a name. Raises ParameterError if there is none, or if its unit is not the given one,
+    """The table's instruction named `reference`. Raises ParameterError if there is none, or if its unit is not `unit`,
     which comes from a file."""
     if not isinstance(reference, str) or ".yaml" in reference or is_plan(reference):
         raise ParameterError("model", f"{reference} is no instruction of the table")
@@ -175,8 +176,8 @@ def read_inputs(document: Mapping[str, Any]) -> tuple[Inputs, Compare]:
 
 
 def read_document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
-    """A JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if there is
-    none, or it names no schema, and OSError."""
+    """A JSON file of a certificate. Raises ValueError if the file is not JSON or has another schema, KeyError if there
+    is no such file, or the file names no schema, and OSError."""
     document: dict[str, Any] = parse_json(texts[name])
     if not isinstance(document, dict):
         raise ValueError("not the keys and values of a document")
@@ -186,6 +187,6 @@ def read_document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
 
 
 def read_model(texts: Mapping[str, str], name: str) -> Model:
-    """The unit of a file of a certificate, as a model of the file's name. Raises MmaprobeError if it is malformed, and
-    OSError."""
+    """The unit in a file of a certificate, as a model with the file's name. Raises MmaprobeError if the file is
+    malformed, and OSError."""
     return Model(name, parse_unit(texts[name], name))

@@ -37,7 +37,8 @@ class OutOfTimeError(CertificateError):
 
 
 def time_left(deadline: float | None, what: str) -> float | None:
-    """The seconds until a deadline (of time.monotonic) for something; None without one. Raises OutOfTimeError."""
+    """The seconds until a deadline (of time.monotonic); None without a deadline. Raises OutOfTimeError, which names
+    `what`."""
     if deadline is None:
         return None
     left = deadline - time.monotonic()
@@ -79,8 +80,8 @@ class SatSolver:
     def refute(
         self, clauses: Iterable[Sequence[int]], timeout: float | None = None
     ) -> list[tuple[bool, Clause]] | None:
-        """The steps of a proof of unsatisfiability, each as (whether it is a deletion, clause), the last one the empty
-        clause; None if the clauses are satisfiable. `timeout` is in seconds. Raises OutOfTimeError."""
+        """The steps of a proof of unsatisfiability, as pairs (whether the step is a deletion, clause); the last clause
+        is empty. None if the clauses are satisfiable. `timeout` is in seconds. Raises OutOfTimeError."""
         literals = array("i")
         for clause in clauses:
             literals.extend(clause)

@@ -41,15 +41,15 @@ COMPARED = {
     "value": "results are compared as values",
     "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
 }
-#: the references of a unit file or a plan file in a claim, and of an algorithm's unit
+#: patterns of references in a claim: of a unit file or a plan file, and of an algorithm's unit
 HELD = re.compile(r"\./(unit-[0-9]+|part-[0-9]+\.plan)\.yaml")
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
 REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
 
 def statement(texts: Mapping[str, str]) -> str:
-    """The statement of files, given by their texts by name: the statement itself on the first line, then its inputs,
-    units and windows. Raises the errors of reading them."""
+    """The statement of a certificate's files, whose texts are given by name: the statement itself on the first line,
+    then its inputs, units and windows. Raises the errors of reading the files."""
     for name, lines in _KINDS.items():
         if name in texts:
             return "\n".join(plain_line(line) for line in lines(texts))
@@ -62,7 +62,7 @@ def guide(texts: Mapping[str, str]) -> str:
 
 
 def plain_line(text: str) -> str:
-    """A line without characters that a terminal would obey."""
+    """A line with escapes for the unprintable characters, which a terminal might obey."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
@@ -137,7 +137,7 @@ def _question(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _sides(texts: Mapping[str, str]) -> Iterator[str]:
-    """What is compared: two units, or a unit and the netlist of a design."""
+    """The sides of a question: two units, or a unit and the netlist of a design."""
     yield from _units(texts, *(name for name in (LEFT, RIGHT) if name in texts))
     if DESIGN in texts:
         yield f"{DESIGN}: a netlist that Yosys wrote; SHA-256 {_digest(texts[DESIGN])}"
@@ -212,7 +212,7 @@ def _cover(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
-    """Bounds in the words of the log; the check compares these with the words of its theorems."""
+    """Bounds in the words of the log; the check compares these with the words of the log's theorems."""
     document = read_document(texts, LOG)
     name = PLAN if PLAN in texts else UNIT
     yield f"of {name}: {document['says'][0]}"
@@ -227,7 +227,7 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
-    """A claim as its file has it, and its units."""
+    """A claim in the words of its file, and its units."""
     data = read_yaml(texts[CLAIM], CLAIM).data
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
     said = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
@@ -245,7 +245,7 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """A claim with the references of its units changed, also those of algorithms' units."""
+    """A claim with `change` applied to the references of its units, also of algorithms' units."""
 
     def changed(text: Any) -> Any:
         if not isinstance(text, str):
@@ -262,8 +262,8 @@ def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> di
 
 
 def is_of_file(reference: str) -> bool:
-    """Whether a reference of a claim is the path of a unit file, an FPCore expression or a plan file, or that of one of
-    the latter at a K."""
+    """Whether a reference of a claim is the path of a unit file, an FPCore expression or a plan file; a K may follow
+    the path of an expression or a plan."""
     return reference.partition(LENGTH)[0].endswith((".yaml", CORE))
 
 

@@ -29,10 +29,10 @@ BRIEF = 3.0  # seconds for a lemma without cut-points
 
 
 class WholeLemma(NamedTuple):
-    """A pair of terms that are equal wherever the assertions hold (if numbers of different widths, one is the other
-    extended), with terms that may be cut-points of its query. A claim is a term that is equal to true, and `facts` are
-    claims before it that its proof rests on. `cases`: for each of some words, the terms that it has a value, one of
-    which is true: a claim is proved of every value of each of them first."""
+    """A pair of terms that are equal wherever the assertions hold (of two numbers with different widths, one is the
+    other extended). `cuts`: terms that may be cut-points of the lemma's query. A lemma is a claim if `right` is true;
+    `facts`: earlier claims on which the claim's proof rests. `cases`: for some words, the terms that the word has a
+    value, one of which is true; the claim is first proved for every combination of these values."""
 
     left: FNode
     right: FNode
@@ -45,10 +45,10 @@ class WholeProof:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
     A lemma that is not proved in its share of the time is left out of the proof (`skipped` has its position). `points`:
-    what may be cut-points of the goal, by default those of the lemmas; `facts`: claims that its proof rests on.
-    `maxima`: symbols that the assertions define as the largest of some terms; once their terms are proved equal, so are
-    they; `maximum`: the form of maxima in the terms. Raises OutOfTimeError, and FaultyProofError for a goal that can be
-    met.
+    terms that may be cut-points of the goal, by default the cut-points of the lemmas; `facts`: claims on which the
+    goal's proof rests. `maxima`: symbols that the assertions define as the largest of some terms; symbols are proved
+    equal once their terms are; `maximum`: the form of maxima in the terms. Raises OutOfTimeError, and FaultyProofError
+    for a satisfiable goal.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class WholeProof:
         return [self.claimed[fact] for fact in facts if fact in self.claimed]
 
     def _claim(self, lemma: WholeLemma) -> bool:
-        """Prove a claim, from its facts; it is a fact then."""
+        """Prove a claim from its facts; once proved, the claim is a fact. Returns whether a proof was found."""
         literal, facts = self.blaster.truth(lemma.left), self._known(lemma.facts)
         facts += self._cases(literal, lemma, facts) if lemma.cases else []
         self.merging.introduce()
@@ -140,7 +140,7 @@ class WholeProof:
         return proved
 
     def _cases(self, literal: int, lemma: WholeLemma, facts: Sequence[int]) -> list[int]:
-        """A claim in each of its cases, as far as it is proved."""
+        """For each case in which a claim is proved, the literal that the case implies the claim."""
         proved = list[int]()
         for values in product(*lemma.cases):
             case = self.blaster.gates.disjunction([literal, *(-self.blaster.truth(value) for value in values)])
@@ -256,7 +256,7 @@ class WholeProof:
         return [clause for clause in map(simplified, clauses) if clause is not None]
 
     def _clauses(self, literals: Sequence[int], cuts: set[int], more: Sequence[int] = ()) -> list[Clause]:
-        """The clauses of a literal's cone, and of those of facts, with the assertions that share an input with them.
+        """The clauses of the cones of a literal and of facts, with the assertions that share an input with these cones.
         `more`: variables whose gates are included."""
         roots, left = list(literals), list(self.asserted)
         while True:
@@ -284,13 +284,13 @@ class WholeProof:
 
 
 def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None:
-    """Write the steps of a proof of its last clause, and delete all other clauses of the proof afterwards."""
+    """Write the steps of a proof of its last clause, then delete all other clauses that were written."""
     alive: dict[Clause, list[Clause]] = {}
     written: Clause | None = None
     for deletion, clause in steps:
         key = tuple(sorted(clause))
         if deletion:
-            if alive.get(key):  # a premise is not deleted
+            if alive.get(key):  # premises, which this proof did not write, are not deleted
                 proof.delete(alive[key].pop())
             continue
         written = proof.add(clause)

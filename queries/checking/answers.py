@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 
 @of_file(CLAIM)
 def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
-    """For a claim about the least count of numbers whose sum overflows, or of products whose sum wraps: whether the sum
-    of that many does."""
+    """For a claim about the least count of numbers whose sum overflows, or of products whose sum wraps: whether a sum
+    of this count overflows or wraps."""
     claim = None if WITNESS in texts else read_claim(texts)
     if isinstance(claim, OverflowClaim) and claim.overflow == "smallest":
         ones = np.full(claim.numbers, BELOW_ONE, dtype=np.uint32)

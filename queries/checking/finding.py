@@ -1,4 +1,4 @@
-"""What a check finds at one place of a certificate."""
+"""A finding of a check, at one place of a certificate."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding at one place of a certificate. `word`: it holds if the named engine does not err; `open`: it could not
-    be checked; `fault`: it was rejected."""
+    """A finding at one place of a certificate. `word`: right if the named engine does not err; `open`: not checked;
+    `fault`: rejected."""
 
     place: str
     says: str
@@ -23,13 +23,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a folder besides its files, by its manifest: queries, by name."""
+    """The contents of a folder besides its files: the names of the queries in its manifest."""
 
     pieces: Sequence[str]
 
 
 def reason(error: Exception) -> str:
-    """Why a file of a certificate could not be read, in words; of unexpected errors the names."""
+    """Why a file of a certificate could not be read, in words; for unexpected errors with the name of their class."""
     if isinstance(error, OSError):
         return ": ".join(filter(None, [Path(str(error.filename or "")).name, error.strerror or str(error)]))
     if isinstance(error, UnicodeDecodeError):
@@ -44,8 +44,8 @@ Look = Callable[[Texts, Contents], Iterator[Finding]]
 
 
 def of_file(name: str) -> Callable[[Look], Look]:
-    """A decorator for the check of a folder, most of it of the file of that name: any error raised while files are
-    read, such as for a file of another kind, becomes a fault at that file."""
+    """A decorator for the check of a folder that reads mainly the file `name`: any error raised while files are read,
+    such as for a file of another kind, becomes a fault at this file."""
 
     def read(look: Look) -> Look:
         @functools.wraps(look)

@@ -29,8 +29,9 @@ AskSolver = Callable[[str, str], Answer]  # (SMT-LIB text, engine) -> the engine
 def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
-    """The findings of `check_folder`; for a folder without a certificate's files but with folders, as for the cases of
-    a claim, those of all certificates in it. Anything else in the folder is noted; inside these it is a fault."""
+    """The findings of `check_folder`; for a folder that holds folders, as for the cases of a claim, but no files of a
+    certificate, the findings about all certificates in these folders. Anything else in the top folder is noted; in the
+    folders inside it, a fault."""
     try:
         entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as error:
@@ -49,7 +50,7 @@ def check_all(
 
 def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
     """All findings about a certificate; files that are not in its manifest, or have no plain name, are not read. `ask`:
-    for lemmas without a proof. Raises InputError if there is no certificate."""
+    asks an engine, for lemmas without a proof. Raises InputError if there is no certificate."""
     manifest = read_manifest(folder)
     yield from statement_findings(folder, manifest)
     yield from _strays(folder, manifest)
@@ -70,7 +71,7 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
 
 
 def _contradicting_files(files: Mapping[str, str]) -> Iterator[Finding]:
-    """Faults where several files say what was proved, of which one might be read and another proved."""
+    """Faults where several files say what was proved: a reader might read one file, and the check prove another."""
     stating = [name for name in STATING if name in files]
     if len(stating) > 1 and stating != [WITNESS, CLAIM]:
         yield Finding(MANIFEST, f"{' and '.join(stating)} say what was proved: one thing is needed", "fault")
@@ -102,8 +103,8 @@ def statement_findings(folder: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
-    """The files and folders that are not in the manifest: nothing in them is read, and a file with the name of a
-    certificate's is a fault, so that nobody takes it for part of this one."""
+    """The files and folders that are not in the manifest: nothing in them is read, and a name that a certificate's file
+    could have is a fault, so that nobody takes the file for part of this certificate."""
     for path in sorted(folder.iterdir()):
         if path.name in manifest.files:
             continue

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.wording import counted
 @of_file(LOG)
 def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     """The findings about a log: its theorems are made again, and must state what the files ask. Queries are looked up
-    among those of the certificate, whose proofs are checked apart from this."""
+    among those of the certificate, whose proofs are checked separately."""
     document, about = read_document(texts, LOG), asked(texts)
     names: dict[str, str] = {}
     for file in (f"{piece}.smt2" for piece in contents.pieces):
@@ -53,7 +53,8 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
 def _written(
     document: Mapping[str, Any], texts: Mapping[str, str], subject: Subject, stated: Sequence[Theorem]
 ) -> Iterator[Finding]:
-    """Where a log differs from the log of its theorems: a step on which nothing rests, or one that is written twice."""
+    """Faults where a log differs from the log of its theorems: steps on which no stated theorem rests, or repeated
+    steps."""
     writer = Writer(subject)
     again = json.loads(json.dumps(writer.stating(stated)))
     for name in sorted((document.keys() | again.keys()) - {"says"}):

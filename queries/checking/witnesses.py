@@ -49,7 +49,7 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
 class _Evaluated:
-    """Terms over symbols that have the stated patterns."""
+    """Evaluates terms over symbols that have the stated patterns."""
 
     def __init__(self, symbols: Sequence[FNode], stated: Mapping[str, str]) -> None:
         self.blaster = Blaster()
@@ -69,7 +69,7 @@ class _Evaluated:
 
 @of_file(WITNESS)
 def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
-    """Whether the input is admitted, and decides what the certificate says."""
+    """Whether the input is admitted, and decides the question or claim as the certificate says."""
     stated = read_document(texts, WITNESS)
     if CLAIM in texts:
         claim = read_claim(texts)
@@ -105,7 +105,7 @@ def need(holds: bool, why: str) -> None:
 
 def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
     """Whether an input on which the sides of a problem differ refutes the question ("equal" or a property). Raises
-    ParameterError for a unit that is not the one of the table with that name."""
+    ParameterError for a unit that is not the table's unit of its name."""
     wanted, left, right = stated["property"], problem.left, problem.right
     if wanted == "equal":
         return type(problem) in (Problem, Designed)
@@ -152,8 +152,8 @@ def _plans_at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
 
 
 def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
-    """Whether the result of a chain is further from the exact one than the sum of all magnitudes, with no value too
-    large for its format. A chain whose last row does not change the result may repeat that row."""
+    """Whether the result of a chain is further from the exact result than the sum of all magnitudes, with no value too
+    large for its format. If the last stated row changes nothing, the chain may go on with copies of this row."""
     model, rows = read_model(texts, UNIT), stated["rows"]
     count, results = stated["length"] // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")

@@ -1,5 +1,5 @@
-"""Whether a plan's error is within some times the classical bound K u sum |a_k b_k|, on elements that are near the
-largest of their row or column: by rules of the kernel, or shown not to be by an input."""
+"""Whether a plan's error is at most some multiple of the classical bound K u sum |a_k b_k|, for elements near the
+largest of their row or column: proved by rules of the kernel, or refuted by an input."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 
-TRIED, FULL = 16, 8  # significands of elements; those of ones alone below some zeros
-FEW = 4  # bits of a format of which all numbers are tried
+TRIED, FULL = 16, 8  # significands tried; those whose fraction is some zeros, then ones alone
+FEW = 4  # the most bits of a format whose numbers are all tried
 Pair = tuple[Fraction, Fraction]
 SEED = 1
 
 
 @dataclass(frozen=True)
 class Beyond:
-    """A row with one element before K - 1 others, and a column with one after them, and how many times the bound the
-    error is."""
+    """A row with one element before K - 1 copies of another, and a column with one element after such copies (`a`, `b`:
+    the single element, then the copied one); `times`: the error as a multiple of the bound."""
 
     a: tuple[str, str]
     b: tuple[str, str]
@@ -64,22 +64,22 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
 
 
 def _of_every(claim: ClassicalClaim) -> Theorem | None:
-    """Proved by all inputs, where these are few."""
+    """The claim proved by evaluating all inputs, where these are few."""
     spans, times = claim.span is not None, Fraction(claim.classical)
     near = claim.spread if claim.span is None else claim.span
     return granted(every_error, claim.plan, claim.products, claim.reach, near, times, spans)
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
-    """The worst input of those tried, if it contradicts a claim."""
+    """The worst input tried, if it contradicts a claim."""
     return beyond(claim.plan, claim.products, claim.spread, claim.classical, claim.span)
 
 
 def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = None) -> Beyond | None:
-    """The worst input of `count` products of those tried, if its error is larger than `most` times the bound: each row
-    has one element before copies of another one, each column one after copies; of a format of few numbers all are
-    tried, of others numbers from 1 to below 2 and copies that are 2^-spread times as large. With `span` the product of
-    the largest elements is at most 2^span times the largest product."""
+    """The worst input of `count` products among those tried, if its error is larger than `most` times the bound. Each
+    row has one element before copies of another one, each column one after copies. For a format of few numbers, all are
+    tried as elements; for other formats, the single element is from 1 to below 2 and the copies are 2^-spread times as
+    large. With `span`, the product of the largest elements is at most 2^span times the largest product."""
     (a, left), (b, right) = (
         _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
         for fmt in (plan.a, plan.b)
@@ -104,13 +104,13 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
 
 
 def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
-    """Rows of `count` elements, and the two numbers in each: none is 0, or smaller than 2^-spread times the other."""
+    """Rows of `count` elements, and both numbers in each: neither is 0, or smaller than 2^-spread times the other."""
     if fmt.width <= FEW:
         every = range(1 << fmt.width)
         pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
     else:
         random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
-        full = [ones >> places for places in range(FULL)]  # of which all slices but the first are full
+        full = [ones >> places for places in range(FULL)]  # all slices of these but the first are full
         significands = [*full, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 1 - FULL, dtype=np.uint64))]
         pairs = [(fmt.one | low, (fmt.one | low) - (spread << fmt.fraction)) for low in significands
                  if spread <= fmt.bias - 1]  # fmt: skip

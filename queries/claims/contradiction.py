@@ -1,4 +1,5 @@
-"""No verdict on a claim is reported that an evaluation contradicts: error bounds, overflow, claims about algorithms."""
+"""Checks verdicts on claims (error bounds, overflow, algorithms): one that an evaluation contradicts is not
+reported."""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
-BOUND_ROWS = 512  # inputs in rationals
-CLAIM_ROWS, LATE_ROWS = 4096, 64  # inputs of a claim, and where its time is over
+BOUND_ROWS = 512  # inputs whose errors are computed in rationals
+CLAIM_ROWS, LATE_ROWS = 4096, 64  # inputs evaluated for a claim; LATE_ROWS: where its time is over
 
 
 def check_outcome(outcome: Outcome, late: bool = False) -> None:
-    """Raises FaultError if an evaluation contradicts the verdict on a claim. `late`: the time for it is over."""
+    """Raises FaultError if an evaluation contradicts the verdict on a claim. `late`: the time for the claim is over."""
     claim, claimed = outcome.claim, f"{outcome.claim.id} {outcome.verdict}"
     if isinstance(claim, Claim):
         if outcome.row is None and outcome.verdict == ("holds" if claim.quantifier == "all" else "refuted"):
@@ -55,7 +56,7 @@ def _check_claim(claim: Claim, claimed: str, count: int) -> None:
 
 
 def _check_bound(claim: BoundClaim, claimed: str) -> None:
-    """The errors of finite inputs, in rationals."""
+    """Check the errors of finite inputs, in rationals."""
     model, layout, k = claim.model, layout_of(claim.model), claim.model.length
     count = min(BOUND_ROWS, 8 * BOUND_ROWS // k)
     finite = Inputs(finite=True)
@@ -72,7 +73,7 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
 
 
 def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
-    """Whether a result is finite and its error in the bound."""
+    """Whether a result is finite and its error within the bound."""
     model, k = claim.model, claim.model.length
     [bits] = {bits for node in of_kind(model.unit.result, FusedSum) for bits in node.bits_of_terms}
     a, b, c = given[:k], given[k : 2 * k], given[2 * k]
@@ -92,13 +93,13 @@ def top_of(value: Fraction, fmt: Format) -> Fraction:
 
 
 def _check_wraps(claim: WrapClaim, claimed: str) -> None:
-    """No sum of as many products (of fewer, where they are the fewest that wrap) leaves its range."""
+    """Check that no sum of the claim's products (of one less, where they are the fewest that wrap) leaves its range."""
     if wrap := wrapping(claim, claim.proved):
         raise_contradiction(claimed, str(wrap), "a sum that wraps")
 
 
 def _check_overflow(claim: OverflowClaim, claimed: str) -> None:
-    """No sum of as many numbers (of fewer, where they are the fewest that overflow) is infinite."""
+    """Check that no sum of the claim's numbers (of one less, where they are the fewest that overflow) is infinite."""
     count = claim.proved
     if count < 1:
         return

@@ -50,14 +50,14 @@ def _decide(claim: AnyClaim, options: Options) -> Outcome:
 
 
 def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
-    """The problems that must all come out equal for the claim to hold."""
+    """The problems whose models must all be proved equal for the claim to hold."""
     if claim.other is None:
         return problems_of(claim.wanted, claim.model, claim.inputs, claim.compare)
     return [Problem(claim.model, claim.other, claim.inputs, claim.compare or "bits")]
 
 
 def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
-    """Decide a property as `prove` does. Raises InputError for models that cannot be compared, SolverFaultError."""
+    """Decide a property as `prove` does. Raises InputError for models that cannot be compared, and SolverFaultError."""
     outcome = Outcome(claim)
     with located(claim.file, ("property",)):
         proofs = proofs_of(problems_of_claim(claim), options, confirm=True)

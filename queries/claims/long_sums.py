@@ -1,10 +1,11 @@
 """Inputs of long sums on which the error of a plan is a large share of the sum of magnitudes.
 
 A claim about every number of products is searched here beyond the few products that the terms of claims take: whole
-matrices go through the plans, their errors are computed in long double, and what is said of the largest is worked out
-exactly. A side of an input is a block of numbers, repeated, with larger ones where a plan's sums begin; it can be
-made of any length, so that what is bad for one number of products is tried with more of them, and with fewer. Its
-numbers meet the conditions on every number of a side; other conditions are asked of whole inputs.
+matrices go through the plans, their errors are computed in long double, and the claim is evaluated exactly on the
+inputs with the largest errors. A side of an input is a block of numbers, repeated, with a larger number where a plan's
+sums begin. A side can have any length, so that an input that is bad for one number of products is tried with more
+products, and with fewer. Its numbers meet the conditions on every number of a side; other conditions are asked of whole
+inputs.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
 from mmaprobe.smtmodel.plans.gemm import simulate
 
-SCOUTED = (256, 2048)  # products, about, with which inputs are searched before they are made longer
-ROWS, COLUMNS, ELITE = 48, 8, 10  # sides tried at a time, and those that are kept
-MEASURED = 3  # inputs of each number of products of which it is worked out what the claim says
-TRIED = 64  # inputs, at most, that are asked whether they meet conditions on whole inputs, for a matrix
-DRAWN = 1 << 12  # numbers of a side
+SCOUTED = (256, 2048)  # about how many products inputs have in the search, before they are made longer
+ROWS, COLUMNS, ELITE = 48, 8, 10  # sides tried at a time, of A and of B, and pairs of sides that are kept
+MEASURED = 3  # inputs of each number of products on which the claim is evaluated exactly
+TRIED = 64  # the most inputs of a matrix product that are tested for conditions on whole inputs
+DRAWN = 1 << 12  # numbers drawn for a side
 
 
 @dataclass(frozen=True)
 class Side:
-    """The numbers of one side of an input, for any number of products: patterns."""
+    """The numbers (patterns) of one side of an input, for any number of products."""
 
     block: tuple[int, ...]
-    large: int | None = None  # where sums begin
+    large: int | None = None  # the number where sums begin
 
     def of(self, begins: NDArray[np.bool_]) -> Matrix:
         numbers = np.resize(np.array(self.block, dtype=np.uint64), len(begins))
@@ -63,9 +64,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Long:
-    """An input for one number of products: how far what the claim compares is apart, as a share of the sum of
-    magnitudes, None where the input does not count; whether it decides, and which part gives no number though that is
-    read."""
+    """An input for one number of products. `share`: the error or the difference that the claim compares, as a share of
+    the sum of magnitudes, None where the input does not count; `decides`: whether the input decides the claim;
+    `no_number`: a part that is read and whose result is no number."""
 
     row: Row
     share: Fraction | None
@@ -78,8 +79,8 @@ class Long:
 
 
 class LongScene(Scene):
-    """One input of many products, whose results are known: each pair of factors once, after those pairs that an
-    expression may name. Numbers are what they are, without limit of width."""
+    """One input of many products, whose results are known. Each pair of factors is there once, after the pairs that an
+    expression may name. Numbers are exact, without limit of width."""
 
     def __init__(self, assertion: Assertion, row: Row, results: Mapping[str, int]) -> None:
         shape, self._terms, self._named = assertion.shape, len(row) // 2, assertion.terms
@@ -111,7 +112,7 @@ class LongScene(Scene):
         return self._named
 
     def steps(self, name: str) -> dict[Step, Bits]:
-        """The result alone."""
+        """The result as the only step."""
         return {RESULT: constant(ARRAYS, self._results[name], self.shape.parts[name].result.width)}
 
     def exact(self, magnitudes: bool = False) -> Fixed:
@@ -128,7 +129,8 @@ class LongScene(Scene):
 
 
 class Numbers:
-    """Numbers of one side that meet the conditions on every number of it, by their gap below the largest exponent."""
+    """Numbers of one side that meet the conditions on every number of the side, by the gap of their exponent below the
+    largest one."""
 
     def __init__(self, claim: Claim, side: str, rng: np.random.Generator) -> None:
         fmt, self.rng, (low, high) = claim.shape.factors, rng, getattr(claim.shape.window, side)
@@ -139,15 +141,15 @@ class Numbers:
         self.gaps = [drawn[met[exponent[met] == one]] for one in range(high, low - 1, -1) if one in exponent[met]]
 
     def __call__(self, gap: int) -> int:
-        """Zero where nothing else is met."""
+        """A number with an exponent gap, or with the largest there is; zero if no number meets the conditions."""
         return int(self.rng.choice(self.gaps[min(gap, len(self.gaps) - 1)])) if self.gaps else 0
 
 
-Pair = tuple[int, Side, Side]  # which beginnings, and the two sides
+Pair = tuple[int, Side, Side]  # the index of the places where sums begin, and the two sides
 
 
 class LongSums:
-    """Of a claim about every number of products. `known`: inputs of fewer products to begin with."""
+    """Searches inputs of a claim about every number of products. `known`: inputs of fewer products to begin with."""
 
     def __init__(self, claim: Claim, known: Sequence[Row]) -> None:
         self.claim, self.factors = claim, claim.shape.factors
@@ -155,15 +157,15 @@ class LongSums:
         read, *asked = (_parts_named(tree, claim) for tree in (about.predicate, *about.conditions))
         self.read = list(dict.fromkeys(chain(read, *asked)))
         wrong = [name for tree in _calls(about.predicate, "error") for name in _parts_named(tree, claim)]
-        self.compared = wrong[:1] or read[:2]  # with the exact sum, or with each other
+        self.compared = wrong[:1] or read[:2]  # one result with the exact sum, or two with each other
         self.asked = [tree for tree in claim.assertion.conditions if not any(on_each(tree, side) for side in "ab")]
         self.rng = np.random.default_rng(1)
         self.known = [Side(row[start : start + len(row) // 2]) for row in known for start in (0, len(row) // 2)]
         self.numbers = [Numbers(claim, side, self.rng) for side in "ab"]
 
     def worst(self, seconds: float) -> Iterator[list[Long]]:
-        """For several numbers of products, the last one the most of the claim, the worst inputs that are found within
-        about some seconds."""
+        """For several numbers of products, the last of which is the claim's largest, the worst inputs found; `seconds`:
+        about the time for all."""
         least, most = self.claim.terms, self.claim.assertion.most or self.claim.terms
         counts = sorted({max(least, min(one, most) // least * least) for one in (*SCOUTED, most)})
         began, elite = time.monotonic(), list[Pair]()
@@ -173,8 +175,8 @@ class LongSums:
             yield [self._exactly(count, *pair) for pair in elite[:MEASURED]]
 
     def simplest(self, long: Long) -> Long:
-        """An input like this one, which decides, with products that are all alike, if that decides, and with half as
-        many of them, and so on, as long as it decides."""
+        """A simpler input that decides like `long`: with all products equal, if such an input decides; then with half
+        as many products, and so on, as long as the input decides."""
         best, count, least = long, long.terms, self.claim.terms
         place = count // 2
         alike = self._measured((*(long.row[place],) * count, *(long.row[count + place],) * count, 0))
@@ -188,14 +190,14 @@ class LongSums:
         return best
 
     def no_number(self, long: Long) -> InputError:
-        """The error of a claim that reads the result for an input on which it is no number."""
+        """The error of a claim that reads a part's result, for an input on which this result is no number."""
         what = f"{long.no_number} gives no number for {long.terms} products, such as"
         first = " and ".join(f"{side} = {long.row[at]:#x}" for side, at in (("a0", 0), ("b0", long.terms)))
         return self.claim.file.error(("claim",), f"{what} {first}; narrow the exponents, or the number of products")
 
     def _searched(self, count: int, elite: Sequence[Pair], until: float) -> list[Pair]:
-        """The worst pairs of sides, for one number of products; at least one round, and where it is short enough for
-        further ones, changes of the best."""
+        """The worst pairs of sides, for one number of products: at least one round and, while time is left, further
+        rounds with changes of the best pairs."""
         begins = self._begins(count)
         ranked: dict[Pair, float] = {}
         fresh: list[tuple[list[Side], list[Side]]] = [
@@ -219,29 +221,29 @@ class LongSums:
             fresh = [([], list({b: 0 for _, _, b in elite})[: COLUMNS // 2])]
 
     def _side(self, which: int, elite: Sequence[Pair]) -> Side:
-        """A side anew, or one of the best with another number in it."""
+        """A new side, or a side of the best pairs with another number in it."""
         number, choose = self.numbers[which], self.rng.integers
         if elite and choose(2):
             like = elite[int(choose(len(elite)))][1:][which]
             block = list(like.block)
             block[int(choose(len(block)))] = number(int(choose(8)))
             return Side((block[0],) if not choose(4) else tuple(block), like.large)
-        if choose(3):  # all alike but the first ones
+        if choose(3):  # all numbers alike but those where sums begin
             return Side((number(int(choose(30))),), number(0) if choose(3) else None)
         return Side(tuple(number(int(choose(3))) for _ in range(1 << choose(1, 6))))
 
     def _begins(self, count: int) -> list[NDArray[np.bool_]]:
-        """Where the sums of the parts that are read begin."""
+        """The places where the sums of the parts that are read begin, as masks."""
         masks = [mask for name in self.read for mask in begins_of(self.claim.shape.parts[name].plan, count)]
         return list({mask.tobytes(): mask for mask in masks}.values())
 
     def _results(self, left: Matrix, right: Matrix) -> dict[str, Matrix]:
-        """Of the parts that the claim or a condition reads."""
+        """The results of the parts that the claim or a condition reads."""
         parts = self.claim.shape.parts
         return {name: result_of_part(parts[name], self.factors, left, right.T) for name in self.read}
 
     def _best(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> Iterator[tuple[int, int, float]]:
-        """The rows and columns with the largest shares, and these, of inputs that count."""
+        """The rows and columns with the largest shares, of inputs that count, with these shares."""
         ratios, found = self._ratios(sides, results), 0
         for at in np.argsort(ratios, axis=None)[::-1][: TRIED if self.asked else ELITE]:
             row, column = divmod(int(at), len(sides[1]))
@@ -255,7 +257,8 @@ class LongSums:
                 return
 
     def _ratios(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> NDArray[np.longdouble]:
-        """What is compared as shares of the sums of magnitudes; infinite where a result is no number."""
+        """The errors or differences that the claim compares, as shares of the sums of magnitudes; infinite where a
+        result is no number."""
         x, y = (in_f64(side, self.factors).astype(np.longdouble) for side in sides)
         first, *second = (in_f64(results[name], self.claim.shape.parts[name].result).astype(np.longdouble)
                           for name in self.compared)  # fmt: skip
@@ -271,7 +274,7 @@ class LongSums:
         return self._measured((*left.of(mask).tolist(), *right.of(mask).tolist(), 0))
 
     def _measured(self, row: Row) -> Long:
-        """What the claim says of an input; c is +0."""
+        """The claim evaluated on an input; c is +0."""
         count = len(row) // 2
         a, b = np.array(row[:count], dtype=np.uint64), np.array(row[count:-1], dtype=np.uint64)
         return self._said(row, {name: int(own.item()) for name, own in self._results(a[None], b[None]).items()})
@@ -296,7 +299,7 @@ def _parts_named(tree: ast.expr, claim: Claim) -> list[str]:
 
 
 def result_of_part(part: Part, given: Format, a: Matrix, b: Matrix, c: Matrix | None = None) -> Matrix:
-    """The patterns of a part's results for A and B, patterns in the format `given`, and C."""
+    """The patterns of a part's results for A and B (patterns in the format `given`) and C."""
     source, operations = part.source, ArrayOperations()
 
     def read(side: Matrix) -> Matrix:

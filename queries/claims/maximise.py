@@ -1,5 +1,5 @@
-"""The worst input that can be found for a quantity: concrete search by changes of the best inputs so far, and a solver
-that is asked for one beyond the best, by bisection."""
+"""The worst input that can be found for a quantity: by concrete search, which changes the best inputs so far, and by
+bisection, which asks a solver for an input beyond the best."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
-ELITE = 64  # of the best inputs, which are changed
-RESTART = 30  # rounds without a better one after which the search begins anew, from other inputs
-SEARCH_SHARE = 0.5  # of the time, for the concrete search
+ELITE = 64  # the best inputs, which are changed
+RESTART = 30  # rounds without a better input after which the search begins anew, from other inputs
+SEARCH_SHARE = 0.5  # share of the time for the concrete search
 
 
 @dataclass
 class Worst:
-    """The largest value found of quantity / unit, and the input; `bound`: proved to be never reached, by `engine`.
+    """The largest value found of quantity / unit, and the input; `bound`: a value that no input reaches, as `engine`
+    proved.
 
-    Both are of inputs on which every result that is read is a number: `left_out` counts those tried, and admitted
-    otherwise, on which one is infinite, NaN or beyond the range of exact sums.
+    Value and bound are about inputs on which every result that is read is a number. `left_out` counts the other inputs
+    tried: admitted ones on which a result is infinite, NaN or beyond the range of exact sums.
     """
 
     claim: Claim
@@ -59,7 +60,7 @@ def maximise(claim: Claim, options: Options | None = None) -> Worst:
 
 
 def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:
-    """The worst found by concrete search, which ends at the first row that is good enough."""
+    """The worst input found by concrete search, which ends at the first best row for which `enough` holds."""
     search = _Search(claim, largest, Options(timeout=seconds))
     search.enough = enough
     search.climb(seconds)
@@ -80,7 +81,7 @@ class _Search:
         self.worst = Worst(claim)
         self.rng = np.random.default_rng(1)
         self.enough: Callable[[Row], bool] = lambda row: False
-        self.units = 0, 0  # of the quantity and its unit
+        self.units = 0, 0  # exponents of the last places of the quantity and of its unit
 
     def run(self) -> Worst:
         try:
@@ -110,7 +111,7 @@ class _Search:
         return counts, left_out, quantity.bits, unit.bits
 
     def _values(self, table: Table) -> list[Fraction]:
-        """quantity / unit of every row; -1 where it does not count."""
+        """quantity / unit of every row; -1 for a row that does not count."""
         count = len(table)
         with np.errstate(over="ignore"):
             counts, left_out, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim.assertion, table))
@@ -158,7 +159,7 @@ class _Search:
         return max(0.0, limit - (time.monotonic() - self.start)) * share
 
     def _bisect(self) -> None:
-        """Ask for an input beyond the best, first twice as bad, then between that and the best."""
+        """Ask for inputs beyond the best: first one twice as bad, then one between the best and a proved bound."""
         worst, factor = self.worst, Fraction(2)
         while self._remaining() > 1 and worst.value is not None:
             best = max(worst.value, Fraction(1))
@@ -175,7 +176,7 @@ class _Search:
             elif answer == "unknown":
                 if worst.bound is not None or factor > 16:
                     return
-                factor *= 4  # what lies far off is sometimes easier to refute
+                factor *= 4  # a target far off is sometimes easier to refute
 
     def _ask(self, target: Fraction) -> str:
         what = f"is there an input with at least {target}?"

@@ -1,13 +1,14 @@
 """A rounded sum of two numbers is as near to the exact one as any number of its format, by lemmas.
 
-With both exponents free the whole question is too much for solvers. It goes by the stages of `ieee.sum_two`:
+With both exponents free the whole question is too hard for solvers. The proof follows the stages of `ieee.sum_two`:
 
-1. Aligned at the larger exponent both terms are exact; or the larger one is, and the other one, far below it, is off by
-   less than a unit, its lowest bit set (sticky).
-2. A shift distributes over their sum. So the aligned sum is the exact one; or it is large, odd, and off by less than a
+1. Aligned at the larger exponent both terms are exact; or the larger term is exact, and the smaller term, far below it,
+   is off by less than a unit and has its lowest bit set (sticky).
+2. A shift distributes over their sum. So the aligned sum is the exact sum; or it is large, odd, and off by less than a
    unit.
-3. Rounding finds the number nearest to an integer, which is nearest to all within a unit of a large odd one as well.
-4. In the unit of the exact sum that is the claim.
+3. Rounding finds the number nearest to an integer. For a large odd integer this number is also nearest to every value
+   within a unit of the integer.
+4. Stated in the unit of the exact sum, step 3 is the claim.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ROOM = 4  # bits more than an exponent field has, for differences of exponents i
 
 
 class Derive(Protocol):
-    """A claim proved from facts, terms cut out of both. Raises UnprovedError."""
+    """Proves a claim from facts, with the terms `cuts` replaced by free variables in both. Raises UnprovedError."""
 
     def __call__(self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem: ...
 
@@ -43,8 +44,8 @@ class Operand:
 
 
 def nearest(pattern: Bits, fmt: Format, exact: Fixed) -> Bit:
-    """Whether no number of a format is nearer to an exact one than this one, a zero or a normal number, which is a
-    multiple of the exact one's unit. Both have one sign, unless they are equal."""
+    """Whether no number of a format is nearer to `exact` than `pattern`, a zero or a normal number that is a multiple
+    of the unit of `exact`, and both have the same sign, unless they are equal."""
     value, place = unpack(pattern, fmt), _last_place(pattern, fmt, exact.unit)
     negative = exact.bits.msb()
     size = select(negative, -exact.bits, exact.bits)
@@ -61,8 +62,9 @@ def _last_place(pattern: Bits, fmt: Format, unit: int) -> Bits:
 
 
 def _around(digits: Bits, low: Bits, high: Bits, place: Bits) -> Bit:
-    """Whether magnitudes from `low` to `high` lie within half a unit in the last place of `digits`, the
-    significand of a normal number that lies `place` places above theirs; below a power of two within a quarter."""
+    """Whether magnitudes from `low` to `high` lie within half a unit in the last place of `digits`, the significand of
+    a normal number, whose last place is `place` places above theirs; below a power of two, within a quarter of this
+    unit."""
     carrier, width = digits.carrier, low.width + digits.width + 4
     least, most, wide, one = low.zext(width), high.zext(width), digits.zext(width), constant(carrier, 1, width)
     above = most.shl(1).ule((wide.shl(1) + one).shl(place))
@@ -74,7 +76,8 @@ def _around(digits: Bits, low: Bits, high: Bits, place: Bits) -> Bit:
 class NearestSum:
     """The proof for one addition, to nearest with ties to even, of two operands in `fmt` whose exact sum is `given`.
 
-    `result` is the pattern that it gives; `exact` the exact sum in a unit in which the aligned sum is a whole number.
+    `result`: the pattern of the rounded sum; `exact`: the exact sum, in a unit in which the aligned sum is a whole
+    number.
     """
 
     def __init__(self, derive: Derive, fmt: Format, operands: tuple[Operand, Operand], given: Fixed) -> None:
@@ -88,14 +91,14 @@ class NearestSum:
         numbers = [in_units(x.bits, fmt, given) for x in operands]
         self.numbers = [number.bits.pad(spare).sext(width) for number, _ in numbers]
         self.admitted = [admitted(x.bits, fmt, x.window) & fits for x, (_, fits) in zip(operands, numbers, strict=True)]
-        # as ieee.add has it
+        # intermediate results of ieee.add
         left, right = (unpack(x.bits, fmt).term for x in operands)
         self.aligned, self.unit = ieee.align_two(left, right, fmt.precision)
         self.total = sum_of(self.carrier, [left.sign, right.sign], self.aligned, self.aligned[0].width + 2)
         sign, self.magnitude, unit = ieee.signed_sum(left, right, target := Target(fmt, "nearest_even"))
         self.rounded = round_and_pack(sign, self.magnitude, unit, target)
         self.result = ieee.add(operands[0].bits, operands[1].bits, fmt)
-        # shifted to the unit of the exact sum
+        # the aligned terms and their sum, shifted to the unit of the exact sum
         room = fmt.exponent + ROOM
         self.shift = self.unit.bits.zext(room) + constant(self.carrier, self.unit.low - self.exact.unit, room)
         ends = [constant(self.carrier, end - self.exact.unit, room) for end in (lowest, lowest + high - low)]
@@ -109,8 +112,8 @@ class NearestSum:
         self.placed_sum = self.sum.shl(self.shift)
 
     def prove(self, known: Theorem) -> Theorem:
-        """That `result` is `nearest` to `exact`, if it is a multiple of the given sum's unit; from what is known of
-        the inputs. Raises UnprovedError."""
+        """The theorem that `result` is `nearest` to the given sum, if `result` is a multiple of the sum's unit;
+        `known`: a fact about the inputs. Raises UnprovedError."""
         numbers = [self.derive(f"{x.name} is zero or in its window", [known], fact, [])
                    for x, fact in zip(self.operands, self.admitted, strict=True)]  # fmt: skip
         total = self.derive(
@@ -130,12 +133,13 @@ class NearestSum:
 
     @property
     def _large_odd(self) -> Bit:
-        """Rounding cuts two bits of the aligned sum at least, and the last one is set."""
+        """Whether rounding cuts off at least two bits of the aligned sum, the last of which is set."""
         least = constant(self.carrier, 1 << (self.fmt.precision + 1), self.magnitude.width)
         return self.total.bit(0) & least.ule(self.magnitude)
 
     def _far(self, upper: int) -> Bit:
-        """One aligned term is larger than the other one by more than the guard bits, and only that one is odd."""
+        """Whether the aligned term `upper` is larger than the other by more than the guard bits, and only the smaller
+        is odd."""
         large, small = self.aligned[upper], self.aligned[1 - upper]
         most = constant(self.carrier, 1 << (small.width - ieee.GUARD - 1), small.width)
         return large.msb() & ~large.bit(0) & small.bit(0) & small.ule(most)
@@ -144,7 +148,8 @@ class NearestSum:
         return difference.slt(self.one) & (-self.one).slt(difference)
 
     def _close(self, numbers: list[Theorem], total: Theorem, patterns: list[Bits]) -> Theorem:
-        """The shifted sum is the exact one, or large, odd and off by less than its unit; and no sum wraps."""
+        """The theorem that the shifted sum is the exact sum, or large, odd and off by less than its unit; and no sum
+        wraps."""
         exactly = [x.eq(y) for x, y in zip(self.numbers, self.placed, strict=True)]
         sides = [exactly[k] & self._far(k) & self._within(self.numbers[1 - k] - self.placed[1 - k])
                  & self.one.ule(self.largest_one) for k in (0, 1)]  # fmt: skip
@@ -169,8 +174,8 @@ class NearestSum:
                             *self.aligned])  # fmt: skip
 
     def _rounding(self) -> Bit:
-        """In units of the aligned sum: the rounded number is exact, or nearest to all within a unit of a large odd sum,
-        or to the sum itself."""
+        """In units of the aligned sum: whether the rounded number is exact, or nearest to every value within a unit of
+        a large odd sum, or nearest to the sum itself."""
         value = unpack(self.rounded, self.fmt)
         digits, size = value.term.significand, self.magnitude
         place = _last_place(self.rounded, self.fmt, self.unit.low) - self.unit.bits.zext(self.fmt.exponent + ROOM)

@@ -20,14 +20,14 @@ from mmaprobe.smtmodel.algorithms.assertion import Quantifier
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
-#: by quantifier: the verdict of an input that decides, and that where none does
+#: quantifier -> the verdict if an input decides, and the verdict if no input does
 DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"), "exists": ("holds", "refuted")}
 SHRINK = 30.0  # seconds, at most, in which an input is made small
 
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of the search, in words, and what the engines said (nothing for a simulation)."""
+    """One step of the search, in words, and the answers of the engines (none for a simulation)."""
 
     what: str
     answers: tuple[Answer, ...] = ()
@@ -36,12 +36,13 @@ class SearchStep:
 
 @dataclass
 class Outcome:
-    """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
-    `theorem`: what was proved by rules; `within`, `reached`: of what a claim compares with the sum of magnitudes, the
-    least share that is proved, and the largest that was found; `lemmas`: the questions whose "unsat" it rests on, each
-    with another engine's answer where there is one; `proofs`: of a property, what proved it, of all its
-    problems; `refuting`: what broke it; `overflows`: of a claim about overflow or sums that wrap, by
-    their count, whether copies of one number, evaluated, do."""
+    """The outcome of one claim. `row`: the input that decides, replayed, in the order of the claim's layout; `theorem`:
+    the theorem proved by rules; `within`: theorems about the least proved share, of the sum of magnitudes, of an error
+    or a difference that the claim compares with this sum; `reached`: the largest share that was found; `lemmas`: the
+    questions whose "unsat" the verdict rests on, each with another engine's answer where there is one; `proofs`: for a
+    property, the proofs of all its problems; `refuting`: the proof that refutes it; `overflows`: for a claim about
+    overflow or sums that wrap, count -> whether the evaluated sum of so many copies of one number overflows or
+    wraps."""
 
     claim: AnyClaim
     row: Row | None = None
@@ -58,7 +59,7 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """What the theorem says, or the input shows."""
+        """The verdict by the theorem, or by the input."""
         match self.claim:
             case Claim():
                 by_input, otherwise = DECIDED[self.claim.quantifier]
@@ -78,7 +79,8 @@ class Outcome:
 
     @property
     def decided(self) -> Claim:
-        """The claim of the input that decides: of several numbers of products, that of as many as it has."""
+        """The claim for the input that decides; of a claim about several numbers of products, that for the input's
+        number."""
         assert isinstance(self.claim, Claim)
         if self.row is None or self.claim.assertion.most is None:
             return self.claim
@@ -86,11 +88,11 @@ class Outcome:
 
     @property
     def _proved(self) -> bool:
-        """Whether the theorem states what is to be proved of the claim."""
+        """Whether the theorem states what has to be proved for the claim."""
         return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == claimed(self.claim)
 
     def _overflow(self, numbers: int, asked: Literal["smallest", "never"]) -> Verdict:
-        """The verdict on sums of this count; where it is to be the smallest one, the theorem is about one less."""
+        """The verdict on sums of `numbers` terms; for `asked` "smallest", the theorem is about one term less."""
         infinite, bounded = self.overflows.get(numbers), self._proved
         if asked == "smallest":
             if infinite is False or self.overflows.get(numbers - 1):
@@ -100,7 +102,7 @@ class Outcome:
 
     @property
     def share(self) -> Fraction | None:
-        """The least share of the sum of magnitudes that is proved."""
+        """The least proved share of the sum of magnitudes."""
         if not isinstance(self.claim, Claim) or not self.within or not all(map(is_theorem, self.within)):
             return None
         goals: list[Any] = [one.goal for one in self.within]

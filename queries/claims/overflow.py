@@ -1,6 +1,7 @@
 """Whether sums of n numbers from 0 to below 1 overflow: bounds carried through a reduction, by rules of the kernel.
 
-Where the real reduction of n times the largest number overflows, the claim needs no more than that input.
+That some sums of n numbers overflow needs no more than one input: n times the largest number, on which the real
+reduction overflows.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def overflows(reduction: Reduction, numbers: int) -> bool:
 
 
 def never(reduction: Reduction, numbers: int) -> Theorem | None:
-    """That no sum of up to `numbers` numbers overflows; None where that has no proof here."""
+    """The theorem that no sum of up to `numbers` numbers overflows; None where no rule proves this."""
 
     def proved() -> Theorem:
         sums = [bound(reduction, count) for count in largest_counts(reduction, numbers).values()]
@@ -72,12 +73,12 @@ def never(reduction: Reduction, numbers: int) -> Theorem | None:
 
 
 def bound(reduction: Reduction, numbers: int) -> Theorem:
-    """A bound of every sum of `numbers` numbers. Raises RuleError where there is none."""
+    """The theorem that bounds every sum of `numbers` numbers. Raises RuleError where no rule gives a bound."""
     return reduction.evaluate(_Proved(), below_one(numbers))
 
 
 class _Proved(Operations[Theorem]):
-    """Rows with bounds."""
+    """The operations of a reduction on rows of numbers, each row given by a theorem that bounds it."""
 
     def length(self, numbers: Theorem) -> int:
         return int(goal_of(numbers, Bounded, "length").made.length)

@@ -1,9 +1,9 @@
-"""Inputs for the search of a claim: zeros and normal numbers in its windows, shaped like what algorithms find hard.
+"""Inputs for the search of a claim: zeros and normal numbers in its windows, of shapes that algorithms find hard.
 
 Each row has one sampling mode for exponents, one for signs and one for significands: at the ends of a window or
-anywhere; one sign or mixed; few words of bits or many. In some rows the second product cancels the first but for a
-last bit; in some all products but the first are one. Numbers that break a comparison with every number of a side
-(`abs(a) <= 2`) are replaced by others that do not.
+anywhere; one sign or mixed; few words of bits or many. In some rows the second product cancels the first but for a last
+bit; in some all products but the first are equal. Numbers that do not meet a comparison about every number of a side
+(`abs(a) <= 2`) are replaced by numbers that meet it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
         last = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(claim.shape.factors.padding)
         columns[1] = np.where(chosen & (columns[0] != 0), flipped ^ last, columns[1])
         columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
-    if terms > 2:  # one large product and many small ones alike
+    if terms > 2:  # one large product and many small equal products
         alike = modes[3] % 8 == 1
-        one = modes[3] % 16 == 9  # the first as well
+        one = modes[3] % 16 == 9  # the first product equals them as well
         for side in range(0, 2 * terms, terms):
             for k in (*range(2, terms), 0):
                 columns[side + k] = np.where(alike if k else one, columns[side + 1], columns[side + k])
@@ -65,7 +65,7 @@ def on_each(tree: ast.expr, side: str) -> bool:
 
 
 def meets(claim: Claim, side: str, patterns: Table, kind: type[ast.AST] = ast.AST) -> NDArray[np.bool_]:
-    """Which numbers of a side meet all conditions on every number of it that have a node of this kind."""
+    """Which numbers of a side meet all conditions on every number of the side that have a syntax node of a kind."""
     asked = [tree for tree in claim.assertion.conditions
              if on_each(tree, side) and any(isinstance(node, kind) for node in ast.walk(tree))]  # fmt: skip
     if not asked:
@@ -79,7 +79,7 @@ def meets(claim: Claim, side: str, patterns: Table, kind: type[ast.AST] = ast.AS
 
 
 def _replace(claim: Claim, side: str, columns: list[Table], rng: np.random.Generator) -> None:
-    """Puts numbers that comparisons with every number of a side admit in the place of those that they do not."""
+    """Replace numbers that do not meet the comparisons about every number of a side by numbers that meet them."""
     every = np.concatenate(columns)
     met = meets(claim, side, every, ast.Compare)
     if not met.all() and met.any():
@@ -89,7 +89,8 @@ def _replace(claim: Claim, side: str, columns: list[Table], rng: np.random.Gener
 
 
 def mutated(claim: Claim, rows: Table, count: int, rng: np.random.Generator) -> Table:
-    """Rows like those given: a few operands each with a bit changed, a neighbour, another's pattern, or anew."""
+    """Rows like the given ones: in each row a few operands have a bit changed, or are a neighbouring number or a new
+    one; in some rows one product also takes the place of all, or of all but the first."""
     out = rows[rng.integers(0, len(rows), count)]
     fresh = claim_rows(claim, count, int(rng.integers(1 << 31)))
     formats = claim.layout.formats
@@ -128,7 +129,8 @@ def _exponents(bounds: tuple[int, int], modes: NDArray[np.int64], rng: np.random
 
 
 def fractions(fmt: Format, modes: NDArray[np.int64], rng: np.random.Generator) -> Table:
-    """Random bits, the leading ones of them, ones, or words of 11 bits whose residuals are large or tiny."""
+    """Fraction fields: random bits, their leading bits alone, one bit set or cleared, leading ones, or words of 11 bits
+    whose residuals are large or tiny."""
     count, width = len(modes), fmt.fraction
     bits = rng.integers(0, 1 << width, count, dtype=np.uint64)
     everything = np.uint64((1 << width) - 1)

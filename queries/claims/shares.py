@@ -1,4 +1,4 @@
-"""Claims that compare an error, or two results, with the sum of magnitudes: a tactic for proof/shares.py."""
+"""Claims that compare an error, or two results, with the sum of magnitudes: a tactic for kernel/bounds/shares.py."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from mmaprobe.smtmodel.nodes.known import power
 
 
 def within_of(claim: Claim, settle: Settle) -> list[Theorem]:
-    """How close the results that a claim compares with the sum of magnitudes are, and how close to the exact sum those
-    are that its conditions read. Raises RuleError where no rule says so, or a lemma stays open."""
+    """Theorems about the error or the difference that a claim compares with the sum of magnitudes, and about the errors
+    of the results that its conditions read. Raises RuleError where no rule gives one, or a lemma stays open."""
     return _Sharing(claim, settle).within()
 
 
 def within_lengths(claim: Claim, settle: Settle) -> list[Theorem]:
-    """The same of a claim about several numbers of products, of each result alone, for each of them. Raises
-    RuleError."""
+    """Theorems as of `within_of` for a claim about several numbers of products: one about each result alone, for all
+    these numbers. Raises RuleError."""
     assertion = claim.assertion
     assert assertion.most is not None
     wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
@@ -65,7 +65,7 @@ class _Sharing:
         self.bounds: dict[Model, Theorem] = {}
 
     def within(self) -> list[Theorem]:
-        """Of two results by the steps that both share, or by the errors of both."""
+        """The theorems; two results are compared by the steps that both share, or by the errors of both."""
         parts, read = self.wanted.parts, self.wanted.read
         compared = [self._one(parts[0])] if len(parts) == 1 else self._two(parts)
         return [*compared, *map(self._one, read)]
@@ -88,8 +88,9 @@ class _Sharing:
         return near_each_other(nears, self._small(*dict.fromkeys(words)))
 
     def _one(self, part: Part) -> Theorem:
-        """The least share of a part's error: of the bound of its plan, and of that of the unit that it is, which is
-        smaller where steps round what fits. Raises RuleError, with both reasons, where neither says anything."""
+        """The theorem with the least share of a part's error: by the bound of its plan, or by the bound of the unit
+        that the plan is, which is smaller where steps round numbers that fit. Raises RuleError, with both reasons,
+        where neither bound gives one."""
         space = self.space
         ways: tuple[Callable[[], Theorem], ...] = (
             lambda: of_plan_at(space, part, bound_of_plan(part.plan, space.terms, self.settle, windows_of(space))),
@@ -106,7 +107,7 @@ class _Sharing:
         return min(found, key=_share)
 
     def _near(self, value: Value, shared: Value | None) -> Theorem:
-        """How far a value lies from the one that is shared, or from where it begins."""
+        """The theorem on how far a value lies from the shared value, or from the value that its steps begin with."""
         match value:
             case Instruction():
                 if value.model not in self.bounds:
@@ -135,12 +136,12 @@ def _share(theorem: Theorem) -> Fraction:
 
 
 def _kept(how: Words) -> int:
-    """A word leaves 2^-kept of its number at most."""
+    """The bits that a word keeps: it leaves at most 2^-kept of its number."""
     return how.into.fraction + (how.rounding in NEAREST)
 
 
 def _before(value: Value) -> Iterable[Value]:
-    """A value, and those that it was made from, the last ones first, along the chain of its sums."""
+    """A value, and the earlier values in the chain of its sums, the last ones first."""
     yield value
     match value:
         case Instruction():

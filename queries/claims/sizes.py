@@ -1,7 +1,7 @@
-"""Bounds of intermediate sums by the sizes of their products: each bound is proved from the one before it, for any sum
-within that one.
+"""Bounds of intermediate sums by the sizes of their products: each bound is proved from the bound of the sum before,
+for any sum within that bound.
 
-Sizes of products are constants, the largest that their exponents may have: it follows that values are numbers.
+Sizes of products are constants, the largest that their exponents may have. The bounds show that all values are numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BOUND_SHARE = 0.2  # of the time that is left, for one bound
 
 
 class Prove(Protocol):
-    """A claim proved from facts, terms cut out of both, within a share of the time that is left. Raises
-    UnprovedError."""
+    """Proves a claim from facts, with the terms `cuts` replaced by free variables in both, within a share of the time
+    left. Raises UnprovedError."""
 
     def __call__(
         self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float
@@ -32,14 +32,14 @@ class Prove(Protocol):
 
 
 class Sizes:
-    """The bounds of the sums of a claim; `admitted`: that the conditions on inputs hold."""
+    """The bounds of the sums of a claim; `admitted`: the theorem that the conditions on inputs hold."""
 
     def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
         self.question, self.claim, self.scene = question, question.assertion, question.scene
         self.admitted, self.prove = admitted, prove
 
     def numbers(self) -> Theorem:
-        """That all values are numbers. Raises UnprovedError."""
+        """The theorem that all values are numbers. Raises UnprovedError."""
         window, carrier = self.claim.shape.window, self.scene.carrier
         powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
         facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers])
@@ -60,13 +60,13 @@ class Sizes:
                     number, fits = in_units(bits, fmt, self.scene.exact())
                     bound = fits & ~fixed.less(limit, magnitude(number))
                 else:
-                    bound = _below(bits, fmt, limit.unit + limit.bits.width - 1 + count)  # rounding may raise each
+                    bound = _below(bits, fmt, limit.unit + limit.bits.width - 1 + count)  # rounding may raise each sum
                 facts.append(self.prove(f"bound of {step} of {part}", facts, bound, list(bounds.values()), BOUND_SHARE))
                 bounds[bits.node] = bits
         return facts, list(bounds.values())
 
     def _limits(self, part: str, sizes: Sequence[Fixed]) -> Iterator[tuple[Step, Bits, Fixed]]:
-        """The sums of a part in their order, each with what its magnitude does not exceed if words are truncated."""
+        """The sums of a part in their order, each with a limit of its magnitude if words are truncated."""
         carrier = self.scene.carrier
         fraction = self.claim.shape.parts[part].plan.models[0].a.fraction
         *products, addend = sizes
@@ -81,8 +81,8 @@ class Sizes:
 
 
 def _below(pattern: Bits, fmt: Format, exponent: int) -> Bit:
-    """Whether a result is finite, and below 2^exponent in magnitude if that is less. It is soon proved, since exponents
-    alone are compared."""
+    """Whether a result is finite, and below 2^exponent in magnitude if that is the smaller limit. Solvers prove this
+    soon, since exponents alone are compared."""
     field = min(max(exponent + fmt.bias, 1) << fmt.fraction, fmt.largest_field + 1)
     fields = pattern.extract(fmt.field_width - 1, fmt.padding)
     return fields.ult(constant(pattern.carrier, field, fields.width))

@@ -1,12 +1,12 @@
-"""Claims proved in stages: terms of the formula are replaced by free variables, of which nothing is assumed, or facts
-that were proved of the terms before.
+"""Claims proved in stages: terms of the formula are replaced by free variables, about which nothing is assumed, or only
+facts that were proved of the replaced terms before.
 
-Four ways, each sound alone. A claim may hold for any result of one part, for instance if it says that another part is
-the best. It may follow from the fact that no number is nearer to the exact sum than the result of a part. It may follow
-from the steps that all parts share, which may be any finite numbers. Or from intervals: of positive numbers every word
-and every sum on the way lies between its values on the smallest and the largest inputs, where the smallest one depends
-on how many products are not zero. These bounds are read off by evaluation, and proved step by step, each from those
-before it.
+There are four ways, each sound alone. A claim may hold for any result of one part, for instance if it says that another
+part is the best. It may follow from the fact that no number is nearer to the exact sum than the result of a part. It
+may follow from the steps that all parts share, which may be any finite numbers. It may follow from intervals: for
+positive numbers, every word and every intermediate sum lies between its values on the smallest and the largest inputs,
+where the smallest value depends on how many products are not zero. These bounds are found by evaluation, and proved
+step by step, each from the bounds before it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from mmaprobe.smtmodel.plans.dot import RESULT, Step, Word, word_format
 
 
 class Stages:
-    """The ways to prove that no input decides a claim, where its values are numbers: each gives the fact, or raises
-    UnprovedError. `admitted`: that the conditions on inputs hold."""
+    """The ways to prove that no input decides a claim, where its values are numbers: each returns the theorem, or
+    raises UnprovedError. `admitted`: the theorem that the conditions on inputs hold."""
 
     def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
         self.question, self.claim, self.scene = question, question.assertion, question.scene
@@ -44,7 +44,7 @@ class Stages:
 
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
-        """The cheap ones come first; all but the first one want results of one format."""
+        """The ways to try, the cheap ones first; all but `any_result` need results of one format."""
         several = (self.any_result, self.nearest_sum, self.intervals, self.shared_steps)
         if len({part.result.name for part in self.claim.shape.parts.values()}) > 1:
             return several[:1]
@@ -64,7 +64,7 @@ class Stages:
 
     def nearest_sum(self) -> Theorem:
         """The claim follows from the fact that the result of a part is the sum of two numbers, rounded to nearest,
-        whose exact sum is that of the claim."""
+        whose exact sum is the exact sum of the claim."""
         results = [steps[RESULT] for steps in self.steps.values()]
         for name, addition in self._additions() if self.scene.fits else ():
             result, total = self.steps[name][RESULT], addition.result
@@ -78,12 +78,12 @@ class Stages:
         raise UnprovedError("no result is a rounded sum of two numbers")
 
     def _additions(self) -> Iterator[tuple[str, NearestSum]]:
-        """The additions of c to another step, by the part that they are a step of."""
+        """The additions of c to another step, each with the name of the part that has it as a step."""
         scene, shape, terms = self.scene, self.claim.shape, self.claim.terms
         if shape.addend.name != shape.result.name:
             return
         window = shape.window
-        # a sum of several products may cancel down to the last place of the smallest
+        # a sum of several products may cancel down to the last place of the smallest product
         least = window.a[0] + window.b[0] - (2 * shape.factors.fraction if terms > 1 else 0)
         most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
         addend = Operand("c", scene.c.bits, window.c)
@@ -117,7 +117,7 @@ class Stages:
         for name, bits in next(iter(self.steps.values())).items():
             if bits.node in left and not isinstance(name, Word):
                 shared[name] = bits
-                left.remove(bits.node)  # a sum that is the next step as well is one step
+                left.remove(bits.node)  # two steps with the same term are one step
         return shared
 
     # --- intervals ---------------------------------------------------------------------------------------------------
@@ -167,9 +167,10 @@ class Stages:
         return choose(zero, ~word.any(), least.ule(word) & word.ule(most))
 
     def _sum_fact(self, total: Bits, corner: list[int], room: int) -> Bit:
-        """A lower bound of the sum by how many of its products are not zero (`corner`: the sum of each number of the
-        smallest products), and an upper one: the end of the binade of the last of `corner`, the sum of the largest, or
-        of the binade `room` above it, as the bounds of earlier steps were rounded up to a binade as well."""
+        """That a sum lies between two bounds. The lower one depends on how many of its products are not zero; `corner`
+        has the sums of 1, 2, ... smallest products, and last the sum of the largest ones. The upper one is the end of
+        the binade `room` above the binade of this last sum, as the bounds of earlier steps were rounded up to the end
+        of a binade as well."""
         count = len(corner) - 1
         places, width = count.bit_length(), total.width
         found = constant(self.carrier, 0, places)
@@ -185,7 +186,7 @@ class Stages:
 
 
 RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
-BRIEF_SHARE = 0.05  # for an interval that needs nothing but one number
+BRIEF_SHARE = 0.05  # for an interval that depends on one number alone
 CUT_SHARE = 0.2  # for a proof in which free variables replace steps
 SUM_SHARE = 0.4  # for a lemma about an addition
 

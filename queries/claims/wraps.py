@@ -1,5 +1,5 @@
-"""Whether sums of products of integers leave the range of their accumulator, or the integers that its format has all:
-by a rule of the kernel, or shown by evaluating K copies of one element of A and one of B."""
+"""Whether sums of products of integers leave the range of their accumulator, or the range in which its format has all
+integers: excluded by a rule of the kernel, or shown by evaluating K copies of one element of A and one of B."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Pair = tuple[int, int]  # patterns of an element of A and of one of B
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A sum of K copies of one product, an element of A times an element of B, which differs from what the plan
-    computes."""
+    """A sum of K copies of one product, an element of A times an element of B: the exact sum differs from the plan's
+    result."""
 
     count: int
     a: str
@@ -73,8 +73,8 @@ def verify_wraps(claim: WrapClaim) -> Outcome:
 
 
 def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
-    """Copies of two elements whose sum of so many products is not exact, of one of the plan's sums; None: of those
-    tried none is."""
+    """Copies of two elements whose sum of `count` products is not exact in one of the plan's sums; None if every sum
+    that was tried is exact."""
     for products in claim.plan.sums:
         chains, plan = _chains(products.stage), _alone(claim.plan, products)
         if not chains:
@@ -88,8 +88,8 @@ def wrapping(claim: WrapClaim, count: int) -> Wrapped | None:
 
 
 def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | None:
-    """Copies of two elements whose sum is beyond the moduli from which it is recombined: another number in f64 than the
-    sum of the products of the integers of which units read the residues."""
+    """Copies of two elements whose sum is beyond the range of the moduli from which it is recombined: the result in f64
+    is not the sum of the products of the integers whose residues the units read."""
     plan = claim.plan.with_result(Round(node, Rounding(F64)))
     if (words := granted(residues_of, plan, node)) is None:
         return None
@@ -107,8 +107,8 @@ def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | Non
 def _first(
     plan: Plan, ones: Mapping[Pair, int], count: int, held: Interval, rounded: Callable[[int], int]
 ) -> Wrapped | None:
-    """The first copies whose sum is beyond `held` and not the rounded exact one, by their products, the largest first;
-    `ones`: the products of two elements."""
+    """The first pair of elements, the largest product first, of which `count` copies have an exact sum beyond `held`
+    and a result other than this sum rounded; `ones`: the product of each pair."""
     for pair in sorted(ones, key=lambda pair: -abs(ones[pair])):
         exact = count * ones[pair]
         if not held[0] <= exact <= held[1] and (result := _of_copies(plan, *pair, count)) != rounded(exact):
@@ -118,7 +118,7 @@ def _first(
 
 
 def _chains(stage: Stage) -> list[Chain]:
-    """The uses of units by which a stage takes all products, each as often as it does; of other stages none."""
+    """The chains by which a stage takes all products, each as often as the stage has it; none for other stages."""
     if isinstance(stage, Then):
         return [chain for body in stage.bodies for chain in _chains(body)]
     if (runs := promoted(stage)) is not None:
@@ -133,7 +133,8 @@ def _alone(plan: Plan, products: Products) -> Plan:
 
 
 def _product_of(plan: Plan, chains: Sequence[Chain], a: int, b: int) -> int:
-    """What one product of two elements adds to the sum, by the words that units read, exactly."""
+    """What one product of two elements adds to the sum, exactly: the sum of the products of the words that units
+    read."""
     job, total = Job(plan, _copies(plan.a, a, 1), _copies(plan.b, b, 1)), Fraction(0)
     for chain in chains:
         one, other = plan.read(chain.words)
@@ -155,8 +156,8 @@ def _copies(fmt: Format, pattern: int, count: int) -> Matrix:
 
 
 def _elements(fmt: Format, most: int | None) -> Iterator[int]:
-    """Patterns of the elements that are tried: the extreme integers of up to a magnitude; of other formats 1, a number
-    whose digits are ones, below 2 or below 1, and both with a minus."""
+    """Patterns of the elements that are tried. Of an integer format: the extreme integers up to a magnitude. Of other
+    formats: 1, a number below 2, or below 1, whose digits are ones alone, and the negatives of both."""
     if fmt.is_integer:
         low, high = map(int, numbers_within(fmt, most))
         yield from (high, low % (1 << fmt.width))

@@ -1,5 +1,5 @@
-"""Vectors to ask two devices: published ones, special values, and samples; first those on which hypotheses of the
-library differ, so that few questions may suffice for a slow device."""
+"""Vectors to ask two devices: published vectors, special values, and samples; vectors on which hypotheses of the
+library differ come early, so that few questions may suffice for a slow device."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, pad
 from mmaprobe.smtmodel.inputs.admitted import check_comparable
 from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
-SEARCHED = 800  # samples among which those are chosen on which two hypotheses differ
-DISCRIMINATING = 2  # vectors for each two hypotheses
+SEARCHED = 800  # samples among which vectors are chosen on which two hypotheses differ
+DISCRIMINATING = 2  # the most vectors for each pair of hypotheses
 
 
 def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
-    """All rows, each once; random ones come last."""
+    """All rows, each once; random rows come last."""
     seen: set[Row] = set()
     sources = (
         rows_of(_published(), layout, model),
@@ -45,8 +45,8 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
 
 
 def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[Row]:
-    """Samples, in a random order: of all sizes; such that the result hangs on one bit far below it; on ties; such that
-    one bit of an input is told from others; and with subnormal numbers."""
+    """Samples, in a random order: samples of all sizes; samples whose result depends on one bit far below its last
+    place; ties; samples in which one bit distinguishes an input from others; and samples with subnormal numbers."""
     part = count // 16
     tables = (
         lone_rows(layout, result, 6 * part, seed), tie_rows(layout, result, 2 * part, seed),

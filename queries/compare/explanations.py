@@ -34,7 +34,8 @@ class Explanation:
 
     @property
     def complete(self) -> bool:
-        """Whether one hypothesis predicts all answers of the first device, and one those of the second."""
+        """Whether one hypothesis predicts all answers of the first device, and one hypothesis all answers of the
+        second."""
         return len(self.whole) == 2
 
     @property
@@ -45,7 +46,7 @@ class Explanation:
 
     @property
     def about_one_model(self) -> bool:
-        """Whether its hypotheses are one model with changed parameters, which are then the difference."""
+        """Whether the hypotheses are one model with changed parameters, so that these parameters are the difference."""
         return len({model.instruction for model in self.question.models.values()}) == 1
 
     @property
@@ -73,7 +74,7 @@ def changes(difference: Difference) -> list[list[Neighbour]]:
 
 
 def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: int) -> bool:
-    """Whether a neighbour's result is the other device's, by the comparison's rule."""
+    """Whether a neighbour's result equals the other device's result, by the comparison's rule."""
     return not differing(Problem(near, other, compare=compare), [result], [observed])[0]
 
 
@@ -96,7 +97,7 @@ def common_changes(
 
 
 def _asked(comparison: Comparison) -> list[Answered]:
-    """The differences, then the other inputs that both answered; each input once."""
+    """The differences, then the other inputs that both devices answered; each input once."""
     answers: dict[Operands[int], tuple[Answer, Answer]] = {
         one.operands: (one.left, one.right) for one in comparison.differences
     }
@@ -121,9 +122,9 @@ def explanations(comparison: Comparison, pair: Pair) -> list[Explanation]:
 
 
 def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explanation]:
-    """The questions of the library that say why two devices differ that were never asked the same input: one hypothesis
-    predicts every answer of the first device and not every answer of the second, another one the reverse. The best
-    first. `answered`: inputs with the answer of one device, and None for the other."""
+    """The questions of the library that say why two devices differ, where these were never asked the same input: one
+    hypothesis predicts every answer of the first device and not every answer of the second, another hypothesis the
+    reverse. The best questions come first. `answered`: inputs with the answer of one device, and None for the other."""
     results = _Results(pair, answered)
     apart = []
     for question in library().values():

@@ -1,8 +1,8 @@
 """From two result matrices that differ down to one dot product of a few terms.
 
 The row and the column of an element that differs are one long dot product, which both devices compute again, tile by
-tile. Until their results diverge, both get the same inputs: the first tile in which they diverge, with its addend, is
-an input of one instruction on which the devices differ.
+tile. Until their results diverge, both devices get the same inputs: the first tile in which the results diverge, with
+its addend, is an input of one instruction on which the devices differ.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Element:
-    """One element in both results; `ulps`: their distance in numbers (None: not two numbers of one format)."""
+    """One element in both results; `ulps`: the distance of the two results in numbers of the format (None: they are not
+    two numbers of one format)."""
 
     row: int
     column: int
@@ -91,7 +92,8 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """Elements that differ: their number, that of all, the first, the one with most ulps, and those to examine."""
+    """Elements that differ: their number, the number of all elements, the first, the one with most ulps, and those to
+    examine."""
 
     count: int
     total: int
@@ -128,7 +130,7 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
 
 
 def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
-    """Distances in numbers of the format; -1 where one is a NaN."""
+    """Distances in numbers of the format; -1 where one result is a NaN."""
     keys, nan = [], np.zeros(len(one), dtype=bool)
     with np.errstate(over="ignore"):
         for side in (one, two):
@@ -144,7 +146,7 @@ def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDAr
 @dataclass(frozen=True)
 class Trace:
     """One element recomputed by both devices: the results after each span of products, and the first span after which
-    they differ (None: they do not)."""
+    the results differ (None: they do not differ)."""
 
     element: Element
     operands: Operands[int]
@@ -194,7 +196,8 @@ def traced(
 def reduce(
     comparison: Comparison, left: ComparedDevice, right: ComparedDevice, problem: Problem, traces: Sequence[Trace]
 ) -> Trace | None:
-    """Minimise the tiles in which results diverge, until enough differences are found; the trace of the first one."""
+    """Minimise the tiles in which results diverge, until enough differences are found; the trace of the first
+    difference."""
     source = None
     for trace in traces:
         comparison.keep(trace.shared(left.model))
@@ -218,8 +221,8 @@ def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
 
 
 def _narrow(comparison: Comparison) -> None:
-    """Where a difference is of tiles of two lengths, take the same terms as an input of one instruction, if the devices
-    differ on it too."""
+    """Where the devices differ on a tile longer than the shorter instruction, and its further products are zero, take
+    the same terms as an input of one instruction, if the devices differ on that input too."""
     last = comparison.differences[-1]
     length, parts = last.pair.problem.length, last.operands
     if last.pair.length <= length or any(parts.a[length:]) or any(parts.b[length:]):
@@ -234,9 +237,9 @@ def _narrow(comparison: Comparison) -> None:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A model compared with the two results on the elements examined: the number that it reproduces of each result; the
-    changes of one parameter that reproduce all; and the number of products after which the model's running value first
-    was the result of the first element (None: never)."""
+    """A model compared with the two results on the elements examined: the number of elements of each result that it
+    reproduces; the changes of one parameter that reproduce all elements; and the number of products after which the
+    model's running value first was the result of the first element (None: never)."""
 
     elements: int
     agree: tuple[int, int]
@@ -248,8 +251,8 @@ class Reproduced:
 def reproduced(
     model: Model, matrices: Matrices, elements: Sequence[Element], problem: Problem, report: Callable[[str], None]
 ) -> Reproduced:
-    """The elements of either result that a model reproduces; if it does not reproduce all of them, also those that its
-    neighbours do."""
+    """The elements of either result that a model reproduces; if it does not reproduce all elements, also its neighbours
+    that do."""
     inputs = [matrices.dot(element, model) for element in elements]
     given = [[element.d[side] for element in elements] for side in (0, 1)]
     running = spans_of(compared_model(model), inputs, model.length)
@@ -267,7 +270,7 @@ def reproduced(
             report(f"trying {name}={value}")
             other = compared_model(near)
             if other.results(tiles) == known:
-                continue  # a change without effect on each step has none on the chain
+                continue  # a change without effect on any step has no effect on the chain
             results = [one[-1] for one in spans_of(other, inputs, near.length)]
             for index in (0, 1):
                 against = Problem(near, model, compare=problem.compare)
@@ -284,7 +287,8 @@ def reproduced(
 
 
 def _tiles(model: Model, inputs: Sequence[Operands[int]], running: Sequence[Sequence[Answer]]) -> list[Operands[int]]:
-    """Every tile of the chains, with its running value as addend; a last one that is cut short has zero products."""
+    """Every tile of the chains, with its running value as addend; a last tile that is cut short is filled up with zero
+    products."""
     length, tiles = model.length, []
     for operands, results in zip(inputs, running, strict=True):
         for index, c in enumerate([operands.c, *results[:-1]]):

@@ -55,7 +55,7 @@ FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element",
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first signal in which two evaluations differ. A side is None where only the other has the signal."""
+    """The first signal in which two evaluations differ. A side is None where only the other side has the signal."""
 
     stage: str
     left: SignalFact | None
@@ -95,7 +95,8 @@ def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence
 
 
 def parted(explanations: Sequence[Explanation]) -> Divergence | None:
-    """The first divergence of two evaluations of one input; None where there is none, and of one alone."""
+    """The first divergence of two evaluations of one input; None where there is no divergence, and for a single
+    evaluation."""
     if len(explanations) < 2:
         return None
     left, right = explanations
@@ -106,9 +107,9 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     """The first signal that differs in value, in the order of the stages.
 
     Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
-    it counts. Of signals that only one side has, nonzero terms count, a product against the next one of the other
-    side, and roundings that change a number: an alignment, where the other side sums exactly, is no difference until a
-    sum shows it. Sums of the same terms are one step, whatever their names.
+    it counts. Of the signals that only one side has, these count: nonzero terms, of which a product is compared with
+    the next such product of the other side; and roundings that change a number. An alignment, where the other side sums
+    exactly, is no difference until a sum shows it. Sums of the same terms are one step, whatever their names.
     """
     same_nan = one.nan is not None and other.nan is not None
     sides = [_compared_signals(facts, one.d == other.d, same_nan) for facts in (left, right)]
@@ -117,7 +118,7 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     rounds = [facts.trace.rounds for facts in (left, right)]
     losing = [_losing_roundings(facts.trace) for facts in (left, right)]
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
-    if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only one of the other
+    if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only round of the other
         first = (rounds[0] or rounds[1])[0]
         sides = [{name._replace(step=name.step.removeprefix(first)): told for name, told in side.items()}
                  for side in sides]  # fmt: skip
@@ -149,8 +150,8 @@ Told = tuple[SignalFact, Any]
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
-    """For sums that the two sides name differently, the step and term on the left for each on the right: of the first
-    sum on the left with the same products and as many other terms."""
+    """For sums that the two sides name differently, for each step and term on the right, the step and term on the left:
+    those of the first sum on the left with the same products and as many other terms."""
     free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for step, (_, terms) in right.entered.items():
@@ -174,7 +175,7 @@ def _name_on_left(name: Name, called: Mapping[tuple[str, str], tuple[str, str]])
 
 
 def _products_alone(side: Mapping[Name, Told], other: Mapping[Name, Told], taken: Set[Name]) -> Iterator[Name]:
-    """The products among the terms of one side that the other does not have, and that are not taken."""
+    """The products among the terms of one side that the other side does not have, and that are not taken."""
     for name, (fact, _) in side.items():
         if _is_product(name) and name not in other and name not in taken and fact.kind is Kind.NUMBER:
             yield name
@@ -255,7 +256,8 @@ def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> An
 
 
 def _merged_names(left: list[Name], right: list[Name]) -> list[Name]:
-    """All names in the order of the left side; a name of the right side alone comes after the name before it there."""
+    """All names in the order of the left side; a name of the right side alone comes after the name that precedes it on
+    the right."""
     known, after = set(left), dict[Name | None, list[Name]]()
     previous: Name | None = None
     for name in right:
@@ -271,7 +273,7 @@ def _merged_names(left: list[Name], right: list[Name]) -> list[Name]:
 
 def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
     """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, or of its steps. A
-    change that a reference can express is spelled so."""
+    change that a reference can express is spelled as in the reference."""
     made = [(change, result) for change, result in _changed_units(model.unit) if result.result != model.unit.result]
     numbers = {n for change, _ in made if type(change.new) is int for n in (change.new, change.new - 1)}
     spelled = one_change_away(model, frozenset(numbers))
@@ -285,8 +287,8 @@ def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
 
 
 def _changed_units(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
-    """Units with one parameter changed: in every node that has the old value; then, if these nodes differ otherwise, in
-    those of each kind alone. Then units with other steps."""
+    """Units with one parameter changed: in every node that has the old value; then, if these nodes differ in other
+    parameters, in each group of nodes with equal parameters alone. Then units with other steps."""
     groups: dict[object, list[Node]] = {}
     formats = {"a": unit.a, "b": unit.b}
     for node in walk(unit.result):

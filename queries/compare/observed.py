@@ -26,7 +26,8 @@ NOTHING = "nothing was compared: no row has an observed result `d`"
 
 @dataclass(frozen=True)
 class ObservedVector:
-    """A vector and the model's result. `agrees`: whether it is the observed one; None where none was observed."""
+    """A vector and the model's result. `agrees`: whether that result is the observed one; None without an observed
+    result."""
 
     vector: Vector
     model: Model
@@ -67,8 +68,8 @@ def evaluate_vectors(
 def with_exceptions(
     vectors: Iterable[Vector], model: Model | None, document: str, file: str | None = None
 ) -> Iterator[Vector]:
-    """Every vector, of its own model or of `model`; and after each the same input of the model of its exceptions, where
-    the observed result is the row's `flags`. Raises InputError, which names the `file`."""
+    """Every vector, with its own model or `model`; and after each vector the same input with the model of its
+    exceptions, whose observed result is the row's `flags`. Raises InputError, which names the `file`."""
     for vector in vectors:
         own = model or vector.model
         if model is not None:
@@ -159,7 +160,7 @@ class Report:
 
     @property
     def predicted(self) -> list[Vector]:
-        """The vectors of the rows kept, each with its prediction beside those that it had."""
+        """The vectors of the rows kept, each with its prediction beside earlier predictions."""
         vectors = []
         for row in self.rows:
             prediction = {row.model.reference: to_hex(row.predicted, row.model.d)}

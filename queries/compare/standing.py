@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # imported where used: these need packages that an installati
     from mmaprobe.smtmodel.inputs.admitted import Compare
 
 SHOWN = 3  # answers that no hypothesis predicted, printed as text
-LISTED = 100  # the same, and disagreements, in JSON
+LISTED = 100  # such answers, and disagreements, listed in JSON
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def _question(name: object) -> Question | None:
 def predictions_of(vector: Vector) -> list[Prediction]:
     """The predictions that a vector carries. Raises InputError, naming the field.
 
-    The model of a hypothesis is that of the library's question, or the one that its name refers to, or else the
-    vector's own with the output format that has as many digits as the prediction.
+    The model of a hypothesis is the model in the library's question, or the model that its name refers to, or else the
+    vector's own model with the output format that has as many digits as the prediction.
     """
     if not vector.extra.get("predictions"):
         return []

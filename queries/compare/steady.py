@@ -37,7 +37,7 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def same_answer(fmt: Format, one: int, other: int) -> bool:
-    """Whether two results are the same; all NaNs are, whatever their patterns."""
+    """Whether two results are the same; all NaNs are the same, whatever their patterns."""
     return one == other or (is_nan(one, fmt) and is_nan(other, fmt))
 
 
@@ -58,7 +58,7 @@ def stand_by(ask: AskDevice, answered: Sequence[Answered], most: int = AGAIN) ->
 
 
 class Sample:
-    """A sample of the answers of a run of any length, evenly spread: at least AGAIN, if there are as many."""
+    """A sample of the answers of a run of any length, evenly spread: at least AGAIN answers, if the run has as many."""
 
     def __init__(self) -> None:
         self.answered: list[Answered] = []

@@ -1,4 +1,4 @@
-"""What the proofs of equality have in common: their time, what ends them, and what is kept then."""
+"""Attempts to prove equality: their time, their end, and the lemmas that they keep."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ Question = TypeVar("Question", bound=Problem)
 
 
 class Attempt(ABC, Generic[Question]):
-    """One attempt to prove the two sides of a problem equal. `confirm`: the lemmas of a proof are asked of a second
-    engine."""
+    """One attempt to prove the two sides of a problem equal. `confirm`: a second engine is asked the lemmas of a proof,
+    too."""
 
     def __init__(self, problem: Question, options: Options, confirm: bool) -> None:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof, self.start = Proof(problem), options.clock()
 
     def run(self) -> Proof:
-        """The proof. Time that is over and an interrupt end it; lemmas proved until then are kept."""
+        """The proof. The end of its time, or an interrupt, ends the attempt, which keeps the lemmas proved until
+        then."""
         try:
             self._work()
             if self.confirm and self.proof.verdict == "equal":

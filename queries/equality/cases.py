@@ -1,7 +1,7 @@
-"""Cases of a sum of two numbers: how far their exponents lie apart, and where the first ones of their significands are.
+"""Cases of a sum of two numbers: the distance of their exponents, and the places of the leading ones of significands.
 
-In a case by itself what a datapath shifts by is constant. Many are as easy as one, and which these are is found while
-they are proved: a case is tried before its parts, and how long, parts of its size tell that were proved before."""
+In a single case the shift amounts of a datapath are constant. Many cases together may be as easy as a single case, and
+only trying shows which: a case is tried before its parts, for a time that parts of its size took before."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
-FIRST = 5.0  # seconds for a case, where none of its parts has been proved
-LEAST = 1.0  # seconds for any
-MORE = 1.5  # times what the last one with the same leading zeros took
+FIRST = 5.0  # seconds for a case, if no case of the size of its parts has been proved
+LEAST = 1.0  # the least seconds for a case that is tried
+MORE = 1.5  # times the seconds of the last case with the same leading zeros
 Places = tuple[tuple[int, int], ...]
-MOST = 3  # failures in a row that count: after each of them twice as many cases of that size are not tried
+MOST = 3  # failures in a row that count: after n failures, 2^n - 1 cases of the same size are not tried
 
 
 @dataclass(frozen=True)
 class Zeros:
-    """The leading zeros of a word: from `low` to `high`, by default as many as there may be."""
+    """A range of the count of a word's leading zeros: from `low` to `high`, by default the width of the word."""
 
     word: FNode
     low: int = 0
@@ -33,7 +33,8 @@ class Zeros:
         return self.word.bv_width() if self.high is None else self.high
 
     def parts(self) -> list[Zeros]:
-        """None, one, two or three, four to seven, and so on; and halves of these."""
+        """Two parts: the halves if `high` is given; else the count 0, then 1, 2 to 3, 4 to 7 and so on, and the
+        rest."""
         if self.low == self.most:
             return []
         middle = min(max(2 * self.low - 1, 0), self.most - 1) if self.high is None else (self.low + self.most) // 2
@@ -49,7 +50,7 @@ class Zeros:
 
 
 def leading_zeros(manager: FormulaManager, word: FNode, width: int) -> FNode:
-    """How many zeros a word begins with, in so many bits."""
+    """The number of leading zeros of a word, as a term of `width` bits."""
     size = word.bv_width()
     count = manager.BV(size, width)
     for place in range(size):
@@ -59,14 +60,14 @@ def leading_zeros(manager: FormulaManager, word: FNode, width: int) -> FNode:
 
 
 def values_of(manager: FormulaManager, word: FNode, most: int) -> Iterator[FNode]:
-    """That a word has a value, for each one up to the largest."""
+    """For each value from 0 to `most`, the term that a word has this value."""
     return (manager.Equals(word, manager.BV(value, word.bv_width())) for value in range(most + 1))
 
 
 @dataclass(frozen=True)
 class Case:
-    """How far two exponents lie apart, if there are two, from one number to another one, and the leading zeros of
-    words."""
+    """A range of the distance of two exponents (`apart`: the distance; None: there are no two exponents), and for each
+    word a range of leading zeros."""
 
     apart: FNode | None
     within: tuple[int, int]
@@ -74,7 +75,7 @@ class Case:
     depth: int = 0
 
     def parts(self) -> list[Case]:
-        """What it is divided into: halves of the distances, and of one distance the places of first ones."""
+        """The parts of a case: halves of its distances, or, of a single distance, parts of a word's leading zeros."""
         low, high = self.within
         if low < high:
             middle = (low + high) // 2
@@ -86,7 +87,7 @@ class Case:
 
     @property
     def places(self) -> Places | None:
-        """The leading zeros of each word, from how many to how many, at one distance; None for several ones."""
+        """The range of leading zeros of each word, at a single distance; None for several distances."""
         if self.within[0] != self.within[1]:
             return None
         return tuple((zeros.low, zeros.most) for zeros in self.zeros.values())
@@ -97,7 +98,7 @@ class Case:
             return zeros
         width, (low, high) = self.apart.bv_width(), self.within
         first, last = manager.SBV(low, width), manager.SBV(high, width)
-        within = [manager.Equals(self.apart, first)]  # substituted by engines, which bounds are not
+        within = [manager.Equals(self.apart, first)]  # engines substitute an equality, but no bounds
         if low < high:
             within = [manager.BVSLE(first, self.apart), manager.BVSLE(self.apart, last)]
         return [*within, *zeros]
@@ -114,8 +115,8 @@ class Case:
 
 @dataclass
 class Patience:
-    """How long cases of each depth are tried, by how long those of the next one took; and cases of one distance, by
-    what became of the last one with the same leading zeros: one distance is much like the next."""
+    """The time for which a case is tried, by the time that cases of the next depth took; for a case of a single
+    distance, by the outcome of the last case with the same leading zeros, as neighbouring distances are much alike."""
 
     costs: dict[int, float] = field(default_factory=dict)
     failures: Counter[int] = field(default_factory=Counter)
@@ -135,7 +136,7 @@ class Patience:
         return max(LEAST, self.costs.get(case.depth + 1, FIRST))
 
     def tell(self, case: Case, seconds: float, proved: bool) -> None:
-        """That a case was proved, or not, in so many seconds."""
+        """Note that a case was proved, or not, in these seconds."""
         depth = case.depth
         if proved:
             self.costs[depth] = (self.costs.get(depth, seconds) + seconds) / 2
@@ -146,7 +147,7 @@ class Patience:
         self.skipped[depth] = (1 << self.failures[depth]) - 1
 
     def tell_parts(self, case: Case, seconds: float) -> None:
-        """That the parts of a case were proved in so many seconds: if it was given twice as many, the next one may be
-        easy."""
+        """Note that the parts of a case were proved in these seconds: if the case itself was tried for more than twice
+        as long, the next such case may be easy, and is tried."""
         if 2 * seconds < self.divided.get(case.places, 0):
             del self.divided[case.places]

@@ -1,8 +1,8 @@
 """Signals of two evaluations that agree in simulation: equal as numbers, or up to a static scale or offset.
 
-A signal is an integer; as a number it is that integer times a power of two that its place in the datapath fixes
-(Signal.scale, Signal.offset). Two signals may be one number while their integers differ by a fixed number of places, as
-for an unnormalised and a normalised significand where nothing has to be normalised.
+A signal is an integer; as a number, the signal is this integer times a power of two, which the signal's place in the
+datapath fixes (Signal.scale, Signal.offset). Two signals may be one number while their integers differ by a fixed
+number of places, as for an unnormalised and a normalised significand where nothing has to be normalised.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]
 
 @dataclass(frozen=True)
 class Twin:
-    """A `signal` matched with another one, whose integer is this one's shifted left by `places` (right if negative,
-    over zero bits) or raised by `offset`."""
+    """A `signal` matched with another signal, whose integer is the integer of `signal` shifted left by `places` (right
+    if negative, over zero bits) or raised by `offset`."""
 
     signal: Signal
     places: int = 0
@@ -73,7 +73,7 @@ def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> 
 
 
 class Matcher:
-    """Finds signals of one evaluation by their values on the samples that count (`admitted`).
+    """Finds signals of one evaluation by their values on the admitted samples (`admitted`).
 
     Each signal is given as a term and as simulated.
     """
@@ -91,7 +91,7 @@ class Matcher:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
-        """The first signal with the same values, else one that differs by a static scale or offset; or None."""
+        """The first signal with the same values, else a signal that differs by a static scale or offset; or None."""
         lanes = _lanes(simulated, self.admitted)
         if lanes is None:
             return None
@@ -106,7 +106,8 @@ class Matcher:
 
 
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
-    """The simulated values that count, limb by limb, independent of the signal's width; None for a constant signal."""
+    """The simulated values on admitted samples, limb by limb, independent of the signal's width; None for a
+    constant."""
     value: Bits | Bit = signal.value
     limbs: list[Any] = [value.node]
     if isinstance(value, Bits):

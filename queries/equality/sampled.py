@@ -1,5 +1,5 @@
-"""Terms by their values on samples: they are looked up by those on the first samples. Inputs that refute a lemma join
-later, and only terms that a lemma would be about are evaluated on these."""
+"""Terms by their values on samples. Terms are looked up by their values on the first samples. Inputs that refute a
+lemma are later samples, on which only terms of a possible lemma are evaluated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
-RANDOM = 256  # values of a term that are any, where no count is given
+RANDOM = 256  # random values of an undefined term, if no count is given
 
 
 class Samples:
-    """Inputs, one in each row, and the values of terms on them. `undefined`: words whose values are any."""
+    """Inputs, one in each row, and the values of terms on them. `undefined`: words that may have any value."""
 
     def __init__(self, inputs: Sequence[Bits], undefined: Collection[FNode], rows: Table) -> None:
         self.inputs, self.undefined, self.rows, self.count = inputs, undefined, rows, len(rows)
@@ -34,12 +34,12 @@ class Samples:
         return known | {word: random_values(random, word, len(rows)) for word in self.undefined}
 
     def add(self, rows: Table) -> None:
-        """Inputs that join the samples."""
+        """Add inputs to the samples, as later samples."""
         self.rows = np.concatenate([self.rows, rows])
         self.later = self._symbols(self.rows[self.count :])
 
     def key(self, term: FNode) -> int:
-        """What terms have in common that are equal as numbers on the first samples."""
+        """A key that terms share if they are equal as numbers on the first samples."""
         return hash(lanes_of(_value(term, self.first), self.count))
 
     def agree(self, one: FNode, other: FNode) -> bool:
@@ -69,7 +69,7 @@ def _lanes(term: FNode, values: dict[FNode, Value], count: int) -> Table:
 
 
 def random_values(random: np.random.Generator, term: FNode, count: int = RANDOM) -> Value:
-    """A term that is any, of which some values are small."""
+    """Random values of a term, some of them small."""
     truth = term.get_type().is_bool_type()
     width, parts = 1 if truth else term.bv_width(), list[Bits]()
     for low in range(0, width, LIMB):

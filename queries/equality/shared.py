@@ -1,4 +1,4 @@
-"""The terms that two terms have in common, and which of them a lemma about the two takes for free variables."""
+"""The subterms that two terms share, and the choice of those that a lemma about both takes for free variables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT
 
 
 class Shared:
-    """What each term is made of, as the bits of a number: many lemmas are about terms made of the same ones."""
+    """The subterms of each term, as the bits of a number: the terms of many lemmas share subterms."""
 
     def __init__(self) -> None:
         self.places: dict[FNode, int] = {}
         self.made: dict[FNode, int] = {}
 
     def of(self, term: FNode) -> int:
-        """The terms that a term is made of, and itself."""
+        """The subterms of a term, including the term itself."""
         for one in in_order([term], self.made):
             if one not in self.made:
                 parts = 1 << self.places.setdefault(one, len(self.places))
@@ -33,13 +33,13 @@ class Shared:
         return self.made[term]
 
     def common(self, one: FNode, other: FNode) -> _Common:
-        """The terms that two terms are both made of."""
+        """The subterms that two terms share."""
         return _Common(self.places, self.of(one) & self.of(other))
 
     def cuts(self, sides: Sequence[FNode], products: Collection[FNode]) -> Iterator[list[FNode]]:
-        """Cut-points of a claim about two terms, of those that both are made of: all of them, of which the first ones
-        on the way from the claim count; those further and further from the claim, and `products`, which are hard to
-        look into; none."""
+        """Cut-points of a claim about two terms, chosen from their shared subterms, one list after another: the first
+        shared subterms on the way from the claim to the inputs; those further and further from the claim, with
+        `products`, which are hard to look into; none."""
         shared, before = self.common(*sides), list[FNode]()
         for level in (*LEVELS, inf):
             cuts = _first(sides, shared, products, level)
@@ -59,8 +59,8 @@ class _Common:
 
 
 def _first(sides: Sequence[FNode], shared: _Common, products: Collection[FNode], level: float) -> list[FNode]:
-    """The first shared terms on the way from two terms to the inputs that so many operations lie before, or that are
-    `products`. A term is newer than what it is made of, so that the newest one is the next one."""
+    """The first shared terms on the way from two terms to the inputs that are in `products`, or have at least `level`
+    shared operations before them. A term is newer than its operands, so that the newest waiting term is the next."""
     depth = dict.fromkeys(sides, 0)
     waiting = sorted((-term.node_id(), term) for term in depth)
     cuts = list[FNode]()

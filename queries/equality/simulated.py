@@ -27,8 +27,7 @@ _OPERATIONS: dict[int, Callable[..., Value]] = {
 
 
 def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNode]:
-    """The terms that some terms are made of, and these, each once and after its operands; not what `leaves` are made
-    of."""
+    """Terms and their subterms, each once and after its operands; without the subterms of `leaves`."""
     terms: dict[FNode, None] = {}
     waiting = list(roots)[::-1]
     while waiting:
@@ -43,8 +42,8 @@ def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNo
 
 
 def simulate(terms: Iterable[FNode], values: dict[FNode, Value]) -> None:
-    """Add the values of terms in such an order to those that are known: of symbols, and of terms that are not looked
-    into."""
+    """Add the values of terms, each of which comes after its operands, to the known values: of symbols, and of terms
+    whose operands are not evaluated."""
     with np.errstate(over="ignore"):
         for term in terms:
             if term not in values:
@@ -70,8 +69,8 @@ def _value(term: FNode, operands: list[Any]) -> Value:
 
 
 def lanes_of(value: Value, count: int) -> tuple[bytes, ...]:
-    """What words with equal numbers share, whatever their widths: the lanes of each limb, without the limbs above the
-    last one that is not zero. A truth is a number of one bit."""
+    """A key that words of equal numbers share, whatever their widths: the lanes of each limb, without the limbs above
+    the last one that is not zero. A truth value is a number of one bit."""
     if isinstance(value, Bit):
         value = value.bits(1)
     limbs = [np.broadcast_to(np.asarray(limb.node, dtype=np.uint64), (count,)) for limb in limbs_of(value)]

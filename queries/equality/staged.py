@@ -1,10 +1,10 @@
-"""Equality by stages: the named signals of two evaluations are proved equal in order, each on top of those before.
+"""Equality by stages: named signals of two evaluations are proved equal in order, each from the equalities before.
 
 Two evaluations share one carrier, so that equal constructions are one term. Simulation finds which other signals agree;
 each such pair becomes a lemma. In a lemma's query, terms proved equal before are replaced by a fresh variable (a
-cut-point) on both sides. This abstraction over-approximates: "unsat" is valid, and "sat" only means that it was too
-coarse; the lemma is then asked again with fewer cut-points. The last lemma is about the result itself, and falls back
-to the whole question.
+cut-point) on both sides. This abstraction over-approximates: "unsat" is valid, and "sat" only means that the
+abstraction was too coarse; the lemma is then asked again with fewer cut-points. The last lemma is about the result
+itself, and falls back to the whole question.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.base.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched
-ENOUGH = 256  # samples that count; if there are fewer, signals are matched on the others as well
+ENOUGH = 256  # admitted samples; if there are fewer, signals are matched on the others as well
 SEARCH_SHARE = 0.2  # share of the remaining time for a brief search after a lemma failed
 LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the remaining time, for a less important lemma
@@ -50,7 +50,7 @@ def prove(problem: Problem, options: Options | None = None, confirm: bool = True
 
 
 class _Prover(Attempt[Problem]):
-    searched = False  # briefly, after a lemma failed
+    searched = False  # whether a brief search followed the first lemma that failed
 
     def _build(self) -> None:
         """Build the terms of both sides; not needed where samples show a difference."""
@@ -58,14 +58,14 @@ class _Prover(Attempt[Problem]):
         self.ledger = Ledger(compared)
         self.carrier, self.left, self.right = compared.carrier, compared.left, compared.right
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
-        self.maxima = dict(self.carrier.maxima)  # maxima that have not been proved equal to another one
+        self.maxima = dict(self.carrier.maxima)  # maxima that have not been proved equal to another maximum
         every = [compared.differ.node, self.right.d.node, *self.pending.values(), *chain(*self.maxima.values())]
         self.alike = themselves(compared, list(dict.fromkeys(every)))
         self.known: dict[FNode, FNode] = {}
         self.proof.compared = compared
 
     def _now(self, term: FNode) -> FNode:
-        """The term with all terms replaced that were proved equal to others."""
+        """A term in which all terms that were proved equal to others are replaced."""
         return self.known.get(term, term)
 
     def _work(self) -> None:
@@ -89,7 +89,7 @@ class _Prover(Attempt[Problem]):
         return len(places) > 0
 
     def _differ_when_small(self) -> bool:
-        """Whether a brief search finds a difference; asked once, when a lemma has failed."""
+        """Whether a brief search finds a difference; made once, when a lemma has failed."""
         if self.searched or self._remaining() == 0:
             return False
         self.searched = True
@@ -100,9 +100,9 @@ class _Prover(Attempt[Problem]):
         return bool(outcome.witnesses)
 
     def _lemmas(self) -> None:
-        """Prove signals of the right model equal to signals of the left one with the same simulated values, in the
-        order of the stages. A signal that is proved equal is replaced by its twin, so that what both models make of it
-        becomes one term."""
+        """Prove signals of the right model equal to signals of the left model with the same simulated values, in the
+        order of the stages. A signal that is proved equal is replaced by its twin, so that equal operations of both
+        models on the signal become one term."""
         left, right = (evaluation.trace for evaluation in self.samples.evaluations)
         matcher = Matcher(((signal, left[signal.name]) for signal in self.left.trace), self.counting)
         manager = self.carrier.manager
@@ -122,7 +122,7 @@ class _Prover(Attempt[Problem]):
                 return
 
     def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode], name: str) -> None:
-        """Replace one term by another; maxima that then are of the same terms are merged as well."""
+        """Replace one term by another; maxima whose terms are then the same are merged as well."""
         same = equal(self.compared, left, right)
         if proved.goal != Fact(self.compared, same):  # the goal was about terms at another scale
             try:
@@ -146,7 +146,8 @@ class _Prover(Attempt[Problem]):
     def _decide(
         self, name: str, claim: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
     ) -> Theorem | None:
-        """The theorem of a claim, with shared terms cut out, with fewer cuts, or without; None if none is proved."""
+        """The theorem of a claim, with shared terms cut out, else with fewer cuts, else without; None if all these
+        fail."""
         signals = [signal.value.node for signal in self.left.trace]
         shared = set(in_order(sides[:1])) & set(in_order(sides[1:]))
         for marked in ([*signals, *self.carrier.addends], signals, []):
@@ -175,8 +176,8 @@ class _Prover(Attempt[Problem]):
         return theorem
 
     def _definitions(self, claim: FNode, cuts: Sequence[FNode]) -> list[Theorem]:
-        """The definitions of maxima that a claim mentions, and of those in their terms. Those about the claim's own
-        variables come first, so that the same lemma about another product has the same text."""
+        """The definitions of the maxima in a claim, and of the maxima in their terms. In each definition, terms with
+        variables of the claim come first, so that the same lemma about another product has the same text."""
         manager = self.carrier.manager
         cut = Abstraction(self.carrier.environment, {node: manager.Symbol(f"cut{node.node_id()}", node.get_type())
                                                 for node in cuts})  # fmt: skip

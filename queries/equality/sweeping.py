@@ -1,10 +1,10 @@
 """Equality of a model and a design by sweeping: words that agree in simulation are proved equal, from the inputs on.
 
-A design's words have no names that a proof could go by, and there are as many as cells. Each word of it, made of words
-that have been proved equal to others, gets a lemma that it is a word of the model, or an earlier one of the design,
-with the same values on all samples. In a lemma's query the terms that both sides have in common are free variables
-(cut-points), all of them at first; where that is too coarse, those further from the claim alone. An input that refutes
-a lemma joins the samples.
+A design's words have no names to guide a proof, and there is a word for each cell. Each word of the design, made of
+words that have been proved equal to others, gets a lemma: it equals a word of the model, or an earlier word of the
+design, with the same values on all samples. In a lemma's query the terms that both sides share are free variables
+(cut-points): all shared terms at first; where this is too coarse, only those further from the claim. An input that
+refutes a lemma joins the samples.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.limbs import LIMB
 from mmaprobe.smtmodel.nodes.trace import Part, Stage
 
-SAMPLES = 2048  # of each kind of inputs
-NEAR = 64  # inputs that join them where one refutes a lemma
-TRIED = 3  # words that one word may equal
-BRIEF, SIGNAL = 2.0, 30.0  # seconds of a processor for a lemma about a word; for one that is a signal of the model
-WHOLE = 30.0  # seconds for the result at once, where it can be divided into cases
-SHARE = 0.5  # of the time that is left, for the result
-SETTLED = 100  # replacements one within another, as in a sum of rows
-SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # words that may be others but for a constant
-WIDEST = 32  # bits of such words
+SAMPLES = 2048  # inputs of each kind
+NEAR = 64  # inputs that join the samples when an input refutes a lemma
+TRIED = 3  # the most words that are tried as equal to a word
+BRIEF, SIGNAL = 2.0, 30.0  # processor seconds for a lemma about a word; for a lemma about a signal of the model
+WHOLE = 30.0  # seconds for the result as a whole, where it can be divided into cases
+SHARE = 0.5  # share of the remaining time for the result
+SETTLED = 100  # the most replacements within one another, as in a sum of rows
+SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # kinds of words that may differ by a constant
+WIDEST = 32  # the most bits of these words
 RESULT = "result"
 One = TypeVar("One")
 Lanes = Callable[[FNode], Table]
@@ -58,16 +58,16 @@ _AN = dict.fromkeys(("add", "and", "equals", "extract", "iff", "ite", "or"), "an
 
 
 def prove_design(problem: Designed, options: Options | None = None, confirm: bool = True) -> Proof:
-    """Prove that a design computes what a model does on every admitted input, or find where it does not. An interrupt
-    ends the work; lemmas proved until then are kept. Raises SolverFaultError."""
+    """Prove a design equal to a model on every admitted input, or find an input on which they differ. An interrupt ends
+    the work; lemmas proved until then are kept. Raises SolverFaultError."""
     return _Sweep(problem, options or Options(), confirm).run()
 
 
 class _Sweep(Attempt[Designed]):
     open: dict[FNode, str]  # words of the design that may be words of the model
-    asked = 0.0  # seconds of a processor that the engines used
-    refuted = 0  # lemmas
-    replayed = 0  # samples on which the two have been compared
+    asked = 0.0  # processor seconds that the engines used
+    refuted = 0  # number of refuted lemmas
+    replayed = 0  # samples on which design and model have been compared
 
     def _work(self) -> None:
         rows = self._inputs()
@@ -86,7 +86,7 @@ class _Sweep(Attempt[Designed]):
         return np.concatenate([rows for rows in kinds if len(rows)])
 
     def _differ_on(self, rows: Table) -> bool:
-        """Whether the two differ on some inputs, of which the first one is kept."""
+        """Whether design and model differ on some inputs, the first of which is kept as the witness."""
         places = np.flatnonzero(replay(self.problem, rows).differs)
         if len(places):
             row = shrink(self.problem, tuple(map(int, rows[places[0]])))
@@ -94,8 +94,8 @@ class _Sweep(Attempt[Designed]):
         return len(places) > 0
 
     def _differ(self, always: bool = False) -> bool:
-        """Whether the two differ on inputs that refuted lemmas, which is asked after the first of these, the second,
-        the fourth and so on, or `always`: a design is long to evaluate, and most lemmas are about one word of it."""
+        """Whether design and model differ on inputs that refuted lemmas. They are compared after 1, 2, 4, ... refuted
+        lemmas, or `always`: a design takes long to evaluate, and most lemmas are about one of its words."""
         new = self.samples.rows[self.replayed :]
         if not len(new) or not (always or self.refuted & self.refuted - 1 == 0):
             return False
@@ -126,7 +126,7 @@ class _Sweep(Attempt[Designed]):
         self._zeros_alike()
 
     def _look_up(self) -> None:
-        """The words of the model by their values."""
+        """Note the words of the model by their values."""
         self.known: dict[int, list[FNode]] = {}
         for term in self.ours:
             self.known.setdefault(self.samples.key(term), []).append(term)
@@ -136,8 +136,8 @@ class _Sweep(Attempt[Designed]):
     # -- words
 
     def _zeros_alike(self) -> None:
-        """Words of the model that are whether a significand is zero: a design asks its operands for that, or another
-        word that has been shifted, and what follows would hang on the product in each lemma."""
+        """Prove words of the model equal to "a significand is zero": a design tests this on its operands, or on another
+        word that has been shifted, and without these lemmas each later lemma would depend on the product."""
         for zero in self.zeros:
             name = f"{self.names[zero.arg(0)]} is zero"
             for term in self.known[self.samples.key(zero)]:
@@ -150,7 +150,7 @@ class _Sweep(Attempt[Designed]):
         self._look_up()
 
     def _sweep(self) -> bool:
-        """Prove what words of the design are; whether none of the inputs found meanwhile shows a difference."""
+        """Prove words of the design equal to others. Returns whether no input found meanwhile shows a difference."""
         ours = set(self.ours)
         for number, term in enumerate(self.theirs):
             if self._remaining() == 0:
@@ -166,7 +166,7 @@ class _Sweep(Attempt[Designed]):
                     if now == other:
                         break
                     theorem = self._decide(f"{said} is {name}", now, other, term)
-                    if theorem is False:  # an input refutes it
+                    if theorem is False:  # an input refutes the lemma
                         if self._differ():
                             return False
                         again = True
@@ -182,7 +182,8 @@ class _Sweep(Attempt[Designed]):
         return True
 
     def _left_open(self) -> str:
-        """The first word of the design that may be one of the model; else the first that has a name, and is none."""
+        """The first word of the design that may be a word of the model; else the first named word that is no such
+        word."""
         ours = set(self.ours)
         for term, said in self.open.items():
             if term in self.own:
@@ -193,8 +194,8 @@ class _Sweep(Attempt[Designed]):
         return f"{next(none, 'the result')} of the design"
 
     def _added(self, term: FNode) -> None:
-        """A carry-save sum becomes that of the words that its adders were given, one after another: of the first ones
-        and of the others, whose sum may be a word of the model, as a product is."""
+        """Replace a carry-save sum by the sum of the words that its adders were given, one after another: the first
+        words, plus the sum of the others, which may be a word of the model, such as a product."""
         manager, whole = self.compared.carrier.manager, self.replace(term)
         every, last = [term], list[FNode]()
         while (parts := _carry_save(whole)) is not None:
@@ -209,18 +210,18 @@ class _Sweep(Attempt[Designed]):
             whole = before
         if not last:
             return
-        added = last.pop()  # a word that the sum is made of: replaced, it would be another sum
+        added = last.pop()  # a summand: if this word were replaced, the sum would be another term
         for part in reversed(last):
             now, wanted = manager.BVAdd(manager.BVAdd(whole, added), part), manager.BVAdd(added, part)
             if self._decide("a sum in another order", now, manager.BVAdd(whole, wanted), now, SIGNAL) is not True:
                 break
             added = self._placed(wanted)
-        for one in every:  # these are other words now
+        for one in every:  # the replacements of these have changed
             self.replace.memoization.pop(one, None)
         self.replace.memoization[term] = _settled(term, self.replace)
 
     def _placed(self, added: FNode) -> FNode:
-        """What words that are added are: a word of the model, but for zeros at the end; else themselves."""
+        """A sum as a word of the model followed by zeros; without such a word, the sum itself."""
         manager = self.compared.carrier.manager
         used = int(np.bitwise_or.reduce(self.samples.lanes(added)))
         zeros = max((used & -used).bit_length() - 1, 0)
@@ -233,7 +234,7 @@ class _Sweep(Attempt[Designed]):
         return added
 
     def _reordered(self, name: str, claim: FNode, pair: tuple[FNode, FNode]) -> Theorem | bool | None:
-        """The theorem that two sums of the same words are equal, some of which are written in another way."""
+        """The theorem that two sums of the same words are equal, where some words are written in different ways."""
         both = self.shared.common(*pair)
         own, others = (_summands(side, both) for side in pair)
         if len(own) < 3:
@@ -258,15 +259,15 @@ class _Sweep(Attempt[Designed]):
         return bool(np.all(self.samples.lanes(claim)))
 
     def _same(self, term: FNode) -> Iterator[FNode]:
-        """Known words with the same values as one, signals of the model first."""
+        """Known words with the same values as `term`, signals of the model first."""
         now = self.replace(term)
         for word in sorted(self.known.get(self.samples.key(term), []), key=lambda word: word not in self.names):
             if self.samples.agree(now, word):
                 yield word
 
     def _candidates(self, term: FNode) -> Iterator[tuple[str, FNode]]:
-        """Words with the same values as one, and one that differs from it by a constant, as exponents
-        do, or has more bits, as a negative number may."""
+        """Words with the same values as `term`, or with these values at other places; and a word that differs from
+        `term` by a constant, as exponents do, or has more bits, as a negative number may."""
         for word in islice(self._same(term), TRIED):
             yield self._called(word), word
         manager, now = self.compared.carrier.manager, self.replace(term)
@@ -286,7 +287,7 @@ class _Sweep(Attempt[Designed]):
                     return
 
     def _by_distance(self, width: int) -> dict[int, list[tuple[FNode, int]]]:
-        """The model's words that others may be but for a constant, by their values less the first one."""
+        """The model's words that may differ from others by a constant, by their values minus the first value."""
         if width not in self.shifted:
             found: dict[int, list[tuple[FNode, int]]] = {}
             for word in filter(_is_shifted, self.ours):
@@ -296,8 +297,8 @@ class _Sweep(Attempt[Designed]):
         return self.shifted[width]
 
     def _moved(self, term: FNode, scaled: Scaled, lanes: Lanes) -> Iterator[tuple[int, FNode, FNode]]:
-        """Words of the model that are a word, on some samples, but for the place of its bits: by how many places these
-        lie lower, the word, and what it is then."""
+        """Words of the model that equal `term`, on the samples of `lanes`, but for the places of its bits: by how many
+        places the term's bits lie lower, the word, and the word at the places of the term."""
         manager = self.compared.carrier.manager
         for numbers, zeros in self._scaled(term, lanes):
             for word, others in scaled.get(numbers, []):
@@ -309,7 +310,7 @@ class _Sweep(Attempt[Designed]):
                     yield places, word, self._fitted(part, term, True)
 
     def _by_scale(self, lanes: Lanes) -> Scaled:
-        """The words of the model with each such values, and their zeros."""
+        """The words of the model and their common trailing zeros, by their values without these zeros."""
         found: Scaled = {}
         for term in self.ours:
             for numbers, zeros in self._scaled(term, lanes):
@@ -318,8 +319,8 @@ class _Sweep(Attempt[Designed]):
         return found
 
     def _scaled(self, term: FNode, lanes: Lanes) -> Iterator[tuple[tuple[bool, int], int]]:
-        """The values of a word without the zeros at the end that all of them have, and how many these are: of a number
-        from zero on, and of one that may be negative."""
+        """The values of a word without their common trailing zeros, and the number of these zeros: of an unsigned
+        number, and, if the highest bit is ever set, of a signed number."""
         if term.is_constant() or term.get_type().is_bool_type() or (width := term.bv_width()) > LIMB:
             return
         values = lanes(term)
@@ -333,26 +334,26 @@ class _Sweep(Attempt[Designed]):
             yield (True, hash((signed >> np.int64(LIMB - width + zeros)).tobytes())), zeros
 
     def _apart(self, term: FNode, width: int) -> tuple[int, int]:
-        """The values of a word less the first one, in so many bits; and the first one."""
+        """The values of a word minus the first value, in `width` bits; and the first value."""
         lanes = self.samples.first_lanes(term)
         return hash(((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes()), int(lanes[0])
 
     def _learn(self, term: FNode) -> None:
-        """Later words may be what this one has become."""
+        """Later words may equal the replacement of this word."""
         now = self.replace(term)
         same = self.known.setdefault(self.samples.key(term), [])
         if now not in same and not now.is_constant():
             same.append(now)
 
     def _called(self, term: FNode) -> str:
-        """What people are told a word is: a signal of the model, or the operation that gives it."""
+        """The name of a word in texts for people: a signal of the model, or the operation that gives the word."""
         operation = op.op_to_str(term.node_type()).removeprefix("BV_").lower()
         return self.names.get(term, f"{_AN.get(operation, 'a')} {operation}")
 
     def _decide(
         self, name: str, term: FNode, other: FNode, original: FNode, seconds: float | None = None
     ) -> bool | None:
-        """Whether a word is another one: False with a refuting input at the end of the samples; None: open."""
+        """Whether a word equals another; False: the samples now end with an input that refutes this; None: open."""
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names or term.is_bv_mul() else BRIEF)
@@ -368,7 +369,7 @@ class _Sweep(Attempt[Designed]):
         return theorem
 
     def _fitted(self, word: FNode, like: FNode, signed: bool = False) -> FNode:
-        """A word in the type of another one with the same number, which may be negative if `signed`."""
+        """A word in the type of `like`, which is the same number, possibly negative if `signed`."""
         manager = self.compared.carrier.manager
         if word.get_type() == like.get_type():
             return word
@@ -386,8 +387,9 @@ class _Sweep(Attempt[Designed]):
         self, name: str, claim: FNode, levels: Iterable[list[FNode]], seconds: float | None,
         pair: tuple[FNode, FNode] | None = None, every: bool = False, facts: Sequence[Theorem] = (),
     ) -> Theorem | bool | None:  # fmt: skip
-        """The theorem of a claim, with the first cut-points of some that do, from what is admitted and some facts;
-        False: an input refutes it. `seconds`: of a processor; `every`: all engines are asked, not the likeliest one."""
+        """The theorem of a claim from the admitted inputs and `facts`, with the first cut-points of `levels` that
+        suffice; False: an input refutes the claim; None: open. `seconds`: of a processor; `every`: ask all engines, not
+        the likeliest."""
         end = None if seconds is None else self._spent() + seconds
         solver = None if every else engines_of(self.options.solver)[0]
         for cuts in levels:
@@ -420,18 +422,18 @@ class _Sweep(Attempt[Designed]):
         return None
 
     def _spent(self) -> float:
-        """The seconds of processors that went into lemmas, also those of stored answers: what other programs do, or an
-        earlier run, decides nothing."""
+        """The processor seconds spent on lemmas, also those of stored answers, so that neither other programs nor
+        earlier runs decide anything."""
         return time.thread_time() + self.asked
 
     def _claim(
         self, name: str, claim: FNode, cuts: list[FNode], seconds: float | None, facts: Sequence[Theorem] = ()
     ) -> Theorem | bool | None:
-        """The theorem of a claim, with these cut-points, as a fact for later ones."""
+        """The theorem of a claim, with these cut-points, as a fact for later claims."""
         return self._lemma(name, claim, [cuts], seconds, (claim, self.compared.carrier.manager.TRUE()), facts=facts)
 
     def _add_near(self, row: Sequence[int]) -> None:
-        """Inputs that refute a lemma join the samples, and others with one bit changed, which refute its like."""
+        """Add an input that refutes a lemma to the samples, and inputs one bit apart, which refute similar lemmas."""
         random = np.random.default_rng(len(self.samples.rows))
         widths = [fmt.width for fmt in self.problem.layout.formats]
         rows = np.array([row] * NEAR, dtype=np.uint64)
@@ -480,8 +482,8 @@ class _Sweep(Attempt[Designed]):
 
     def _ordinary_products(self, special: FNode, products: Sequence[FNode]) -> Iterator[_Multiplied]:
         """Multiplications of the design that give a product of the model unless the result is a special value, as a
-        design may give what is infinite or NaN another leading bit; also of significands that have lost their leading
-        zeros: (x << s) * (y << t) is (x * y) << s << t."""
+        design may give infinities and NaNs another leading bit; also multiplications of significands without their
+        leading zeros: (x << s) * (y << t) is (x * y) << s << t."""
         manager = self.compared.carrier.manager
         for own in [product for product in products if product.is_bv_mul()]:
             for term in in_order([self.replace(self.compared.right.d.node)]):
@@ -504,8 +506,8 @@ class _Sweep(Attempt[Designed]):
                     yield _Multiplied(term, theorem, factors if lost else [])
 
     def _ordinary_factor(self, special: FNode, one: FNode, other: FNode) -> tuple[Theorem, FNode | None] | None:
-        """That a factor of a design is one of the model unless the result is a special value; and the zeros before the
-        first one that it has lost, if it has."""
+        """The theorem that a factor of the design is a factor of the model unless the result is a special value; and
+        the number of leading zeros that the design's factor has lost, None if it has lost none."""
         manager = self.compared.carrier.manager
         zeros = leading_zeros(manager, _factor(one), one.bv_width())
         for lost, factor in ((None, one), (zeros, manager.BVLShl(one, zeros))):
@@ -516,11 +518,11 @@ class _Sweep(Attempt[Designed]):
         return None
 
     def _parts(self, part: Part) -> list[FNode]:
-        """The words of the model's signals that are such a part of a number."""
+        """The words of the model's signals that are this part of a number."""
         return [word for word, name in self.signals.items() if name.part is part]
 
     def _ordinary_sum(self, special: FNode) -> _Sum | None:
-        """A sum of the design that is the model's last one on the samples unless the result is a special value."""
+        """A sum of the design that equals the model's last sum on the samples unless the result is a special value."""
         totals = [word for word, name in self.signals.items() if name.stage is Stage.SUM and name.part is Part.WHOLE]
         ordinary = self.samples.lanes(special) == 0
 
@@ -537,8 +539,8 @@ class _Sweep(Attempt[Designed]):
         return None
 
     def _by_sum(self, goal: FNode, special: FNode) -> Theorem | bool | None:
-        """The theorem of a claim by the sum that a design and the model have in common, again with what refutes a
-        lemma."""
+        """The theorem of a claim by the sum that design and model share; after an input that refutes a lemma, tried
+        again with this input."""
         for _ in range(TRIED):
             total = self._ordinary_sum(special)
             found = None if total is None else self._from_sum(goal, special, total)
@@ -547,8 +549,8 @@ class _Sweep(Attempt[Designed]):
         return None
 
     def _from_sum(self, goal: FNode, special: FNode, total: _Sum) -> Theorem | bool | None:
-        """The theorem of a claim by cases of where the first one of the model's sum is, once the design's is the same
-        number: a sum of the same words, with other ones before and after them."""
+        """The theorem of a claim by cases of the place of the leading one of the model's sum, once the design's sum is
+        proved to be the same number: a sum of the same words, with other bits before and after these words."""
         manager = self.compared.carrier.manager
         known, facts = list[FNode](), list[Theorem]()
         shared = set(in_order([total.word]))
@@ -585,7 +587,8 @@ class _Sweep(Attempt[Designed]):
         return self._divided(goal, special, case, [[special, total.term, total.word], []], facts)
 
     def _within(self, term: FNode, values: Lanes) -> FNode:
-        """That a number has zeros at its end, and no more bits than it has on the samples."""
+        """The term that a number has the trailing zeros that its values on the samples share, and no more bits than
+        these values."""
         manager, width = self.compared.carrier.manager, term.bv_width()
         lanes = values(term)
         used = int(np.bitwise_or.reduce(lanes)) or 1
@@ -597,8 +600,8 @@ class _Sweep(Attempt[Designed]):
         return manager.Equals(term, manager.BVSExt(placed, width - placed.bv_width()))
 
     def _by_cases(self, goal: FNode, special: FNode, one: FNode, other: FNode) -> Theorem | bool | None:
-        """The theorem of a claim by how far two exponents of the model lie apart, and by where the first ones of its
-        significands are."""
+        """The theorem of a claim by cases of the distance of two exponents of the model, and of the places of the
+        leading ones of its significands."""
         manager = self.compared.carrier.manager
         width = max(one.bv_width(), other.bv_width()) + 1
         first, second = (manager.BVZExt(word, width - word.bv_width()) for word in (one, other))
@@ -616,9 +619,10 @@ class _Sweep(Attempt[Designed]):
     def _divided(
         self, goal: FNode, special: FNode, whole: Case, cuts: Sequence[list[FNode]], alike: Sequence[Theorem]
     ) -> Theorem | bool | None:
-        """The theorem of a claim by the parts of a case: a lemma for each, where shifts are by constants, or for many
-        at once where they are as easy; and the claim from these, for which an engine finds that there is no other one.
-        A case that takes longer than its parts may take is divided; those before say how long these take."""
+        """The theorem of a claim by the parts of a case: a lemma for each part, where shifts are by constants, or for
+        many parts at once where that is as easy; then the claim from these lemmas, where an engine finds that there is
+        no other case. A case is divided if it takes longer than its parts are expected to, by the times of earlier
+        cases."""
         manager = self.compared.carrier.manager
         found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
         if not isinstance(found, Theorem):
@@ -660,8 +664,8 @@ class _Sweep(Attempt[Designed]):
 
 @dataclass(frozen=True)
 class _Sum:
-    """A sum of the design, `term`, that is `moved`, made of the model's sum `word`, on ordinary samples; `lanes`: the
-    values of a word on these; `scaled`: the words of the model by such values."""
+    """A sum of the design, `term`, that equals `moved`, the model's sum `word` at the term's places, on ordinary
+    samples; `lanes`: the values of a word on these samples; `scaled`: the words of the model by these values."""
 
     term: FNode
     word: FNode
@@ -672,7 +676,7 @@ class _Sum:
 
 @dataclass(frozen=True)
 class _Multiplied:
-    """A product of a design that is known; `shifted`: the factors whose leading zeros it has lost."""
+    """A product of the design that was proved; `shifted`: the model's factors, where the product lost leading zeros."""
 
     product: FNode
     theorem: Theorem
@@ -680,17 +684,17 @@ class _Multiplied:
 
 
 def _terms(facts: Iterable[Theorem]) -> tuple[FNode, ...]:
-    """What is true by some facts."""
+    """The terms that facts state to be true."""
     return tuple(goal_of(fact, Fact, RESULT).term for fact in facts)
 
 
 def _factor(word: FNode) -> FNode:
-    """A factor as wide as it is."""
+    """A factor without zero extension."""
     return word.arg(0) if word.is_bv_zext() else word
 
 
 def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
-    """What a word, or a theorem, is once what it has become is replaced as well. `told`: what tells one from others."""
+    """A word, or a theorem, changed again until it stays as it is. `told`: a key by which two of them are compared."""
     for _ in range(SETTLED):
         before, one = one, change(one)
         if told(one) == told(before):
@@ -699,7 +703,7 @@ def _settled(one: One, change: Callable[[One], One], told: Callable[[One], objec
 
 
 def _summands(term: FNode, known: Container[FNode]) -> list[FNode]:
-    """The words that a sum is made of, or parts of these; not of what those are that are known."""
+    """The summands of a sum, or parts of summands; the words in `known` are not divided."""
     parts, waiting = dict[FNode, None](), [term]
     while waiting:
         one = waiting.pop()
@@ -711,7 +715,8 @@ def _summands(term: FNode, known: Container[FNode]) -> list[FNode]:
 
 
 def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
-    """The three words of which a sum may be the two that a row of full adders gives, the new one last."""
+    """The three inputs of a row of full adders whose two outputs a sum may add, the new input last; None: no such
+    row."""
     if not term.is_bv_add() or term.bv_width() > LIMB:
         return None
     for one in term.args():

@@ -1,8 +1,9 @@
-"""What a rule may be called with: each argument is held against the type of its parameter.
+"""The arguments that a rule takes: each is checked against the type of its parameter.
 
-A class means that class and no other: an instance of a subclass may behave otherwise than the rule's argument knows.
-Of a family (nodes, lemmas, ...), any class is meant that the project itself defines. The same is true of whatever the
-value consists of (`whole`). A sequence becomes a tuple, so that what a theorem was made of cannot change afterwards.
+A class means that class and no other: an instance of a subclass may behave otherwise than the rule's proof assumes.
+A family (nodes, lemmas, ...) means any of its classes that the project itself defines. Every part of a value is a plain
+value or of a class of the project, too (`whole`). A sequence becomes a tuple, so that the arguments of a theorem's rule
+cannot change afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weakref import WeakValueDictionary
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.errors import RuleError
 
-#: families: the name of the class that its members have in common
+#: families, each by the name of the base class of its members
 FAMILIES = (
     "mmaprobe.queries.kernel.terms.facts.Basis", "mmaprobe.queries.kernel.questions.problem.Problem",
     "mmaprobe.smtmodel.algorithms.reductions.Reduction", "mmaprobe.smtmodel.nodes.node.Node",
@@ -31,7 +32,7 @@ FAMILIES = (
 )  # fmt: skip
 LEMMA = "mmaprobe.queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
-#: what is more than a value: theorems, which rules made, and what is what it is by its class
+#: classes whose instances are accepted by their class alone, without a look at their parts, such as theorems
 OPAQUE = (
     "mmaprobe.queries.kernel.terms.facts.Basis", "mmaprobe.queries.kernel.theorem.Theorem",
     "mmaprobe.queries.solvers.asking.Engines", "pysmt.fnode.FNode",
@@ -58,13 +59,13 @@ class Signature:
         return typing.get_type_hints(self._function)
 
     def bind(self, *args: Any, **named: Any) -> dict[str, Any]:
-        """The arguments by parameter, sequences as tuples. Raises RuleError for one of another type, and TypeError for
-        a parameter that there is not."""
+        """The arguments by parameter, sequences as tuples. Raises RuleError for an argument of another type, and
+        TypeError for arguments that do not match the parameters."""
         given, hints = dict(zip(self._names, args, strict=False)), self._hints
         if len(args) > len(self._names) or given.keys() & named.keys() or not self._needed <= {*given, *named} <= {
             *self._names
         }:  # fmt: skip
-            self._signature.bind(*args, **named)  # which says what is wrong
+            self._signature.bind(*args, **named)  # its TypeError says what is wrong
         given |= named
         for name, value in given.items():
             try:
@@ -97,12 +98,12 @@ def checked(value: Any, hint: Any) -> Any:
         if not _is(type(value), hint):
             raise RuleError(f"a {type(value).__name__} is not a {hint.__name__}")
         return value if _name(hint) in OPAQUE else whole(value)
-    raise RuleError(f"no rule takes a {hint}")  # a function, above all
+    raise RuleError(f"no rule takes a {hint}")  # such as a function
 
 
 @cache
 def _opened(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a type is made of: a kind, and its arguments."""
+    """The kind of a type, and its arguments."""
     return typing.get_origin(hint), typing.get_args(hint)
 
 
@@ -111,7 +112,7 @@ def _one_of(value: Any, hints: tuple[Any, ...]) -> Any:
         try:
             return checked(value, hint)
         except RuleError:
-            if type(value) is hint:  # with something within it that is none
+            if type(value) is hint:  # of the class, but with a part that is refused
                 raise
     names = " or ".join(getattr(hint, "__name__", str(hint)) for hint in hints)
     raise RuleError(f"a {type(value).__name__} is not a {names}")
@@ -131,9 +132,9 @@ Value = TypeVar("Value")
 
 
 def whole(value: Value) -> Value:
-    """The value, if all that it consists of is of classes of the project, of no others that are called alike or derived
-    from them, and cannot be changed: numbers, texts, tuples and frozen sets, and objects of such. What does not count
-    where values are compared (`compare` of a field) is left out. Each object is looked at once. Raises RuleError."""
+    """The value, if each part of it is immutable: a number, a text, a tuple or a frozen set, or an object of a class of
+    the project (not of a namesake or a subclass from elsewhere). Fields that comparison ignores (`compare` of a field)
+    are left out. Each object is looked at once. Raises RuleError."""
     waiting, new, seen = [value], list[Any](), set[int]()
     while waiting:
         one: Any = waiting.pop()
@@ -145,17 +146,17 @@ def whole(value: Value) -> Value:
         elif id(one) not in seen and _checked.get(id(one)) is not one:
             if not closed.is_own(kind):
                 raise RuleError(f"a {kind.__name__} within a {type(value).__name__} is no value of the project's")
-            new.append(one)  # which keeps its number
+            new.append(one)  # a reference: no other object gets its id
             seen.add(id(one))
             waiting += _parts_of(one)
     for one in new:
-        with suppress(TypeError):  # a tuple with names cannot be remembered
+        with suppress(TypeError):  # a named tuple takes no weak reference
             _checked[id(one)] = one
     return value
 
 
 def _parts_of(value: Any) -> list[Any]:
-    """What is in a tuple, and the values of its fields; a form has those of a mapping that cannot be changed."""
+    """The items of a tuple, or the values of an object's fields; of a form's read-only mapping, its keys and values."""
     if isinstance(value, tuple):
         return list(value)
     values = [getattr(value, field.name) for field in fields(value) if field.compare] if is_dataclass(value) else []
@@ -164,7 +165,7 @@ def _parts_of(value: Any) -> list[Any]:
     ]
 
 
-_forget: list[Callable[[], None]] = []  # of each function that keeps its results
+_forget: list[Callable[[], None]] = []  # for each function that keeps its results, its clearing
 
 
 def forget() -> None:
@@ -175,7 +176,7 @@ def forget() -> None:
 
 def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
     """A decorator that keeps the last `size` results of a function, for arguments whose parts are all known classes.
-    (An object of an unknown class that says it equals an argument could put its own result in that one's place.)"""
+    (An object of an unknown class could claim to equal an argument, and its result would stand for the argument's.)"""
 
     def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
         keeper = functools.lru_cache(size, typed=True)(function)

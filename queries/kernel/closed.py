@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 KERNEL = __name__.rpartition(".")[0]
-#: where the classes of what rules are called with are defined
+#: the packages that define the classes of rules' arguments
 PACKAGES = ("mmaprobe.smtmodel.", "mmaprobe.queries.", "mmaprobe.hypotheses.")
 
 
@@ -64,7 +64,7 @@ LEMMAS = _by_name({
 
 
 def is_of(names: Mapping[str, str], function: Callable[..., Any]) -> bool:
-    """Whether a function is the one of its name in a list: a function of that module's own."""
+    """Whether a function is the one listed under its name: defined in the listed module itself."""
     module = sys.modules.get(names.get(function.__name__, ""))
     return module is not None and function.__globals__ is vars(module) and function.__qualname__ == function.__name__
 

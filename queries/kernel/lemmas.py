@@ -1,7 +1,7 @@
-"""Lemmas about the datapath itself, settled by a solver or exhaustively, and the first: what an alignment loses.
+"""Lemmas about the datapath itself, settled by a solver or exhaustively, and the first lemma: the loss of an alignment.
 
-They connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by running
-that code on symbols.
+Lemmas connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by
+running that code on symbols.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lemma(Goal, Protocol):
         """The bits that the claim is about, made by `symbol` from a name and a width in bits."""
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
-        """The claim: a bit that is true for all their values if the lemma holds."""
+        """The claim: a bit that is true for all values of the inputs if the lemma holds."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def answered(query: Query, statement: str, engines: Engines, others: Sequence[En
 
 @rule
 def exhausted(goal: Lemma) -> Made:
-    """A goal about all inputs of some bits holds if it does on each of them, evaluated."""
+    """A goal about all inputs of some bits holds if its claim, evaluated on each input, is true."""
     carrier = ArrayCarrier()
     widths: list[int] = []
 

@@ -1,8 +1,8 @@
-"""The log of a proof: which rules were called with what, as plain data, and the same rules called again.
+"""The log of a proof: the rules that were called and their arguments, as plain data, and the same rules called again.
 
 A record is the name of a rule and its arguments. Units, plans and claims are those of files beside the log; nodes are
 numbered, those of the units first, then those that theorems speak of, in their order; other values are in a table, each
-once. What stands in no table cannot be written, and what a rule refuses when it is called again is no theorem.
+once. A value in no table cannot be written, and a record that a rule refuses when called again makes no theorem.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 SCHEMA = 1  # of a log, and of the documents beside it
 MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
-MOST_AT_ONCE = 1 << 20  # and those with which a rule is called, as it may take as many steps
+MOST_AT_ONCE = 1 << 20  # and numbers with which a rule is called are below this, as it may take as many steps
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
@@ -59,15 +59,15 @@ VALUES = (
     "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.arithmetic.formats", "mmaprobe.smtmodel.nodes.round",
     "mmaprobe.smtmodel.arithmetic.rounding",
 )  # fmt: skip
-#: values that a log has no text of: they are among its subject's, and are written by their number there
+#: values that a log does not write out: they are among those of its subject, and are written by their number there
 NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Stage: "stages", Problem: "problems",
             Assertion: "assertions", Part: "parts", Reduction: "reductions"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a log is about, all of it in files beside it: models; plans, of which steps are spoken of at the K in
-    `lengths` (None: at any); problems; a claim about algorithms; a reduction."""
+    """The subject of a log, all of it in files beside the log: models; plans, whose steps theorems name at the K in
+    `lengths` (None: at any K); problems; a claim about algorithms; a reduction."""
 
     models: tuple[Model, ...] = ()
     plans: tuple[Plan, ...] = ()
@@ -79,7 +79,7 @@ class Subject:
     @property
     def units(self) -> tuple[Unit, ...]:
         """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well;
-        those that parts of claims are; and those of tiles that are partly filled."""
+        those of parts of claims; and those of tiles that are partly filled."""
         models = [*self.models, *(model for plan in self.plans for model in plan.models)]
         every = [one.unit for model in models for one in (model, model.any_nan)]
         for assertion in self.assertions:
@@ -137,7 +137,7 @@ def _made_of(step: Step) -> Iterator[Step]:
 
 
 class _Tables:
-    """What records refer to by number."""
+    """The nodes, theorems, steps and other values that records refer to by number."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -165,8 +165,8 @@ class _Tables:
 
 
 class Writer(_Tables):
-    """Writes theorems about a subject. `wholes`: of theorems that the sides of a problem agree, the form of maxima in
-    the whole question, which the log asks in place of what such a theorem rests on."""
+    """Writes theorems about a subject. `wholes`: for theorems that the sides of a problem agree, the form of maxima in
+    the whole question, which the log asks in place of the premises of such a theorem."""
 
     def __init__(self, subject: Subject, wholes: Mapping[Theorem, Maximum] | None = None) -> None:
         super().__init__(subject)
@@ -232,7 +232,7 @@ class Writer(_Tables):
         return {"value": self._number(value)}
 
     def _number(self, value: Any) -> int:
-        """The number of a value in the table, which it enters where it is not in it."""
+        """The number of a value in the table; a new value is entered."""
         name = type(value).__name__
         if name not in classes():
             raise RuleError(f"log: a {name} cannot be written")
@@ -379,7 +379,7 @@ def hints_of(what: Any) -> Mapping[str, Any]:
 
 def named_terms(text: str, environment: Environment) -> dict[str, FNode]:
     """The terms that a text in SMT-LIB defines, by name; equal terms of an environment are one object. Raises
-    ValueError for what is no such text."""
+    ValueError for any other text."""
     try:
         script = SmtLibParser(environment).get_script(StringIO(text))
     except PysmtException as error:
@@ -398,7 +398,7 @@ def _is_hashable(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Unhashed:
-    """A key for a value that is none, as it holds a claim: its kind stands for its hash."""
+    """A key for a value that cannot be a key, as it holds a claim: the hash is that of the value's class."""
 
     value: object
 
@@ -438,7 +438,7 @@ def _whole(value: Any, most: int) -> int:
 
 
 def _fraction(plain: Any) -> Fraction:
-    """A fraction as a log has it: no power of ten, of which a short text may say more digits than fit."""
+    """A fraction as a log writes it: without a power of ten, since a short text with one may mean too many digits."""
     if not isinstance(plain, str) or not _FRACTION.fullmatch(plain):
         raise ValueError(f"{str(plain)[:40]} is no fraction")
     return Fraction(plain)

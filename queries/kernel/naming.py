@@ -1,4 +1,4 @@
-"""What a statement calls a model."""
+"""The name of a model in statements."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def model_text(model: Model) -> str:
-    """The reference of a model; with a digest of what its unit computes where no row of the table tells that. So no
-    reference stands for another unit than its own."""
+    """The reference of a model, with a digest of its unit unless the reference names a row of the table with this unit.
+    So no reference stands for another unit than its own."""
     base = model.instruction
     with suppress(MmaprobeError):
         if base in INSTRUCTIONS and parse_reference(model.reference).unit == model.unit:

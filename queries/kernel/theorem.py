@@ -1,12 +1,12 @@
 """The kernel: a theorem is made by a rule, from theorems, and by nothing else.
 
-A rule is a function of this package marked with `rule`: it takes theorems and what it is about, checks its side
+A rule is a function of this package marked with `rule`: it takes theorems and other arguments, checks its side
 conditions, and returns the goal. A side condition that fails raises `RuleError`, and no theorem is made. The code that
 searches for proofs (a tactic) is not trusted: it can only call rules. The rules are those of `closed` and no others;
 each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
 
-What writes into an object behind its back (`object.__setattr__`) is not guarded against: it could write into any record
-of what was proved, too. A certificate answers that, as it is checked from files in another process (docs/trusted.md).
+The kernel does not guard against code that changes frozen objects (`object.__setattr__`): such code could change any
+record of theorems, too. A certificate does, as it is checked from files in another process (docs/trusted.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Params = ParamSpec("Params")
 
 
 class Goal(Protocol):
-    """What a theorem states."""
+    """The statement of a theorem."""
 
     def statement(self) -> str:
         """The statement in mathematical notation, on one line."""
@@ -39,15 +39,15 @@ _MADE: WeakKeyDictionary[Theorem, Goal] = WeakKeyDictionary()  # the theorems th
 
 
 def is_theorem(value: object) -> bool:
-    """Whether a rule made it, as it is."""
+    """Whether a value is a theorem that a rule made, unchanged."""
     return type(value) is Theorem and _MADE.get(value) is value.goal
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
-    """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
-    as an engine's answer and that of the engine that confirmed it; `said`: these answers, with the query. `arguments`:
-    what the rule was called with, by parameter, so that it can be called again."""
+    """A goal that was proved: by the rule of that name from these premises. `word`: the rule's further grounds, such as
+    an engine's answer and that of the engine that confirmed it; `said`: these answers, with the query. `arguments`: the
+    rule's arguments, by parameter, so that it can be called again."""
 
     goal: Goal
     rule: str
@@ -66,7 +66,7 @@ class Theorem:
         _MADE[self] = made.goal
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
-        """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
+        """This theorem and all that it rests on, each once, premises first; not the premises of `leaves`."""
         theorems: dict[int, Theorem] = {}
         waiting = [self]
         while waiting:  # without recursion: a theorem may rest on a long chain of others
@@ -82,7 +82,7 @@ class Theorem:
 
 @dataclass(frozen=True)
 class Made:
-    """What a rule returns."""
+    """The conclusion of a rule, as the rule returns it."""
 
     goal: Goal
     premises: tuple[Theorem, ...] = ()
@@ -90,7 +90,7 @@ class Made:
     said: Said | None = None
 
     def resting_on(self, more: Iterable[Theorem]) -> Made:
-        """The same, with further premises."""
+        """The conclusion, with further premises."""
         return replace(self, premises=(*self.premises, *more))
 
 

@@ -20,10 +20,10 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 @dataclass(frozen=True)
 class Ends:
-    """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
-    added, and those that do not; `why`: the reason why no answer decides about the others. `start`: the value from
-    which the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied,
-    where not all are 1; of `length` products. `left_out`: the products that are not in the sum, or are taken with
+    """`fused`: the products that keep a bit below the last place of the result's format when they are added; `rounded`:
+    the products that lose it; `why`: the reason why no answer decides about the products. `start`: the value from which
+    the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied, where not
+    all are 1; `length`: the number of products. `left_out`: the products that are not in the sum, or are taken with
     other factors (`instead`); `twice`: those that are added twice."""
 
     start: str
@@ -92,8 +92,8 @@ def ends_of(probe: Probe, root: Node | Leaf) -> Ends:
 
 
 def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """(fused products, rounded products, why neither): each is given one bit more than the result's format has, and
-    another leaf the negative of its other bits."""
+    """(fused products, rounded products, why neither): each product is given one bit more than the result's format has,
+    and another leaf the negative of the product's other bits."""
     model = probe.model
     if model.scale is not None:
         return (), (), "with scale factors it is not asked whether they are rounded before"

@@ -1,4 +1,5 @@
-"""The tree of a sum, from what masks hide: the levels above one leaf, then the branches that join at each level."""
+"""The tree of a sum, from the leaves that masks hide: the levels above one leaf, then the branches that join at each
+level."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from mmaprobe.queries.order.tree import (
     sorted_leaves,
 )
 
-LARGE = 64  # leaves of a group in which the first is paired with all others before other pairs are asked
+LARGE = 64  # leaves of a group from which on its first leaf is paired with all others before other pairs are asked
 SMALL = 8  # leaves of a group of which every pair is asked, in sums of fewer than LARGE leaves
 FIRST = 4  # pairs that are asked first, where many are alike
 SAMPLED = 32  # further pairs by which a finished tree is checked; half as many as leaves, if that is more
@@ -34,7 +35,7 @@ class MisfitError(Exception):
     """The answers fit no tree of the kind tried."""
 
 
-_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # the branch that a level joins, and those that join with it
+_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # the branch that a level joins, and branches that join too
 
 
 def _readings(current: Node | Leaf) -> Iterator[_Reading]:
@@ -70,7 +71,7 @@ class Builder:
         return root
 
     def _ask_some(self, root: Node | Leaf) -> None:
-        """Ask pairs on which the tree does not rest yet; if units are counted in groups, for one each."""
+        """Ask pairs on which the tree does not rest yet; if units are counted in groups, one group for each pair."""
         pairs, groups = self._sample(), self.probe.groups
         if len(groups) > 1:
             chance = random.Random(1)
@@ -94,7 +95,7 @@ class Builder:
         ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
-        """Check that larger units are hidden likewise: otherwise the mask hides units in part, and counts mean nothing.
+        """Check that masks hide as many larger units: otherwise the mask hides units in part, and counts mean nothing.
         Where units were counted beside a trace, two sizes were asked already."""
         if self.probe.tight:
             return
@@ -114,9 +115,9 @@ class Builder:
     def build(self, leaves: list[Leaf], turn: int = 0) -> Node | Leaf:
         """The tree of leaves that are known to be summed before they meet others.
 
-        It grows from one of them: the first, with which most orders begin. `turn` counts how often the chosen leaf came
-        last and revealed nothing: then the last leaf is tried, then any, so that trees nest a few times only, however
-        long a chain is and whatever its order.
+        The tree grows from one of these leaves: the first, with which most orders begin. `turn` counts how often the
+        chosen leaf came last and revealed nothing: then the last leaf is tried, then a random leaf, so that calls nest
+        a few times only, however long a chain is and whatever its order.
         """
         pivot = leaves[0] if turn < 2 else leaves[-1] if turn == 2 else random.Random(len(leaves)).choice(leaves)
         rest = [leaf for leaf in leaves if leaf != pivot]
@@ -174,7 +175,7 @@ class Builder:
         return node
 
     def _check(self, node: Node, levels: _Levels, level: int) -> None:
-        """Check masks whose leaves meet in this step; masks within its children were checked with them."""
+        """Check masks whose leaves meet in this step; masks within its children were checked with the children."""
         parts = [leaves_of(child) for child in node.children[1:]]
         where = {leaf: number for number, part in enumerate(parts, 1) for leaf in part}
         sizes = list(map(size_of, node.children))
@@ -209,7 +210,8 @@ class Builder:
             raise MisfitError(f"a mask at {one} and {other} hides {seen}, not {hidden}")
 
     def _split(self, group: list[Leaf], same: Callable[[int], bool]) -> list[list[Leaf]]:
-        """The branches of a group. `same`: whether a mask that hides this many has both leaves in one branch."""
+        """The branches of a group. `same`: whether a mask that hides a number of leaves has both its leaves in one
+        branch."""
         rest = sorted_leaves(group)
         if len(rest) == 1:
             return [rest]
@@ -234,7 +236,7 @@ class Builder:
         return sorted([*parts, *joined.parts()], key=lambda part: leaf_order(part[0]))
 
     def _is_common(self, leaves: list[Leaf], same: Callable[[int], bool]) -> bool:
-        """Whether one of a few other leaves is in the branch of the first one."""
+        """Whether one of a few other leaves is in the branch of the first leaf."""
         few = [(leaves[0], leaf) for leaf in leaves[1 :: len(leaves) // FIRST]]
         self.probe.ask_pairs(few)
         return any(same(self.probe.lost(*pair)) for pair in few)
@@ -243,7 +245,7 @@ class Builder:
         self, group: list[Leaf], joined: _Joined, same: Callable[[int], bool]
     ) -> Iterator[list[tuple[Leaf, Leaf]]]:
         """Lists of pairs that are likely to be within a branch: neighbours, and numbers that differ in one bit; a few
-        of them first, where there are many."""
+        of these pairs first, where there are many."""
         if len(group) <= SMALL and len(self.probe.leaves) <= LARGE:
             yield list(combinations(group, 2))
             return
@@ -292,7 +294,8 @@ class _Levels:
 
 
 class Inside:
-    """Looks into fused steps, with units that are truncated one by one but not once they are summed."""
+    """Looks into fused steps, with units that are truncated if they are aligned one by one, but not if they are summed
+    first."""
 
     def __init__(self, probe: Probe) -> None:
         self.probe = probe
@@ -331,7 +334,8 @@ class Inside:
         return bool(self.probe.survivors(pair, list(others), unit, text))
 
     def _find_groups(self, products: tuple[int, ...], unit: int) -> None:
-        """Of three products two share a group if there are at most two groups: a mask there spares the other."""
+        """Of three products two share a group if there are at most two groups: a mask on these two spares the other
+        group."""
         first, second, third = products[:3]
         self.parts[products] = (products,)
         for pair in ((first, second), (first, third), (second, third)):
@@ -368,7 +372,8 @@ class Inside:
         return not any(others and self._survive(pair, others, unit) for pair, others in tests)
 
     def _find_addend(self, products: tuple[int, ...], unit: int) -> None:
-        """By a mask at c alone: beside it a finished sum of units is visible where single units are not."""
+        """Find whether c joins the finished sum, by a mask at c alone: beside this mask, a finished sum of units is
+        visible where single units are not."""
         probe = self.probe
         if probe.beyond:
             return  # the result does not show the mask

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined_branch
 
-FEW = 5  # up to so many terms, every order is tried
+FEW = 5  # the most terms of which every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
 AT_ONCE: tuple[Kind, ...] = ("fused", "exact")  # steps that add many terms
 

@@ -1,7 +1,7 @@
 """Counting units beside the trace that a mask leaves, where the result's format is too short to hold both.
 
 A step that rounds toward zero, to odd, or with a sticky bit keeps a trace of the units that a mask hides: a multiple of
-the mask's last place there. Units just below that place are hidden as well as tiny ones, and the fewer of them are
+the mask's last place in that step. Units just below that place are hidden as tiny units are, and the fewer units are
 asked about at once, the fewer bits it takes to distinguish their number from the trace.
 """
 
@@ -98,9 +98,10 @@ class TraceCounter:
         return None
 
     def _units(self, seen: Fraction, bits: int) -> Iterator[int]:
-        """Exponents to try: the one that worked last, then the largest ones for which the units lie below the trace."""
+        """Exponents to try: the exponent that worked last, then the largest exponents for which the units lie below the
+        trace."""
         lowest = (seen.numerator & -seen.numerator).bit_length() - seen.denominator.bit_length()
-        # the result does not hold smaller ones beside the trace
+        # the result does not hold smaller units beside the trace
         last = max(self.least, exponent_of(abs(seen)) - self.precision)
         units = dict.fromkeys((self.unit, *range(lowest - bits - 1, last, -1)))
         yield from (unit for unit in units if unit > last)

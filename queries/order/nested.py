@@ -1,4 +1,5 @@
-"""What masks on one leaf and many others spare, with few questions where units are counted in several groups."""
+"""The leaves that masks on one leaf and each of many others spare, with few questions where units are counted in
+several groups."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ class Nested:
     """Masks on `pivot` and one other leaf. In a tree, of two such masks one hides all leaves that the other hides,
     unless their leaves join an exact step at once.
 
-    Each is first asked about the group of its own leaf. Of masks with leaves in one group, those that hide the fewest
-    and the most leaves there are asked about the other groups, and those between only where the answers differ. Of
-    masks that hide equally many in their own group, one is asked about every other group, and each of the rest about
-    one group of which that one hides some leaves and spares others, if there is such a group."""
+    Each mask is first asked about the group of its leaf other than `pivot`. Of masks whose leaves are in one group, the
+    masks that hide the fewest and the most leaves there are asked about the other groups, and the masks between only
+    where these answers differ. Of masks that hide equally many leaves in their own group, the first is asked about
+    every other group, and each further mask about one group of which the first mask hides some leaves and spares
+    others, if there is such a group."""
 
     counts: Counts
     groups: Sequence[Sequence[Leaf]]
@@ -54,7 +56,8 @@ class Nested:
         return counts
 
     def _of_each_group(self, first: dict[int, list[Pair]]) -> dict[tuple[Pair, int], int | None]:
-        """What masks spare in groups other than their leaf's; `first`: the masks in order, by that leaf's group."""
+        """The numbers of leaves that masks spare in groups other than the group of their leaf; `first`: the masks in
+        order, by the group of their leaf."""
         known: dict[tuple[Pair, int], int | None] = {}
         spans = [(number, other, 0, len(first[number]) - 1)
                  for number in first for other in range(len(self.groups)) if other != number]  # fmt: skip
@@ -69,7 +72,8 @@ class Nested:
         self, first: dict[int, list[Pair]], known: dict[tuple[Pair, int], int | None], number: int, other: int,
         low: int, high: int,
     ) -> Iterator[tuple[int, int, int, int]]:  # fmt: skip
-        """The parts of a span whose ends differ; where the ends are alike, all between is known."""
+        """The parts of a span whose ends differ; where the ends are alike, the counts of all masks between are
+        known."""
         if high - low < 2:
             return
         one = known[first[number][low], other]

@@ -1,4 +1,5 @@
-"""Questions about the order of a sum: numbers far apart at chosen leaves, and the number of small ones that survive."""
+"""Questions about the order of a sum: numbers far apart at chosen leaves, and the number of small numbers that
+survive."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 ELEMENTS = 1 << 22  # products in the vectors that are formed at a time
 FEW = 8  # the least number of units counted together that is tried
 ROWS = 64  # rows of units that are cached
-SUMS = FORMATS["f32"]  # the format of most units' sums, whatever that of their results
+SUMS = FORMATS["f32"]  # the format of most units' sums, whatever the format of their results
 GROUPS = 32  # the most groups of leaves for which each mask is asked separately
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
 SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
@@ -57,7 +58,7 @@ class Question:
 
 
 class UnrevealedError(IncompleteError):
-    """The answers do not show the order of a sum; `questions` holds those asked."""
+    """The answers do not show the order of a sum; `questions` holds the questions asked."""
 
     def __init__(self, reason: str, questions: tuple[Question, ...] = ()) -> None:
         self.reason, self.questions = reason, questions
@@ -65,7 +66,7 @@ class UnrevealedError(IncompleteError):
 
 
 class NoTreeError(UnrevealedError):
-    """No tree lets masks hide what these hid."""
+    """No tree fits the numbers of leaves that the masks hid."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
 
 
 def idle(model: Model) -> dict[str, list[int]]:
-    """By name what a model takes beside a, b and c, where it changes nothing: scale factors 1, zeros else."""
+    """By name, the operands beside a, b and c that a model takes, with values that change nothing: scale factors 1,
+    else zeros."""
     neutral = {}
     for row, count in zip(FURTHER, model.counts[-len(FURTHER) :], strict=True):
         one = power_pattern(model.formats[row.name], 1, 0) if count and row.is_factor else 0
@@ -132,8 +134,8 @@ class Probe:
     of them. `again` repeats questions (by default none). `addend`: whether c is a leaf.
 
     Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
-    number of all leaves. `missing`: products that are not in the sum are looked for; they are `left_out`, and no
-    leaves, as are those known before (`without`).
+    number of all leaves. `missing`: products that are not in the sum are looked for; these (`left_out`), and the
+    products known before not to be in the sum (`without`), are no leaves.
     """
 
     def __init__(
@@ -148,13 +150,13 @@ class Probe:
         self.span = Span(0, 0)
         self.normal = True
         self.asked: dict[Pair, int] = {}  # how many leaves each mask asked so far takes out of the sum
-        self.met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)  # by leaf, those that have shared a mask with it
-        self.signs = VARIANTS[0]  # of mask and units, that worked last
+        self.met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)  # the leaves that have shared a mask with each
+        self.signs = VARIANTS[0]  # the signs of mask and units that worked last
         self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._otherwise = False
-        self._unheard = True  # until something fails, other than c alone giving zero
+        self._unheard = True  # no failure yet but c alone giving zero
         self._highest: int | None = None  # the largest exponent allowed for a mask, where larger ones failed
         self.tight = False  # whether the unit is the largest that every step hides
         self.assumed: set[Pair] = set()  # masks that were not asked about every group
@@ -206,7 +208,7 @@ class Probe:
             mask = min(high, max(low + bits, bits // 2))
             for unit in range(mask - bits, mask - self.needed + 1, 4):
                 yield Span(mask, unit), normal
-        within = FORMATS["f16"]  # sums may have this format, whatever that of the result
+        within = FORMATS["f16"]  # sums may have this format, whatever the result has
         low, high = max(given[True][0], within.unit), min(given[True][1], within.emax)
         if high < mask and high - low >= self.needed:
             yield Span(high, low), True
@@ -280,7 +282,7 @@ class Probe:
 
     def _check_reach(self, leaf: Leaf, exponent: int, normal: bool) -> None:
         """Raises UnrevealedError for a power of two that needs factors out of range: a device that multiplies a term by
-        2^-200, or gives arbitrary numbers, has weights for which no factors make up."""
+        2^-200, or gives arbitrary numbers, has weights that no factors make up for."""
         formats = [self.model.c] if leaf == "c" else self._factors
         low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
         if not low <= exponent <= high:
@@ -349,8 +351,8 @@ class Probe:
         return self.span.mask > self.model.d.emax
 
     def lower(self) -> bool:
-        """Forget all counts, and use smaller masks from now on; whether there are any. Partial sums may have a smaller
-        range than the result."""
+        """Forget all counts, and use smaller masks from now on; returns whether there are smaller masks. Partial sums
+        may have a smaller range than the result."""
         within = self.beyond
         self._forget(self.model.d.emax if within else self.span.mask - 1)
         return within or next(self.spans(), None) is not None
@@ -418,7 +420,7 @@ class Probe:
 
     def _weigh(self) -> bool:
         """Ask for 1 at each leaf alone: the device may subtract terms, multiply them by powers of two, or leave
-        products out. Whether it does."""
+        products out. Returns whether it does any of these."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         alone = dict(zip(self.leaves, values, strict=True))
@@ -427,7 +429,7 @@ class Probe:
         return bool(self.weights or self.left_out)
 
     def _leave_out(self, silent: Sequence[int]) -> None:
-        """Remove products from the leaves that alone gave zero, if a mask at them changes nothing either."""
+        """Remove from the leaves the products that alone gave zero, if a huge number there changes nothing either."""
         high = self._range(True)[1]
         asked = [(Terms(((k, (1, high)),)), f"2^{high} at term {k} alone") for k in silent]
         gone = [k for k, value in zip(silent, self.values(asked), strict=True) if value == 0]
@@ -438,7 +440,7 @@ class Probe:
             self.groups = [self.leaves]
 
     def _unread(self) -> str:
-        """Why units are not counted under a mask; empty where they are."""
+        """Why units are not counted under a mask; empty where they are counted."""
         if len(self.leaves) < 3:
             return ""
         pair, seen = (self.leaves[0], self.leaves[-1]), ""
@@ -459,7 +461,8 @@ class Probe:
         return ""
 
     def lost(self, one: Leaf, other: Leaf) -> int:
-        """The number of leaves, both included, that a mask on two takes out of the sum. Raises UnrevealedError."""
+        """The number of leaves, both included, that a mask on two leaves takes out of the sum. Raises
+        UnrevealedError."""
         pair = pair_of(one, other)
         if pair not in self.asked:
             self.ask_pairs([pair])
@@ -474,8 +477,8 @@ class Probe:
 
     def ask_around(self, pivot: Leaf, others: Sequence[Leaf]) -> None:
         """Ask about masks on one leaf and each of some others, with few questions where units are counted in several
-        groups: the leaves that such masks hide are nested, so that between two masks that hide equally many in a group,
-        every mask does. Some counts are `assumed`. Raises UnrevealedError."""
+        groups: the leaves that such masks hide are nested, so that every mask between two masks that hide equally many
+        leaves of a group hides as many. Some counts are `assumed`. Raises UnrevealedError."""
         new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self.asked]
         self.ask_pairs(new if len(self.groups) == 1 else new[:1])
         nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
@@ -485,7 +488,8 @@ class Probe:
         self.ask_pairs(new)
 
     def ask_assumed(self) -> bool:
-        """Ask in full about masks for which something was assumed; whether there were any. Raises UnrevealedError."""
+        """Ask in full about masks for which counts were assumed; returns whether there were such masks. Raises
+        UnrevealedError."""
         pairs = list(self.assumed)
         self.assumed.clear()
         for pair, lost in zip(pairs, self.measure(pairs, 0), strict=True):
@@ -572,7 +576,7 @@ class Probe:
         return total if total <= len(self.leaves) - 2 else None
 
     def _count(self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int) -> int | None:
-        """The number of units of a group in a sum; None if that is no whole number."""
+        """The number of units of a group in a sum; None if the sum is no whole number of units."""
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
@@ -609,7 +613,8 @@ class Probe:
 
 @dataclass
 class _Filled:
-    """The patterns of a vector while it is being filled; `rest`: by name those of what there is beside a, b and c."""
+    """The patterns of a vector while it is being filled; `rest`: by name, the patterns of the operands beside a, b and
+    c."""
 
     a: list[int]
     b: list[int]

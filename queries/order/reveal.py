@@ -52,9 +52,9 @@ class Tree:
 
     `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
     block's products; None if no answer shows it. `parts`: by the products of a fused step, the groups that are summed
-    first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of masks
-    and units; `places`: their least distance, within which an exact step loses nothing. `weights`: sign and exponent of
-    the powers of two by which terms are multiplied, where not all are 1.
+    first, one group if no products are summed first; steps that could not be looked into are missing. `span`: the
+    exponents of masks and units; `places`: their least distance, within which an exact step loses nothing. `weights`:
+    sign and exponent of the powers of two by which terms are multiplied, where not all are 1.
     """
 
     length: int
@@ -86,7 +86,7 @@ class Tree:
         return steps[::-1]
 
     def _running(self, node: Node) -> Node | Leaf | None:
-        """The child that holds the running sum: the one with c, else the only one that is a sum."""
+        """The child that holds the running sum: the child with c, else the only child that is a sum."""
         if node.has_c:
             return next(filter(has_c, node.children))
         sums = [child for child in node.children if isinstance(child, Node)]
@@ -114,8 +114,8 @@ class Tree:
 
     @property
     def addend(self) -> Literal["fused", "late", "after"] | None:
-        """Where c enters: with the products of the first block, after their sum, or after all blocks (with one block
-        the same as late). None: fused or late."""
+        """Where c enters: with the products of the first block, after their sum, or after all blocks (with one block,
+        "after" means the same as "late"). None: fused or late."""
         if self._after:
             return "after"
         node = self.root
@@ -168,7 +168,8 @@ class Tree:
         return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
 
     def steps(self) -> list[OrderStep]:
-        """Every step, in the order in which they are done: the products, c and earlier steps' numbers that it adds."""
+        """Every step, in the order in which they are done: the products, c and the numbers of earlier steps that each
+        adds."""
         steps: list[OrderStep] = []
         numbers: dict[int, int] = {}
         for node in nodes_of(self.root):
@@ -205,12 +206,11 @@ def reveal(
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
-    `addend`: whether the device takes one. `ends`: ask also where the sum starts, which products are rounded, and which
-    are not in the sum: these are no leaves of the tree, nor are products of `without`. `thorough`: ask every pair of
-    leaves. `again`: repeats questions, for a device that may contradict itself: `asked_again` of them at the end, None
-    for all. Raises UnrevealedError, with the questions, if the answers fit no
-    tree or the formats' range is too narrow (scale blocks are leaves only where products cannot be), and
-    ContradictionError.
+    `addend`: whether the device takes c. `ends`: ask also where the sum starts, which products are rounded, and which
+    products are not in the sum: such products are no leaves of the tree, nor are the products of `without`. `thorough`:
+    ask every pair of leaves. `again`: repeats questions, for a device that may contradict itself: `asked_again` of them
+    at the end, None for all. Raises UnrevealedError, with the questions, if the answers fit no tree or the formats'
+    range is too narrow (scale blocks are leaves only where products cannot be), and ContradictionError.
     """
     probe = Probe(ask, model, again=again, addend=addend, missing=ends, without=without)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
@@ -241,8 +241,9 @@ def reveal(
 
 
 def _root(probe: Probe, thorough: bool) -> Node | Leaf:
-    """The tree; where the answers for large masks fit none, that for smaller masks. These are not tried where units are
-    hidden in part: the device then keeps about as many places as there are, and smaller masks show fewer."""
+    """The tree; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks are not tried
+    where units are hidden in part: the device then keeps about as many places as there are, and smaller masks show
+    fewer places."""
     failed: UnrevealedError | None = None
     while True:
         try:

@@ -14,8 +14,8 @@ Branch = Node | Leaf
 
 
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
-    """The trees that a unit's answers may show when mask and unit are `bits` places apart: two where it depends on the
-    operands whether a mask hides the units."""
+    """The trees that a unit's answers may show when mask and unit are `bits` places apart: two trees where it depends
+    on the operands whether a mask hides the units."""
     for fused in dict.fromkeys(_hiding_sums(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)
         assert tree is not None
@@ -24,7 +24,7 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 def tree_of(unit: Unit, aligned_apart: bool = False) -> Branch:
     """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it;
-    `aligned_apart`: a truncated one in it is a step of its own, with its own alignment."""
+    `aligned_apart`: a truncated sum in it is a step of its own, with its own alignment."""
     fused = frozenset(of_kind(unit.result, nodes.FusedSum))
     tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
@@ -34,8 +34,8 @@ def tree_of(unit: Unit, aligned_apart: bool = False) -> Branch:
 def _hiding_sums(
     every: Sequence[nodes.Node], bits: int, leaves: int
 ) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
-    """The sums in which a mask may hide units, and those in which it surely does. A sum of groups has one exponent
-    whatever they hold, so that it depends on the operands what a mask hides there."""
+    """The sums in which a mask may hide units, and the sums in which a mask surely hides them. A sum of groups has one
+    exponent whatever the groups hold, so that the units that a mask hides there depend on the operands."""
     kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
     groups = has_groups(every)
     surely = bits - leaves.bit_length() - 2
@@ -44,7 +44,7 @@ def _hiding_sums(
 
 
 def has_groups(every: Iterable[nodes.Node]) -> bool:
-    """Whether products are summed in groups that are scaled, by every node of a unit."""
+    """Whether products are summed in groups that are scaled. `every`: the nodes of a unit."""
     return any(isinstance(node, nodes.Scale) and isinstance(node.term, nodes.ExactSum) for node in every)
 
 
@@ -65,15 +65,15 @@ def bits_of_late_products(unit: Unit) -> int | None:
 
 
 class _Trees(Fold[Branch | None]):
-    """The tree of an expression. `fused`: the sums in which a mask hides all that it meets; `aligned_apart`: whether
-    such a sum within another one is a step of its own."""
+    """The tree of an expression. `fused`: the sums in which a mask hides all units that it meets; `aligned_apart`:
+    whether such a sum within another one is a step of its own."""
 
     def __init__(self, fused: frozenset[nodes.Node], aligned_apart: bool = False) -> None:
         super().__init__()
         self.fused, self.aligned_apart = fused, aligned_apart
 
     def formed(self, node: nodes.Node) -> Branch | None:
-        """The tree of a node; None for one that is no part of the sum."""
+        """The tree of a node; None for a node that is no part of the sum."""
         match node:
             case nodes.Element():
                 return "c" if node.operand == "c" else None
@@ -90,7 +90,8 @@ class _Trees(Fold[Branch | None]):
 
     def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
         """The trees of a sum's terms, with the terms of unrounded sums in it one by one: such a sum keeps its exponent
-        when it cancels, and so hides what it joins. A sum without loss is not a step of its own in another one."""
+        when it cancels, and so hides the terms that it joins. A sum without loss is not a step of its own in another
+        sum without loss."""
         for term in self.terms(node.operands):
             inner = term.term if isinstance(term, nodes.Scale) else term
             alike = self._kind(inner) == self._kind(around)

@@ -22,8 +22,8 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 DRAWN = 12  # the most levels of a tree that are drawn
-TIMES = 5  # like steps in succession that are drawn as one
-AGAIN = 3  # repetitions of several steps that are drawn once
+TIMES = 5  # the least number of like steps in succession that are drawn as one
+AGAIN = 3  # the least number of repetitions of several steps that are drawn once
 PERIOD = 16  # the most steps that repeat together
 LISTED = 12  # the most ranges of terms in a line
 Parts = Mapping[tuple[int, ...], tuple[tuple[int, ...], ...]]
@@ -107,7 +107,7 @@ class Outliner:
         return None
 
     def _step(self, node: Node, depth: int) -> Outline:
-        """One step with its terms: c, sums (like ones together), then the products."""
+        """One step with its terms: c, sums (like sums together), then the products."""
         below = []
         if "c" in node.children:
             below.append(Outline("c (joins the finished sum)" if self.apart else "c"))
@@ -139,7 +139,7 @@ class Outliner:
     # -- chains
 
     def _chain(self, branch: Node, depth: int) -> Outline | None:
-        """Steps in succession, many of them alike; None where they are not."""
+        """Steps in succession, many of them alike; None where few are alike."""
         start, steps = self.steps(branch)
         runs = self.runs(steps)
         if not any(len(run) >= TIMES for run in runs):
@@ -226,8 +226,8 @@ class Outliner:
         return self._label(leaves)
 
     def steps(self, branch: Node) -> tuple[Node | Leaf, list[ChainStep]]:
-        """The steps of a chain: the largest sum in each step is the running sum; a smaller one where the others are
-        like the next step's."""
+        """The steps of a chain: the largest sum in each step is the running sum; or a smaller operand, where the other
+        operands are like those of the next step."""
         steps: list[ChainStep] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
@@ -245,7 +245,8 @@ class Outliner:
         return current, steps[::-1]
 
     def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
-        """Sorts products: the farther one is from the next step's, the earlier it was added."""
+        """A sort key of operands; of products: the farther a product is from that of the next step, the earlier it was
+        added."""
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
         return size_of(term), term == "c", far
 

@@ -104,7 +104,7 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
     leaves = leaves_of(branch)
     table = np.zeros((len(leaves), len(leaves)), dtype=np.int16)
     waiting = [(branch, 0)] if isinstance(branch, Node) else []
-    while waiting:  # a step comes before those below it, which overwrite its numbers
+    while waiting:  # a step comes before the steps below it, which overwrite its numbers
         node, start = waiting.pop()
         parts = list(map(size_of, node.children))
         whole = slice(start, start + node.size)
@@ -128,7 +128,7 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
 def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozenset[Leaf]]:
     """For each pair of leaves the set of leaves, both included, that a mask on them takes out of the sum."""
     above_leaf: dict[Leaf, Node] = {}
-    above: dict[int, Node] = {}  # the parent of each step or leaf's step, by identity
+    above: dict[int, Node] = {}  # the parent of each step, by identity
     for node in nodes_of(branch):
         for child in node.children:
             if isinstance(child, Node):
@@ -159,7 +159,8 @@ def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozen
 
 
 def folded(branch: Node | Leaf, form: Callable[[Node, list[Value]], Value], leaf: Callable[[Leaf], Value]) -> Value:
-    """The value of a branch: `leaf` gives that of a leaf, and `form` that of a step from the values of its children."""
+    """The value of a branch: `leaf` gives the value of a leaf, and `form` the value of a step from the values of its
+    children."""
     values: dict[int, Value] = {}
 
     def of(part: Node | Leaf) -> Value:
@@ -171,7 +172,7 @@ def folded(branch: Node | Leaf, form: Callable[[Node, list[Value]], Value], leaf
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
-    """The tree with only some of its leaves; None without any."""
+    """The tree with only some of its leaves; None if it has none of these leaves."""
 
     def form(node: Node, given: list[Node | Leaf | None]) -> Node | Leaf | None:
         children = [child for child in given if child is not None]
@@ -182,7 +183,7 @@ def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
     """Trees with chains in place of the exact steps, or of the last exact step alone: the terms in their present order,
-    with c before or after them. The bits that a chain loses may lie below all that the formats show."""
+    with c before or after them. The bits that a chain loses may lie below all bits that the formats show."""
     steps = [node for node in nodes_of(root) if node.kind == "exact" and len(node.children) > 2]
     trees: dict[Node | Leaf, None] = {}
     for chosen, late in itertools.product((steps[-1:], steps), (False, True)):
@@ -200,8 +201,8 @@ def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
-    """The trees of products for a tree whose leaves are blocks of `width` products, named by their first: every block
-    is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
+    """The trees of products for a tree whose leaves are blocks of `width` products, named by their first product: every
+    block is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
     apart = {leaf: joined_branch("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
     trees = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
     if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
@@ -244,7 +245,7 @@ def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
     if len(leaves) == 1:
         yield leaves[0]
     first, *rest = leaves
-    for count in range(len(rest)):  # the number of leaves on the side of the first one
+    for count in range(len(rest)):  # the number of leaves on the side of the first leaf, besides that leaf
         for chosen in itertools.combinations(rest, count):
             others = [leaf for leaf in rest if leaf not in chosen]
             for left in binary_trees([first, *chosen]):
@@ -252,8 +253,8 @@ def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
 
 
 def not_added_once(left_out: Sequence[int], twice: Sequence[int] = (), instead: str = "") -> list[str]:
-    """What is not as it should be, in words: products that are not in the sum, or have other factors (`instead`), and
-    products that are added twice."""
+    """The products that are not added once, in words: products that are not in the sum, or have other factors
+    (`instead`), and products that are added twice."""
     gone = f"taken with {instead}" if instead else "not in the sum"
     return [f"{_these(products)} {how}" for products, how in ((left_out, gone), (twice, "added twice")) if products]
 
@@ -278,7 +279,7 @@ def compact(numbers: Iterable[int]) -> str:
 
 
 def is_pairwise(branch: Node | Leaf) -> bool:
-    """Whether products are added in neighbouring pairs, their sums too, and so on."""
+    """Whether products are added in neighbouring pairs, their sums in neighbouring pairs too, and so on."""
     if not isinstance(branch, Node):
         return False
     halves = [leaves_of(child) for child in branch.children]

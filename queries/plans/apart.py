@@ -1,8 +1,8 @@
-"""Plans that give the same recorded product, and the inputs that tell them apart: new ones are made for it.
+"""Plans that give the same recorded product, and new inputs that tell them apart.
 
-A recording shows few roundings, and one that is stored in a narrow format hides most of these. New elements have the
-recorded numbers in other places; those of a few products that cancel show what one rounding does, and those of numbers
-in the middle between two of a narrower format how an input is rounded.
+A recording shows few roundings, and a recording stored in a narrow format hides most of these. New elements have the
+recorded numbers in other places. Elements of a few products that cancel show what one rounding does; elements of
+numbers half way between two numbers of a narrower format show how an input is rounded.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.plans import Plan
 
 SIDE = 64  # rows and columns of new elements
-FEW = 32  # of those in which few products are not zero
-FAMILIES = 12  # of these
-PRODUCTS = (2, 3, 4)  # of one that are not zero: the last one cancels the first
+FEW = 32  # rows and columns of new elements with few nonzero products
+FAMILIES = 12  # samples of elements with few nonzero products
+PRODUCTS = (2, 3, 4)  # nonzero products of such an element: the last one cancels the first
 
 
 @dataclass(frozen=True)
 class Input:
-    """One element: of its products k those that are not zero, with the patterns of a and b, c, and the results of the
-    plan that is named first and of another."""
+    """One element. `products`: k of each nonzero product -> the patterns of a and b; `results`: those of the plan that
+    is named first and of another plan."""
 
     products: dict[int, tuple[int, int]]
     c: int
@@ -36,8 +36,8 @@ class Input:
 
 @dataclass(frozen=True)
 class Other:
-    """A plan under all its names that gives every recorded element as the one named first does. `differ`: of how many
-    of `asked` new elements it gives something else; `shown`: one with few products."""
+    """A plan, under all its names, that gives every recorded element, as the plan named first does. `differ`: for how
+    many of the `asked` new elements their results differ; `shown`: such an element with few nonzero products."""
 
     plans: tuple[Plan, ...]
     differ: int
@@ -46,7 +46,7 @@ class Other:
 
 
 def narrowest(plan: Plan) -> Format:
-    """The format with the fewest bits to which a plan rounds sums on its way."""
+    """The format with the fewest bits to which a plan rounds a sum."""
     return min(plan.formats_of_results, key=lambda fmt: fmt.width)
 
 
@@ -60,7 +60,7 @@ class Apart:
                        if (results := candidates.results(plan, sample)) is not None]  # fmt: skip
 
     def other(self, plans: tuple[Plan, ...]) -> Other:
-        """How a plan, the first of these names, differs from it."""
+        """How a plan, of which `plans` are the names, differs from the plan named first."""
         differ, asked, shown = 0, 0, None
         for sample, wanted in self._asked:
             results = self._candidates.results(plans[0], sample)
@@ -85,15 +85,15 @@ def _input(sample: Sample, place: Matrix, results: tuple[Matrix, Matrix]) -> Inp
 
 
 def _tied(side: Matrix, fmt: Format, chance: np.random.Generator) -> Matrix:
-    """The same patterns, cut after a random bit of their fraction, which is set: in the middle of two numbers of a
-    format with one bit fewer."""
+    """The patterns, each cut after a random bit of its fraction, which is set: a number half way between two numbers of
+    a format with one bit fewer."""
     places = chance.integers(fmt.padding, fmt.padding + max(fmt.fraction, 1), side.shape)
     last = (1 << places).astype(side.dtype)
     return np.where(side == 0, side, (side & ~(last - side.dtype.type(1))) | last)
 
 
 def _samples(recorded: Recorded) -> Iterator[Sample]:
-    """The new elements: those of few products, then some of all products. D is not known."""
+    """The new elements: those with few nonzero products, then some with all products. D is not known."""
     chance, length = np.random.default_rng(SEED), recorded.length
     a, b = (side[side != 0] if np.any(side) else side.ravel() for side in (recorded.a, recorded.b))
     c = None if recorded.c is None else recorded.c.ravel()

@@ -35,13 +35,13 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
 
 Windows = tuple[tuple[str, tuple[int, int]], ...]  # exponents by operand
-Formats = tuple[tuple[int, frozenset[Format]], ...]  # those assumed of the start and of sums so far, by level
+Formats = tuple[tuple[int, frozenset[Format]], ...]  # formats assumed of the start and of sums so far, by level
 
 
 def bound_of_plan(plan: Plan, length: int | None, settle: Settle, windows: Windows = ()) -> Theorem:
     """A theorem that bounds |d - exact| for K = `length`, or, if `length` is None, for every multiple of the plan's
-    period; `windows`: where the exponents of these operands are within them. `settle` proves a lemma or returns None.
-    Raises RuleError if no rule gives a bound, and ParameterError if the plan does not take `length` products."""
+    period; `windows`: the exponents that operands are assumed to have. `settle` proves a lemma or returns None. Raises
+    RuleError if no rule gives a bound, and ParameterError if the plan does not take `length` products."""
     with plan.named():
         return _Composer(plan, length, settle, windows).result()
 
@@ -52,7 +52,7 @@ class _Composer:
         self.chains: dict[tuple[Model, bool], Theorem | None] = {}
         self.steps: dict[tuple[Step, Formats], Theorem] = {}
         self.sums: dict[Stage, Theorem] = {}
-        #: the nodes at which words become what they are parts of: above them the result is rounded or rectified alone
+        #: the nodes at which words become the numbers that they are parts of; those above only round or rectify
         self.whole = _rejoined_at(plan)
         self.residuals = transformations.residuals(plan.result)
 
@@ -154,7 +154,7 @@ class _Composer:
         return theorem
 
     def _from_zero(self, model: Model) -> Theorem | None:
-        """About an instruction from zero, where a rule says more of it than of any."""
+        """The theorem about an instruction from zero, where a rule says more about it than about one from any sum."""
         if (model, True) not in self.chains:
             self._chain(model)
             self.chains[model, True] = granted(lambda: sums.from_zero(from_zero(model.unit, self.settle)))

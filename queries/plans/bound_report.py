@@ -62,9 +62,10 @@ class AtLength:
 
 @dataclass
 class PlanBound:
-    """The bounds of one plan, in a measure (`find_plan_bound`). `any`: the one for every multiple of the plan's period,
-    None if no rule gives it; `sizes`: those for each K asked; `in_largest`, `largest`: those in the largest elements,
-    where words share a power of two and no rule gives others; `reason`: why a bound is missing."""
+    """The bounds of one plan, in a measure (`find_plan_bound`). `any`: the bound for every multiple of the plan's
+    period, None if no rule gives it; `sizes`: the bounds for each K asked; `in_largest`, `largest`: the bounds in the
+    largest elements, where words share a power of two and no rule gives other bounds; `reason`: why a bound is
+    missing."""
 
     plan: Plan
     window: ExponentRange
@@ -115,10 +116,10 @@ def find_plan_bound(
     late: Callable[[], bool] = lambda: False, measure: Measure | None = None,
 ) -> PlanBound:  # fmt: skip
     """The bounds of a plan: for every multiple of its period, and for each K of `lengths`, 1 to MOST_PRODUCTS. For K up
-    to `searched`, samples are evaluated and compared with the bound, until it is `late`. `measure`: in which magnitudes
-    the bounds are; None: in those of all elements, or in the largest where no rule gives others. Raises ParameterError
-    if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a
-    bound."""
+    to `searched`, samples are evaluated and compared with the bound, until `late` is true. `measure`: the magnitudes in
+    which the bounds are; None: those of all elements, or the largest where no rule gives a bound in those. Raises
+    ParameterError if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation
+    contradicts a bound."""
     start = time.monotonic()
     window = window_of(inputs)
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
@@ -195,7 +196,7 @@ def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
 
 
 def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:
-    """The result as a document. `name`: that of the plan."""
+    """The result as a document. `name`: the plan's name."""
     formula = None
     if bound.any is not None and bound.at is not None:
         repeats = bound.at.repeats

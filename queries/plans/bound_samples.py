@@ -41,10 +41,10 @@ FEW = 64  # products of random elements
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
 CLIMBERS = 2  # inputs from which the search climbs, of different matrices
 STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each, products evaluated at most
-NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
-EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
+NEARLY = 0.9  # share of a ratio: no ratio in long double is this much too small
+EASY = Fraction(1, 4)  # share of each format's largest number: sums of magnitudes up to this share do not overflow
 NONE = Fraction(0)
-#: sums of |a_k b_k|, |a_k| and so on, by the names of operands; and K times the largest of them
+#: sums of |a_k b_k|, |a_k| and so on, by the names of operands; and K times the largest magnitudes
 Sums = dict[tuple[str, ...], Fraction]
 
 
@@ -58,8 +58,8 @@ class NearPlan(Measured):
 
 
 def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
-    """The value of a bound where all scale factors are one. `sums`: those of |a_k b_k|, |a_k| and so on, by the names
-    of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
+    """The value of a bound where all scale factors are one. `sums`: the sums of |a_k b_k|, |a_k| and so on, by the
+    names of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
     ValueError for a bound with G, which has no single value."""
 
     def of(item: Monomial) -> Fraction:
@@ -79,12 +79,12 @@ def _kind(item: Monomial) -> tuple[str, ...]:
 def nearest_to(
     plan: Plan, form: Form, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
 ) -> tuple[NearPlan | None, int]:
-    """The input whose error is nearest to its bound, and how many elements were evaluated until it is `late`; c is
-    zero, scale factors are one. All errors are computed in long double, those that are larger than the ones before
-    again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises
-    FaultError if an error exceeds its bound."""
+    """The input whose error is nearest to its bound, and how many elements were evaluated, until `late` is true; c is
+    zero, scale factors are one. All errors are computed in long double, the largest ones again exactly. `scout`: the
+    bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises FaultError if an error exceeds its
+    bound."""
     rows = None if scout is None else _scouted(plan, scout)
-    firsts, tried = list[NearPlan](), 0  # the nearest ones of different matrices
+    firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
     for a, b in _matrices(plan, length, rows):
         if late():
             break
@@ -102,9 +102,10 @@ def nearest_to(
 
 
 def _climbed(plan: Plan, form: Form, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
-    """An input at least as near, by changes of the best one so far, and how many were tried: in one side all elements
-    of one pattern, those of some of the places, or one of them get another fraction. It takes most to bring a result
-    next to a power of two, where the last rounding loses most of it."""
+    """An input whose error is at least as near to its bound, found by changes of the best input so far, and how many
+    inputs were tried. A change gives another fraction to all elements of one side that have one pattern, to some of
+    these, or to one of these. Most changes serve to bring a result next to a power of two, where the last rounding
+    loses most of the result."""
     rng, tried = np.random.default_rng(SEED), 0
     for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
         if late():
@@ -156,9 +157,9 @@ def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
     """Pairs of A and B. In all pairs but the last some products are one (where units read words, also of a number of
-    which these leave most), and the others are equal and smaller: of either sign, at each exponent gap, and with each
-    of the fractions of `_fractions` and `_of_words`. The last pair is random, with magnitudes from 1/2 to 2. `rows`:
-    the rows of A to take of all pairs but the last; None for all."""
+    which the words leave most), and the others are equal and smaller: of either sign, at each exponent gap, and with
+    each of the fractions of `_fractions` and `_of_words`. The last pair is random, with magnitudes from 1/2 to 2.
+    `rows`: the rows of A to take in all pairs but the last; None for all."""
     ways = _fractions(plan.a, plan.convert_a) + _of_words(plan, 0)
     kinds = len(ways) * 2
     chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
@@ -186,7 +187,7 @@ def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:
 
 
 def hold_largest(plan: Plan, goal: InLargest) -> None:
-    """Compare a bound in largest magnitudes with random products. Raises FaultError for one beyond it."""
+    """Compare a bound in largest magnitudes with random products. Raises FaultError for an error beyond the bound."""
     goal = goal if isinstance(goal, LosesOfBlocks) else replace(goal, length=min(goal.length, FEW))
     length = goal.length
     a, b = _random(plan, length)
@@ -205,8 +206,9 @@ def _typed(plan: Plan, a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _fractions(fmt: Format, how: Rounding | None) -> list[int]:
-    """Fraction fields of the smaller products: all zeros, all ones, and, where a side is converted, what that loses
-    most of: half a unit in the last place, and just less, which is lost the other way; a unit where it is cut off."""
+    """Fraction fields of the smaller products: all zeros, all ones, and, where a side is converted, the fields of which
+    the conversion loses most: half a unit in the last place, and just less, which is lost in the other direction; just
+    less than a unit where the conversion truncates."""
     every = (1 << 63) - 1
     if how is None:
         return [0, every]
@@ -215,15 +217,15 @@ def _fractions(fmt: Format, how: Rounding | None) -> list[int]:
 
 
 def _of_words(plan: Plan, side: int) -> list[int]:
-    """A fraction field of which every word of a side leaves nearly as much as it can, all of one sign; none where no
-    word is read, or the rounding of words is another one."""
+    """A fraction field of which every word of a side leaves nearly as much as it can, all of one sign; empty where a
+    side is not read in several words, or these are not made by one rounding."""
     fmt, words = (plan.a, plan.b)[side], [word for word in plan.words_read(side) if word is not None]
     hows = {one.rounding for word in words[:1] for one in of_kind(word, Round) if one.rounding.format != fmt}
     if len(plan.words_read(side)) < 2 or len(hows) != 1:
         return []
     (how,) = hows
     bits, found, left = how.format.fraction, 0, fmt.fraction - how.format.fraction
-    while left > 0:  # the last place of a word is 2^left: it leaves just less than half of one, or all of it
+    while left > 0:  # the last place of a word is 2^left: a word leaves just less than half of this place, or all
         own = left - 1 if how.mode in NEAREST else left
         found += 1 << own
         left = own - 1 - bits
@@ -232,8 +234,8 @@ def _of_words(plan: Plan, side: int) -> list[int]:
 
 
 def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:
-    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only those
-    of at least a ratio."""
+    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only ratios
+    of at least `least`."""
     x, y, d = (in_f64(side, fmt).astype(np.longdouble)
                for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
     magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
@@ -284,7 +286,7 @@ def _easy(plan: Plan) -> Fraction:
 
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
     """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
-    operands of which a smaller number counts as the smallest normal one of its format (`Plan.least_normal`)."""
+    operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
     least = {name: Fraction(2) ** plan.least_normal(name) for name in "abc"}
 
     def size(name: str, value: Fraction) -> Fraction:
@@ -306,7 +308,7 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
 
 
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:
-    """K times the magnitudes of products, by the largest ones of both sides."""
+    """K times the magnitudes of products, of a and of b, by the largest magnitudes of both sides; and K."""
     return {("a", "b", COUNT): count * a * b, ("a", COUNT): count * a, ("b", COUNT): count * b, (COUNT,): count}
 
 
@@ -323,8 +325,9 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
 
 
 def exact_element(plan: Plan, a: Sequence[int], b: Sequence[int], c: int) -> Fraction | None:
-    """The exact result of one element, with what the plan multiplies c and the sum of all products by; None if an input
-    is not finite. Plans that read whole rows in their result, or residues in words, multiply them by 1."""
+    """The exact result of one element, with the factors by which the plan multiplies c and the sum of all products;
+    None if an input is not finite. For plans that read whole rows in their result, or residues in words, these factors
+    count as 1."""
     numbers = [finite_value(pattern, fmt) for fmt, side in ((plan.a, a), (plan.b, b)) for pattern in side]
     addend = finite_value(c, plan.c) if plan.addend else NONE
     finite = [number for number in numbers if number is not None]

@@ -1,7 +1,7 @@
-"""The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting it at once.
+"""The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting K at once.
 
-Every run of neighbouring tiles is summed once; what a way of cutting gives is the sum of some of these, by additions of
-NumPy's. This only chooses candidates: each is then held against results as a plan of its own.
+Every run of neighbouring tiles is summed once; a way of cutting K gives the sum of some of these runs, added by NumPy.
+The sums only choose candidates: each candidate is then held against results as a plan of its own.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promot
 from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
-TILES = (16, 32, 64, 128)  # products of K, at whose multiples it is cut
-MOST = 64  # of these tiles in K, for one or two cuts
-FEWER = 32  # the same, for three cuts
+TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
+MOST = 64  # the most tiles in K, for one or two cuts
+FEWER = 32  # the most tiles in K, for three cuts at any of them
 PARTS = (2, 3, 4, 5, 6, 8, 16)  # equal parts of K, in each of which runs are promoted
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
-HELD = 128  # ways of cutting K that give a sample, which are told
-FIRST = 2  # results by which most ways of cutting are told apart
+HELD = 128  # the most ways of cutting K that are given for one form and one sample
+FIRST = 2  # results of a sample that are compared first, as they refute most ways of cutting
 
 Numbers = NDArray[np.floating]
 Evaluate = Callable[[Plan, Sample], Matrix | None]
@@ -43,9 +43,9 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 def cuts_of(
     model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, stored: Sequence[Format] = ()
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
-    """The ways of cutting K around a unit that give all of a sample in one of some forms, with what they give; at most
-    `HELD` of a form and a sample. The samples have the same inputs. `stored`: formats in which each run's sum may be
-    stored before it is added, in the unit's format or in this one."""
+    """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
+    and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `stored`: formats in
+    which each run's sum may be stored before it is added, in the unit's format or in this one."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
@@ -60,8 +60,8 @@ def cuts_of(
 
 
 class CutSums:
-    """Sums of a sample's elements (products of one row and one column) by a unit, of inputs converted and begun as in a
-    form. `evaluate`: the results of a plan for a sample."""
+    """Sums of a sample's elements (products of one row and one column) by a unit, with inputs converted and sums begun
+    as in a form. `evaluate`: the results of a plan for a sample."""
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
@@ -70,14 +70,14 @@ class CutSums:
         self.count = -(-length // self.tile) if fitting else 0
         self.length, self.begun = length, form.start == Element("c")
         self.body: Stage = Chain(model)
-        self._table: Numbers | None = None  # of the tiles from one up to another, of each element
+        self._table: Numbers | None = None  # sums of the tiles from one up to another, of each element
         takes = model.addend and model.c.name in ADDED and form.format == model.c
         if takes and fitting:
             self._table = self._filled(form, sample, evaluate)
 
     def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:
-        """The sum of every run of tiles: one tile more at a time, for all places where a run may begin. The first row
-        begins with what the whole sum begins with, the last one is of the same runs from +0."""
+        """The sum of every run of tiles, made by adding one tile at a time to the runs from all places. The runs of the
+        first row begin with the start of the whole sum; the last row has the same runs from +0."""
         asked, model = form.asked, self.model
         total = Products(Chain(model), Element("c"))
         result = total if model.d == model.c else Round(total, self.how)
@@ -100,7 +100,7 @@ class CutSums:
         return table.view(f"f{sums.itemsize}")
 
     def storing(self, fmt: Format) -> CutSums:
-        """The same, with the sum of each run stored in a format."""
+        """These sums, with the sum of each run stored in a format."""
         other = CutSums.__new__(CutSums)
         own = {name: value for name, value in vars(self).items() if name != "_promoted"}
         vars(other).update(own, body=in_format(Chain(self.model), Rounding(fmt)))
@@ -120,14 +120,15 @@ class CutSums:
         return other
 
     def _part(self, sample: Sample, tiles: NDArray[np.int64], size: int, c: Matrix) -> Sample:
-        """The products of some tiles, each a product of its own, with what is summed before."""
+        """The products of some tiles, each tile a matrix product of its own, with the sums before them as C."""
         spans = [slice(tile * self.tile, tile * self.tile + size) for tile in tiles]
         a = np.concatenate([sample.a[:, :, span] for span in spans])
         b = np.concatenate([sample.b[:, span] for span in spans])
         return replace(sample, a=a, b=b, c=c.reshape(-1, 1, 1), d=c.reshape(-1, 1, 1))
 
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
-        """The stages whose results, of a form that begins so, are those of the sample, with these results."""
+        """The stages whose results are those of the sample, with these results; `form`: a form that begins sums as
+        these begin."""
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
         if self.count > 2 and self._table is not None:
             stages, sums = self._promoted
@@ -156,7 +157,7 @@ class CutSums:
         return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
-        """Tiles at which K is cut, and the orders in which its runs are added: those of one cut, of two, of three."""
+        """Tiles at which K is cut, and the orders in which its runs are added: for one cut, for two, for three."""
         if self._table is not None:
             yield _cuts(self.count, 1, 1), ("sequential",)
             yield _cuts(self.count, 2, 1), ("sequential", "backwards")
@@ -190,7 +191,7 @@ class CutSums:
         return stages, np.array(sums)
 
     def _promotion(self, tiles: int, first: int, end: int) -> Numbers:
-        """The sums of the elements, of the tiles from one up to another, every `tiles` of them from +0."""
+        """The sums of the elements over the tiles from `first` up to `end`, in runs of `tiles` tiles, each from +0."""
         assert self._table is not None
         total: Numbers = self._table[first and self.count, 0]
         with np.errstate(all="ignore"):
@@ -213,5 +214,5 @@ def _in_order(runs: list[Numbers], order: Order) -> Numbers:
 
 @cache
 def _cuts(count: int, cuts: int, step: int) -> NDArray[np.int64]:
-    """The ways of cutting `count` tiles at some places, multiples of a step (ways x cuts)."""
+    """The ways of cutting `count` tiles at `cuts` places, which are multiples of `step` (ways x cuts)."""
     return np.array([*combinations(range(step, count, step), cuts)], dtype=np.int64).reshape(-1, cuts)

@@ -1,8 +1,9 @@
 """Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, how many
 products are stacked, or on where its row and its column stand.
 
-Rows of A are repeated copies of a few, and so are columns of B: results of the same two are compared in every place of
-every shape. Of two that differ, the products are then left out that the difference does not need.
+Rows of A are repeated copies of a few rows, and columns of B of a few columns: results of the same row and column are
+compared in every place of every shape. From two results that differ, the products that the difference does not need are
+then left out.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ OWN = 3  # rows, and columns, that are repeated: a prime, no period of a kernel'
 SHAPES, DRAWN = 72, 24  # shapes of each K, at most, and how many of them are drawn at random
 SIDES = (1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 64, 65, 128, 256, 512, 1024, 2048, 4096)
 LENGTHS = 10  # K asked, at most
-ALIKE = 64  # M and N that are told apart by their bits, at most
+ALIKE = 64  # the most values of M, and of N, that are grouped by the bits of their results
 STACKS = (1, 2, 3, 8)
-SHRINKING = 600  # products asked to leave products out
+SHRINKING = 600  # the most matrix products that are asked to leave out products of a result
 SEED = 1
 
-#: from the patterns of A, B and C to those of D, each a matrix or a stack of them
+#: from the patterns of A, B and C to those of D, each a matrix or a stack of matrices
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: which of
-    them it is of."""
+    """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: the number
+    of its product in the stack."""
 
     at: At
     stack: int
@@ -52,7 +53,7 @@ class Seen:
 
 
 def _size(seen: Seen) -> tuple[int, ...]:
-    """What is smaller in the examples that are preferred."""
+    """The sizes of an example, in their order: examples with smaller ones are preferred."""
     shape = seen.at.shape
     return seen.stack, shape.rows * shape.columns, seen.at.row + seen.at.column + seen.block
 
@@ -111,7 +112,7 @@ class Dependence:
         return self.found
 
     def _lengths(self) -> Iterator[int]:
-        """Some K, the smallest first, as it shows a difference with the fewest products."""
+        """Some K, the smallest first: a difference at a smaller K has fewer products."""
         top = self.top.length
         yield from sorted({max(1, round(top ** ((n + 1) / LENGTHS))) for n in range(LENGTHS)} | {max(1, top - 1)})
 
@@ -137,8 +138,8 @@ class Dependence:
                 yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
 
     def _compared(self, length: int) -> tuple[Seen, Seen, Matrix, Matrix] | None:
-        """The two smallest shapes with different results of one row and one column, and these two; None where no
-        results differ."""
+        """Two different results of one row and one column, in the smallest shapes, and this row and column; None where
+        no results differ."""
         a, b = self._drawn(length)
         seen: dict[tuple[int, ...], dict[int, Seen]] = {}
         for number, (shape, stack) in enumerate(self._shapes(length)):
@@ -148,7 +149,7 @@ class Dependence:
             d = self._product(*(sides if stack else (side[0] for side in sides)))
             d = d.reshape(stack or 1, shape.rows, shape.columns)
             self.found.compared += d.size
-            # a side that is fixed is the same matrix: its rows, or columns, stay where they are
+            # a fixed side has one matrix in all shapes: its rows, or columns, are compared in their own places alone
             down, along = (1 if self.fixed == "M" else OWN), (1 if self.fixed == "N" else OWN)
             rows, columns = (side if step == 1 else min(OWN, side) for side, step in
                              ((shape.rows, down), (shape.columns, along)))  # fmt: skip
@@ -170,8 +171,8 @@ class Dependence:
         return one, other, a[place[0] % OWN], b[place[1] % OWN]
 
     def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
-        """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero: what
-        is left are rounding errors, which a narrow format of d otherwise hides."""
+        """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero:
+        rounding errors are left, which a narrow format of d otherwise hides."""
         a, b = self._vectors(OWN, length, self.asked.a), self._vectors(OWN, length, self.asked.b)
         order, half = self.rng.permutation(length), length // 2
         one, other = order[:half], order[half : 2 * half]
@@ -194,7 +195,8 @@ class Dependence:
     # -- a small example
 
     def _result(self, seen: Seen, a: Matrix, b: Matrix, filled: bool) -> int:
-        """The result of a row and a column in the place of another result; beside zeros, or random numbers."""
+        """The result of a row and a column in the place of the result `seen`; all other rows and columns hold zeros or,
+        if `filled`, random numbers."""
         shape, count = seen.at.shape, seen.stack or 1
         sides = (count, shape.rows, shape.length), (count, shape.length, shape.columns)
         rng = np.random.default_rng(SEED)
@@ -209,13 +211,13 @@ class Dependence:
         return int(d.reshape(count, shape.rows, shape.columns)[seen.block, seen.at.row, seen.at.column])
 
     def _results(self, one: Seen, other: Seen, a: Matrix, b: Matrix, filled: bool) -> tuple[int, int] | None:
-        """Both results; None where they are the same, or one is NaN."""
+        """Both results; None where they are the same, or one of them is NaN."""
         both = self._result(one, a, b, filled), self._result(other, a, b, filled)
         return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 
     def _smaller(self, one: Seen, other: Seen, a: Matrix, b: Matrix) -> Depends:
-        """The same difference with as few products as are found to suffice. Raises IncompleteError where the function
-        does not give it again."""
+        """The same difference with the fewest products that are found to suffice. Raises IncompleteError where the
+        function does not show the difference again."""
         filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
         if filled is None:
             raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
@@ -238,8 +240,8 @@ class Dependence:
         return Depends(sides[0], sides[1], tuple(a.tolist()), tuple(b.tolist()), filled)
 
     def _alike(self, x: Matrix, y: Matrix) -> None:
-        """Group the values of M, and those of N, that give row 0, or column 0, the same bits; these are a row and a
-        column whose result depends on the shape."""
+        """Group the values of M, and those of N, that give row 0, or column 0, the same bits. Row 0 of A is `x` and
+        column 0 of B is `y`, whose result depends on the shape."""
         most = {"M": self.top.rows, "N": self.top.columns}
         a, b = (self._vectors(most[side], len(x), fmt) for side, fmt in (("M", self.asked.a), ("N", self.asked.b)))
         a[0], b[0] = x, y

@@ -75,13 +75,13 @@ SMALLER = 8  # a smaller difference is searched for at K up to this many lengths
 MULTIPLES = 4  # of the tile, up to which K is searched for a difference if no K is asked
 BRIEF = 0.2  # of the remaining time, for one query with few products
 WHOLE = 128  # K up to which solvers are asked about all products, and loops are written out
-SEED, CHECKING = 1, 20  # the second one for checks of a verdict
+SEED, CHECKING = 1, 20  # seeds of samples, and of the samples that check a verdict
 
 
 @dataclass
 class PlanProof:
-    """The outcome for two plans. `length`: the K asked, or at which a difference was found; `problem`: the one that the
-    witness is of; `solved`: what solvers were asked to prove."""
+    """The outcome for two plans. `length`: the K asked, or at which a difference was found; `problem`: the problem that
+    the witness belongs to; `solved`: the proofs that solvers were asked for."""
 
     left: Plan
     right: Plan
@@ -96,8 +96,8 @@ class PlanProof:
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, by a theorem about these plans and the K asked; different, by a witness that is replayed on what they
-        are for its K."""
+        """Equal, by a theorem about these plans and the K asked; different, by a witness that is replayed on the units
+        that the plans are for its K."""
         sides = self.left, self.right
         if (goal := self.goal) is not None:
             return "equal" if (goal.left, goal.right) == sides and goal.covers(self.length) else "unknown"
@@ -114,7 +114,7 @@ class PlanProof:
 
     @property
     def multiples(self) -> int:
-        """The number of products for every multiple of which they are equal; 0 where it is for one K alone."""
+        """The number of products for whose multiples the plans are proved equal; 0 where one K alone is proved."""
         return 0 if self.goal is None else self.goal.multiples
 
     @property
@@ -124,7 +124,7 @@ class PlanProof:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether rules of rewriting alone proved it."""
+        """Whether rules of rewriting alone proved the theorem."""
         return self.theorem is not None and not any(isinstance(x.goal, FactorsAlike) for x in self.theorem.walk())
 
     @property
@@ -222,7 +222,7 @@ class _Prover:
         any(self._differ_on_samples(k) for k in lengths if self._fits(k))
 
     def _halved(self) -> Iterator[int]:
-        """Numbers of products from which on a stage halves them: its period says nothing about them."""
+        """Numbers of products that some stage cuts into halves: the period of the stage says nothing about them."""
         sums = (product.stage for plan in (self.left, self.right) for product in plan.sums)
         every = ([halves.longest for stage in total.walk() if (halves := parts_of(stage, Halves))] for total in sums)
         yield from (k for most in sorted({max(some) for some in every if some}) for k in (most + 1, 2 * most))
@@ -236,7 +236,7 @@ class _Prover:
         return True
 
     def _equal(self, theorem: Theorem | None) -> bool:
-        """Whether a theorem answers the question, which it does then."""
+        """Whether a theorem answers the question; if so, it becomes the theorem of the proof."""
         if theorem is None or not goal_of(theorem, PlansAgree, "a proof").covers(self.length):
             return False
         self.proof.theorem = theorem
@@ -275,7 +275,7 @@ class _Prover:
         return same_sums(self.left, self.right, sums) if len(sums) == len(theorems) else None
 
     def _by_factors(self) -> Theorem | None:
-        """The theorem that two plans agree that differ in how they find scale factors, by lemmas about these."""
+        """The theorem that two plans agree although they find scale factors differently, by lemmas about these."""
         settle = Settled(self._remaining(0.5), self.confirm, needed=False)
         with suppress(RuleError):
             sides = [side for side in range(2) if factors_of(self.left)[side] != factors_of(self.right)[side]]
@@ -284,7 +284,7 @@ class _Prover:
         return None
 
     def _by_tails(self, length: int) -> Theorem | None:
-        """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is
+        """The theorem that two plans with the same tiles agree at a K: their ways to add the products left over are
         proved equal."""
         part = Tails(length)
         if not same_frames(self.left, self.right) or (units := self._units_of(part)) is None:
@@ -309,11 +309,11 @@ class _Prover:
         assert isinstance(other, Parted)
         if (bodies := self._stages(one.body, other.body)) is None:
             return None
-        # refused where their parts are not of as many products
+        # refused where the parts of the two stages have different numbers of products
         return granted(same_parts, self.left, self.right, one, other, bodies)
 
     def _by_bodies(self, one: Stage, other: Stage) -> Theorem | None:
-        """The same of stages one after another."""
+        """The theorem that two sequences of stages agree; None if no rule shows it."""
         if not isinstance(one, Then) or not isinstance(other, Then) or len(one.bodies) != len(other.bodies):
             return None
         theorems = [self._stages(*pair) for pair in zip(one.bodies, other.bodies, strict=True)]
@@ -329,7 +329,7 @@ class _Prover:
         return None if step is None else same_steps(self.left, self.right, one, other, step)
 
     def _from_zero(self, one: Stage, other: Stage) -> Theorem | None:
-        """The same from +0, if no sum so far becomes -0."""
+        """The theorem that two stages that each repeat a step agree from +0, if no sum so far becomes -0."""
         part = Steps(one, other)
         step = None if (units := self._units_of(part)) is None else self._form(part, units, "positive")
         return None if step is None else same_steps(self.left, self.right, one, other, step)
@@ -339,7 +339,7 @@ class _Prover:
         return granted(units_of, "a proof", self.left, self.right, part)
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
-        """The theorem that the units of a part agree, by their forms or by solvers; `what` they are, in words."""
+        """The theorem that the units of a part agree, by their forms or by solvers; `what`: the units, in words."""
         if (theorem := self._forms(part, units)) is not None or not by_solver:
             return theorem
         name = "step" if isinstance(part, Steps) else "tail"
@@ -356,13 +356,13 @@ class _Prover:
         return next((theorem for form in forms if (theorem := self._form(part, units, form)) is not None), None)
 
     def _form(self, part: Part, units: tuple[Unit, Unit], form: Form) -> Theorem | None:
-        """The same, by one form; loops are written out up to `WHOLE` products."""
+        """The theorem that the units of a part agree, by one form; loops are written out up to `WHOLE` products."""
         if form in ("joined", "positive") and units[0].length > WHOLE:
             return None
         return granted(same_forms, self.left, self.right, part, form)
 
     def _at(self, length: int) -> Theorem | None:
-        """The theorem that the units agree that both plans are for a K, by their forms."""
+        """The theorem that the units of both plans for a K agree, by their forms."""
         return self._forms(AtLength(length), self._units(length))
 
     def _note(self, text: str) -> None:
@@ -397,7 +397,7 @@ class _Prover:
         return length not in self.none
 
     def _sampled(self, length: int) -> bool:
-        """The same, by samples at one number of products."""
+        """Whether the plans differ on samples of `length` products."""
         zeros: list[tuple[Placed, Witness]] = []
         for places in places_asked(self.left, self.right, length):
             problem = self._problem(length, places)
@@ -416,7 +416,7 @@ class _Prover:
         """Whether the plans differ on inputs of zeros. In other samples the products at places not asked are +0, which
         makes a sum of zeros +0. Here all products are -0 (-0 * +0, or +0 * -1, as units may read -0 as +0), or all but
         one; c is a zero, or, if all products are -0, also a number of either sign with the pattern 1 or 3. With c the
-        least normal number, one product may also leave less than that, which may be flushed to -0."""
+        least normal number, one product may also leave a sum below this number, which may be flushed to -0."""
         problem = self._problem(length, range(length))
         a, b, c = self.left.a, self.left.b, self.left.c
         minus, half = c.sign_bit if c.has_negative_zero else 0, c.emin // 2
@@ -444,8 +444,9 @@ class _Prover:
         return witness
 
     def _differ_again(self, length: int) -> bool:
-        """Whether the input found at a smaller K shows a difference at this K too, moved to the places asked here in
-        place of its own, or at its own. A difference in the sign of a zero is searched for again with zeros."""
+        """Whether the input found at a smaller K shows a difference at this K too, with its products moved to the
+        corresponding places that are asked here, or in their own places. A difference in the sign of a zero is searched
+        for again with zeros."""
         smaller, problem = self.proof.witness, self.proof.problem
         if smaller is None or problem is None or problem.left.length >= length:
             return False
@@ -465,7 +466,7 @@ class _Prover:
 
     def _on_matrices(self, problem: Placed) -> Row | None:
         """A shrunk row on which the plans differ, searched for with matrix products: each row of A with each column of
-        B. For a large K."""
+        B. This is for a large K."""
         rows, c = _rows(problem, SEED, SIDE), 2 * problem.length
         differs = self._products(problem, rows)
         if not np.any(differs):
@@ -480,7 +481,7 @@ class _Prover:
         return shrink_rows(problem.layout, row, good, SHRINKING)
 
     def _products(self, problem: Placed, rows: list[Row]) -> NDArray[np.bool_]:
-        """Whether the plans differ for the a and c of each row with the b of each other row (rows x rows)."""
+        """Whether the plans differ for the a and c of each row with the b of every row (rows x rows)."""
         table, count = np.array(rows, dtype=np.uint64), problem.length
         length, places = problem.left.length, list(problem.places)
         a, b = (np.zeros((len(rows), length), dtype=np.uint64) for _ in "ab")
@@ -541,7 +542,7 @@ def _power(fmt: Format, exponent: int, halves: int = 2) -> int:
 
 
 def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[int, int, int]) -> Row:
-    """A row of zeros for a and b but at one place, where they are those of `other`, its third number is c."""
+    """A row of zeros for a and b but at one place, where they are the first two numbers of `other`; the third is c."""
     sides = [[one if k == place else zero for k in range(length)] for zero, one in zip(zeros, other, strict=False)]
     return *sides[0], *sides[1], other[2]
 
@@ -591,8 +592,8 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K, on both sides of where one of the plans divides it; for a short K also the set of all
-    places."""
+    """Sets of a few places of K, on both sides of the places where one of the plans divides K; for a short K also the
+    set of all places."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]

@@ -1,5 +1,6 @@
-"""What a matrix product does besides adding its products: how the inputs are converted, with what the sum begins, and
-what becomes of it. Which of these are near to given results is seen from their numbers, before any plan is tried."""
+"""What a matrix product does besides adding its products: how the inputs are converted, from what the sum starts, and
+how the result is made of the sum. The forms near to given results are found by their numbers, before any plan is
+tried."""
 
 from __future__ import annotations
 
@@ -40,35 +41,35 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
-NEAR = 4.0  # times as far from the results as the nearest form, as root mean square, that others may be
-ALIKE = 1.5  # times as far, within which the likelier form is tried first
-DECIDED = 2.0  # standard errors, within which as well: narrow results differ in a few elements
+NEAR = 4.0  # how many times as far from the results as the nearest form another may be, as root mean square
+ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
+DECIDED = 2.0  # so are forms that are farther by up to so many standard errors: narrow results differ in few elements
 MOST = 24  # forms of sums of one format that are tried
-DIGITS, LONG = 4, 6  # decimal digits of a factor; of one that all results together show
-CUT = 2.0**-21  # of a factor, by which truncated sums in f32 may change it
-SIDES = range(1, 4097)  # of matrices and heads, whose roots and inverses are factors
+DIGITS, LONG = 4, 6  # decimal digits of a factor; of a factor that only all results together show
+CUT = 2.0**-21  # share of a factor by which truncated sums in f32 may change the factor
+SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # standard errors by which a factor may be off
-BIASED = 2.0**-16  # of a factor, by which truncated sums may change it
-FACTORS = 3  # near to a number, that are tried
-ENOUGH = 8  # finite results that it takes to see anything
+BIASED = 2.0**-16  # share of a factor by which truncated sums may change the factor
+FACTORS = 3  # the most factors near to a number that are tried
+ENOUGH = 8  # finite results that are needed to find forms
 CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
     "f64": ("toward_zero", "nearest_even"),
     "f32": ("toward_zero", "nearest_even", "nearest_away"),
     "bf16": ("toward_zero", "nearest_even", "nearest_away"),
     "f16": ("toward_zero", "nearest_even", "nearest_away"),
 }
-SLIGHT = 2.0**6  # last places of sums, of which a loss may be due to these
-LOST = 0.2  # of the last place kept of one side, that its rounding changes: the root mean square, of the whole
-PLACES = 2  # by which the last place kept may be another one than that estimate says
-CLEARER = 0.75  # of what is left unexplained otherwise, that a cut of bits has to leave at most
-KEPT = 16.0  # times as much, or as little, left unexplained as storing sums loses of one, that may be due to it
-HOPELESS = 4 * NEAR  # times as much left unexplained by any form as by the best conversion, with which none is tried
+SLIGHT = 2.0**6  # a loss of up to so many last places of sums may be due to the sums
+LOST = 0.2  # relative loss by rounding one side, as root mean square, in units of the last place kept
+PLACES = 2  # by how many places the estimate of the last place kept may be wrong
+CLEARER = 0.75  # a cut of bits has to leave at most this share of the error that is unexplained otherwise
+KEPT = 16.0  # an unexplained error within this factor of the loss of storing sums may be due to storing
+HOPELESS = 4 * NEAR  # a conversion that leaves so many times the error of the best one is not tried
 
 
 @dataclass(frozen=True)
 class Form:
-    """Around a sum in a format: `convert`: how the inputs are rounded first; `start`: c or zero; `end`: the result,
-    over `Given(0, format)` for the sum and over c."""
+    """The steps around a sum in a format. `convert`: how the inputs are rounded first; `start`: c or zero; `end`: the
+    expression of the result, in which `Given(0, format)` is the sum, and c may be read."""
 
     asked: Signature
     format: Format
@@ -78,8 +79,8 @@ class Form:
 
     @property
     def taken(self) -> tuple[Format, Format]:
-        """The formats of a and b as the units take them: where one side alone is rounded, or to a format of no unit,
-        the numbers stay ones of the wider format."""
+        """The formats of a and b as the units take them: where one side alone is rounded, or the sides are rounded to a
+        format of no unit, the numbers stay in the wider format."""
         how, other = self.convert
         if how is None or how != other or how.format.name not in CONVERSIONS:
             return self.asked.a, self.asked.b
@@ -146,9 +147,9 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 
 
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
-    """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, of
-    equally near ones the likeliest. All usual ones, where the numbers show nothing. At last the usual ones of sums in a
-    format of fewer bits than the results', if these are all numbers of it."""
+    """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, and of
+    equally near ones the likeliest first; all usual forms, where the numbers show nothing. Last come the usual forms of
+    sums in a format of fewer bits than the results', if it has all results."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -157,9 +158,9 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
-    """The formats, narrower than the results', in which sums of runs may be stored before they are added: what the
-    nearest forms of a sample leave unexplained of most results is more than sums lose, and about what storing takes; or
-    the results have no more bits."""
+    """The formats, narrower than the results', in which sums of runs may be stored before they are added: the error
+    that the nearest forms of a sample leave in most results is more than sums lose, and about as much as storing
+    loses; or the results have no more bits."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
@@ -194,7 +195,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
 
 
 def _alike(more: Numbers) -> bool:
-    """Whether a mean is zero for all that its numbers show."""
+    """Whether the mean of some numbers is zero or less, within `DECIDED` standard errors."""
     return bool(more.mean() <= DECIDED * more.std() / np.sqrt(more.size))
 
 
@@ -207,7 +208,7 @@ def _usual(asked: Signature) -> Iterator[Conversion]:
 
 
 def _cuts(asked: Signature, lost: float) -> Iterator[Conversion]:
-    """Roundings of one side, or of both, to fewer bits, which lose about so much of a product."""
+    """Roundings of one side, or of both, to fewer bits, which lose about the share `lost` of a product."""
     place = round(-np.log2(lost / LOST))
     for bits in range(max(1, place - PLACES), place + PLACES + 1):
         sides = [[*_cut(fmt, bits)] for fmt in (asked.a, asked.b)]
@@ -217,19 +218,19 @@ def _cuts(asked: Signature, lost: float) -> Iterator[Conversion]:
 
 
 def _usual_loss(d: Format) -> float:
-    """What sums and the rounding of results to a format may lose of these."""
+    """The share of results that sums, and the rounding of results to a format, may lose."""
     return max(SLIGHT * 2.0 ** -max(d.fraction, FORMATS["f32"].fraction), LOST * 2.0**-d.fraction / CLEARER)
 
 
 def _cut(fmt: Format, bits: int) -> Iterator[Rounding]:
-    """Roundings of a format's numbers to so many bits of fraction."""
+    """Roundings of a format's numbers to `bits` bits of fraction."""
     for mode in CUTS.get(fmt.name, ()) if bits < fmt.fraction else ():
         own = (FORMATS[name] for name in CONVERSIONS if FORMATS[name].fraction == bits)
         yield from (Rounding(one, mode) for one in dict.fromkeys((_of_bits(fmt, bits), *filter(fmt.holds, own))))
 
 
 def _of_bits(fmt: Format, bits: int) -> Format:
-    """The format with the exponents of another one and so many bits of fraction."""
+    """The format with the exponents of `fmt` and `bits` bits of fraction."""
     rows = {(row.exponent, row.fraction, row.specials): row for row in FORMATS.values()}
     return rows.get((fmt.exponent, bits, "ieee")) or format_named(f"e{fmt.exponent}m{bits}_ieee")
 
@@ -279,7 +280,7 @@ def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
 
 
 def _times(scalar: float, node: Node, how: Rounding, stored: Iterable[Rounding] = ()) -> list[Node]:
-    """A scalar times a number: fused with what follows, and rounded; then stored in narrower formats."""
+    """A scalar times a number: fused with the next operation, and rounded; then stored in narrower formats."""
     if scalar == 1:
         return [node]
     pattern = np.array(scalar, np.float64 if how.format.name == "f64" else np.float32)
@@ -329,7 +330,7 @@ class _Seen:
 
     @property
     def fewer_bits(self) -> Format | None:
-        """The format of the fewest bits that has all results; None if it is their own."""
+        """The format of the fewest bits that has all results; None if this is the format of the results."""
         fmt, every = self.asked.d, int(np.bitwise_or.reduce(self.sample.d[np.isfinite(self.d)]))
         zeros = (every & -every).bit_length() - 1
         return _of_bits(fmt, fmt.fraction - zeros) if fmt.name in CUTS and 0 < zeros < fmt.fraction else None
@@ -342,13 +343,13 @@ class _Seen:
             return np.asarray(a @ b)
 
     def left(self, exact: Numbers) -> float:
-        """How much of the results no multiple of exact sums, with one of c, explains, as root mean square."""
+        """The error of the results that the best multiples of exact sums and of c leave, as root mean square."""
         _, _, left = self._fitted(exact)
         return float(np.sqrt(np.mean(left**2))) if len(left) else float("inf")
 
     def _fitted(self, exact: Numbers) -> tuple[Numbers, NDArray[np.floating], Numbers]:
-        """The terms of the results (exact sums, and c if there is one), their factors by least squares, and what is
-        left."""
+        """The terms of the results (exact sums, and c if there is one), their factors by least squares, and the
+        remaining errors."""
         chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
         with_c = self.asked.addend and bool(self.c[chosen].any())
         terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)
@@ -364,7 +365,7 @@ class _Seen:
 
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
-        and 0, if these may be, or the simplest that the numbers admit."""
+        and 0, if the numbers admit these, or the simplest factors that they admit."""
         terms, solution, left = self._fitted(exact)
         with np.errstate(all="ignore"):
             errors = [float(np.sqrt(np.mean(left**2)) / np.sqrt(np.mean(side**2))) for side in terms.T]
@@ -375,8 +376,8 @@ class _Seen:
 
 
 def _simple(value: float, most: float, least: float) -> list[float]:
-    """Factors near a value, the simplest first. `most`: the error of one result; `least`: that of all of them, in which
-    sums that are truncated are no nearer to zero."""
+    """Factors near a value, the simplest first. `most`: the error of one result; `least`: that of all results together,
+    which leaves out that truncated sums are nearer to zero."""
     most = max(most, abs(value) * BIASED)
     if abs(value) <= least:
         return [0.0]
@@ -402,8 +403,8 @@ def _factors(value: float) -> Iterator[float]:
 
 
 def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
-    """The numbers of an end in f64, for those of sums and of c. Bits are not formed: each expression would be recorded
-    for it."""
+    """The numbers of the expression `end` of a form in f64, for the numbers of sums and of c. No bits are evaluated, as
+    each expression would have to be recorded for this."""
     match node:
         case Given():
             return sums
@@ -422,7 +423,7 @@ def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
 
 
 def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
-    """Numbers rounded: by NumPy, where it rounds so."""
+    """Numbers rounded: by NumPy, where NumPy has this rounding."""
     kind = type_of(how.format)
     if how.mode == "nearest_even" and format_of(kind) == how.format:
         return numbers.astype(kind).astype(np.float64)

@@ -2,8 +2,8 @@
 of B have the same bits for every M and N, wherever the two stand?
 
 For each K the plans are enumerated that the map has for all rows of all M and all columns of all N: elements that no
-condition of a rule tells apart are one. Of two plans that compute the same sum in two shapes it is proved that they are
-equal at each such K, or an input is found on which they differ (`equal`).
+condition of a rule tells apart count as one element. Two plans that compute the same sum in two shapes are proved equal
+at each such K, or an input is found on which they differ (`equal`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.plans import Plan
 Fixed = Literal["M", "N"]
 Span = tuple[int, int]
 
-LARGEST = 1 << 16  # a side, or K
+LARGEST = 1 << 16  # the largest side, or K
 TRIED = 12  # K at which matrices are multiplied by two plans before anything is proved
 MOST = 1 << 28  # pairs of classes of rows and columns, times K
 
@@ -45,7 +45,7 @@ class Shapes:
 
     @staticmethod
     def of(rules: PlanMap, given: str = "") -> Shapes:
-        """Those of a map, narrowed by a text such as M=1..8,N=4096,K=16..1024. Raises ParameterError."""
+        """The shapes of a map, narrowed by a text such as M=1..8,N=4096,K=16..1024. Raises ParameterError."""
         spans = {side: _all_of(rules, side) for side in ("M", "N", "K")}
         for part in filter(None, (part.strip() for part in given.split(","))):
             side, equals, text = (word.strip() for word in part.partition("="))
@@ -62,7 +62,7 @@ class Shapes:
         return Shapes(*spans.values())
 
     def holds(self, shape: Shape) -> bool:
-        """Whether a shape is one of them."""
+        """Whether a shape is one of these shapes."""
         return all(low <= side <= high for side, (low, high) in zip(shape.sides, vars(self).values(), strict=True))
 
     def text(self) -> str:
@@ -73,7 +73,7 @@ class Shapes:
 
 
 def _all_of(rules: PlanMap, side: str) -> Span:
-    """The smallest and the largest number of a side of which some rule speaks."""
+    """The smallest and the largest limit that some rule has for a side."""
     found = [
         end
         for rule in rules.rules
@@ -100,8 +100,8 @@ class At:
 
 @dataclass(frozen=True)
 class Class:
-    """Rows, or columns, that no condition of a rule tells apart, by their first one: in which M or N, at which place.
-    `held`: for each rule whether its conditions about the side and the place hold."""
+    """Rows, or columns, that no condition of a rule tells apart. `side`, `place`: the M or N, and the number, of the
+    first row or column; `held`: for each rule whether its conditions about the side and the place hold."""
 
     side: int
     place: int
@@ -110,7 +110,8 @@ class Class:
 
 @dataclass(frozen=True)
 class Need:
-    """Two plans that compute the same sum in two shapes, and the K at which they do, each with two such elements."""
+    """Two plans that compute the same sum in two shapes. `places`: the K at which they do, with an element of each
+    plan."""
 
     left: Plan
     right: Plan
@@ -123,8 +124,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """What a map says of shapes. `needs`: the plans that have to be equal; `open`: the K at which the map says nothing
-    of some element, with the first one; `plans`: the K of each plan."""
+    """What a map says of shapes. `needs`: the plans that have to be equal; `open`: the K at which no rule covers some
+    element, with the first such element; `plans`: the K of each plan."""
 
     needs: tuple[Need, ...]
     open: dict[int, At]
@@ -171,7 +172,7 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
 
 
 def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) -> list[Class]:
-    """The classes of rows or columns; `apart`: those of two sides are two."""
+    """The classes of rows or columns; `apart`: whether rows or columns of two sides are always in two classes."""
     found: dict[object, Class] = {}
     places = any(limit.feature.of in names and limit.feature.kind not in ("number", "rest")
                  for rule in rules.rules for limit in rule.limits)  # fmt: skip
@@ -185,7 +186,7 @@ def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) ->
 
 
 def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: int = 1) -> NDArray[np.bool_]:
-    """At which of the first places of a shape the conditions about one side hold."""
+    """Whether the conditions about one side hold, at each of the first `count` places of a shape."""
     places, found = np.arange(count), np.ones(count, dtype=np.bool_)
     for limit in limits:
         if limit.feature.of in names:
@@ -194,7 +195,7 @@ def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: i
 
 
 def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k: int) -> Numbers:
-    """The rule of each class of rows with each of columns, -1 for none."""
+    """The number of the rule for each class of rows with each class of columns, -1 for none."""
     found = np.full((len(rows), len(columns)), -1)
     m, n = (np.array([one.side for one in some]) for some in (rows, columns))
     for number, rule in reversed(list(enumerate(rules.rules))):
@@ -210,8 +211,8 @@ def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k:
 
 
 def _together(own: Numbers, rules: PlanMap, fixed: Fixed | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of elements that are the same sum in two shapes and have two plans: the first of one plan with the first of
-    each other."""
+    """Pairs of elements that are the same sum in two shapes and have two plans: the first element of one plan with the
+    first element of each other plan."""
     if fixed is None:
         yield from _apart([(int(i), int(j)) for i, j in np.ndindex(own.shape)], own.ravel(), rules)
         return
@@ -234,7 +235,7 @@ def _apart(
 
 @dataclass
 class Invariance:
-    """What was found of the shapes of a map. `proofs`: of the plans compared, in the order in which they were."""
+    """What was found of the shapes of a map. `proofs`: one for each pair of plans, in the order compared."""
 
     rules: PlanMap
     shapes: Shapes
@@ -250,15 +251,15 @@ class Invariance:
 
     @property
     def verdict(self) -> Verdict:
-        """Different, where two plans of the same sum differ on an input that is replayed; equal, where the map says a
-        plan of every element and theorems say that those of the same sum are equal at each K."""
+        """Different, where two plans of the same sum differ on an input that is replayed; equal, where the map has a
+        plan for every element and theorems say that plans of the same sum are equal at each K."""
         if self.difference is not None:
             return "different"
         return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
 
     @property
     def difference(self) -> tuple[PlanProof, At, At] | None:
-        """Two plans with an input on which they differ, and two elements that are their sums for the map."""
+        """Two plans with an input on which they differ, and two elements that, by the map, these plans compute."""
         for proof in self.proofs:
             for need in self.found.needs if proof.verdict == "different" else ():
                 places = need.places.get(proof.length or 0)
@@ -315,7 +316,7 @@ class _Prover:
                 return
 
     def _proved(self, need: Need) -> None:
-        """A theorem for each K that none so far is about: one K's may be about every multiple of a tile."""
+        """Prove each K that no theorem so far covers: the theorem for one K may cover every multiple of a tile."""
         for k in need.lengths:
             if self.options.left(self.start) == 0 or self.found.difference is not None:
                 return

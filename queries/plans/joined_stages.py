@@ -1,4 +1,4 @@
-"""Candidate stages for a summation tree: what is likely of every partition, with every join, whose tree is this one."""
+"""Candidate stages for a summation tree: the likely ones of every partition, with every join, that have this tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST = 512  # products of a tree: each of some hundred stages is run over the
 
 
 class _Trees(Engine[int]):
-    """Makes trees of stages, of units of one product. A tree is a number, equal ones the same; 0: nothing is added."""
+    """Makes trees of stages with units of one product. A tree is a number, the same for equal trees; 0: no product."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, ...] | int, int] = {}
@@ -60,8 +60,8 @@ class _Trees(Engine[int]):
 
 
 def joined_stages(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages with this tree over the products 0, 1, ... `model`: the unit of one product; `rounding`: that of sums of
-    parts."""
+    """Stages with this tree over the products 0, 1, ... `model`: the unit of one product; `rounding`: the rounding of
+    sums of parts."""
     trees, chain, every = _Trees(), Chain(model), Span.of(size_of(root))
     wanted = trees.of(root)
     joins: list[Join] = [Through(), Promote(rounding), *(Add(rounding, order) for order in ORDERS)]

@@ -37,14 +37,14 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
-MOST_TAILS = 64  # guesses of what fewer lanes do with what is left over
+MOST_TAILS = 64  # guesses of how fewer lanes sum the remaining products
 ALL = 1 << 20  # more products than are ever asked for
 UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which each lane takes several
 
 
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages with lanes that have this tree over the products 0, 1, ..., the simplest first. `model`: the unit of one
-    product; `rounding`: that of the folds."""
+    product; `rounding`: the rounding of the folds."""
     yield from _all_in_lanes(root, model, rounding)
     if isinstance(root, Node) and 0 in root.children and len(root.children) == 2:  # the first product is added last
         (rest,) = (child for child in root.children if child != 0)
@@ -53,7 +53,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
 
 
 def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """The same, where no product is apart."""
+    """Stages as of `lanes_of`, where no first product is added last."""
     count = extent_of(extents_of(root), root).count
     for head, own in _heads(root):
         if not 2 <= own.lanes <= MOST_LANES:
@@ -67,7 +67,7 @@ def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterat
 
 def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose products that fill no whole turn go to fewer lanes, the first of which begins with the sum: the
-    vectors of a loop, and those of what a compiler puts after it."""
+    vectors of a loop, and the shorter vectors that a compiler puts after the loop."""
     extents, node = extents_of(root), root
     while isinstance(node, Node):
         node = min(node.children, key=lambda child: extent_of(extents, child).lowest)
@@ -112,8 +112,8 @@ def _in_turn(head: Node, first: Sequence[int], own: Extent, model: Model, roundi
 
 
 def _unrolled(stage: Stage, taken: int, left: int) -> Iterator[Stage]:
-    """Stages like one with lanes and a tail, of an unrolled loop: it took `taken` products, and left so many that the
-    lanes could have taken another turn."""
+    """Stages like `stage`, with lanes and a tail, of an unrolled loop: the loop took `taken` products and left `left`,
+    with which the lanes could have taken another turn."""
     if (
         isinstance(stage, Parted)
         and (own := parts_of(stage, Lanes)) is not None
@@ -139,7 +139,7 @@ def _after_the_rest(head: Node, first: Sequence[int], own: Extent, model: Model,
             if 1 not in steps:
                 yield in_multiples(lanes, in_vectors(chain, rounding, steps), head=chain)
         whole = in_vectors(chain, rounding, (lanes, *folds))
-        for tail in (whole, *_tails(lanes, model, rounding)):  # at first: a vector of which a part is masked
+        for tail in (whole, *_tails(lanes, model, rounding)):  # the first tail: a vector of which a part is masked
             yield after_first(left, chain, replace(whole, tail=tail))
 
 
@@ -159,7 +159,7 @@ def _with_grain(head: Node, first: Sequence[int], own: Extent, model: Model, rou
     grain, present, count = first[1] if len(first) > 1 else 0, own.lanes, own.count
     if grain < 2 or list(first) != list(range(0, grain * present, grain)):
         return
-    several, one_more = count > grain * present, count == grain * present + 1  # which may be a lane of its own
+    several, one_more = count > grain * present, count == grain * present + 1  # the last one may be a lane
     if several and (folds := _folds(_key(head, lambda k: k // grain % present), present)) is not None:
         for tail in _tails(present * grain, model, rounding):
             yield in_vectors(Chain(model), rounding, (present, *folds), tail=tail, grain=grain)
@@ -168,7 +168,7 @@ def _with_grain(head: Node, first: Sequence[int], own: Extent, model: Model, rou
         key, whole = _key(head, lambda k: k // grain, count - 1 if one_more else -1), 1 << taking.bit_length()
         for lanes in dict.fromkeys((taking, whole // 2, whole, 2 * whole)):
             folds = _folds(key, lanes, taking) if taking <= lanes <= MOST_LANES else None
-            if folds is not None and folds != [Fold(lanes, 1)]:  # else the sums of runs, which follow one another
+            if folds is not None and folds != [Fold(lanes, 1)]:  # that fold alone sums runs, one after another
                 yield in_vectors(Chain(model), rounding, (lanes, *folds), grain=grain)
 
 
@@ -200,7 +200,7 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
 
 
 def _pairs(model: Model) -> list[Stage]:
-    """Chains of units that take two products, and four, in the order in which compilers add a0*b0 + a1*b1 + ...; none
+    """Chains of units that take two products, and four, in the order in which compilers add a0*b0 + a1*b1 + ...; empty
     unless `model` is a fused multiply-add with one format for all operands."""
     two, four = (turn_unit(model, order) for order in ("c+1+0", "c+1+0+2+3"))
     if two is None or four is None:
@@ -210,7 +210,7 @@ def _pairs(model: Model) -> list[Stage]:
 
 
 def _heads(root: Node | Leaf) -> Iterator[tuple[Node, Extent]]:
-    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left of it
+    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then the rest of the tree
     without some last products."""
     node, extents = root, extents_of(root)
     while isinstance(node, Node) and len(node.children) == 2:
@@ -288,13 +288,13 @@ def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[
 
 @cache
 def _possible_folds(lanes: int) -> tuple[Fold, ...]:
-    """The folds of that many lanes; those of groups that are not all whole come last."""
+    """The folds of `lanes` lanes; folds of groups that are not all whole come last."""
     folds = (Fold(ways, stride) for ways in WAYS for stride in range(1, lanes) if Fold(ways, stride).takes(lanes))
     return tuple(sorted(folds, key=lambda fold: lanes % (fold.ways * fold.stride) > 0))
 
 
 def _added(keys: Sequence[Key | None]) -> Key | None:
-    """The sum of lanes; None of lanes without products, which add nothing."""
+    """The sum of lanes, of which lanes without products add nothing; None if none of the lanes has products."""
     taking = [key for key in keys if key is not None]
     if not taking:
         return None
@@ -334,8 +334,8 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
 
 
 def _compiled_loops(model: Model) -> Iterator[Stage]:
-    """Loops in which a compiler rounds the products of a whole vector, then adds them in order, and fuses the others;
-    none where the formats differ."""
+    """Loops in which a compiler rounds the products of a whole vector, then adds them in order, and fuses the remaining
+    products; none where the formats differ."""
     fused, unfused = scalars(model)
     if fused != unfused:
         for width in (8, 4):
@@ -343,8 +343,8 @@ def _compiled_loops(model: Model) -> Iterator[Stage]:
 
 
 def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Tails in which vectors, each half as wide as the one before, sum apart what fills them; the last products are
-    added one after another."""
+    """Tails in which vectors, each half as wide as the one before, separately sum the products that fill them; the last
+    products are added one after another."""
     widths: list[Parted] = []
     while lanes >= 4 and folds[0] == Fold(2, lanes // 2):
         lanes, folds = lanes // 2, folds[1:]

@@ -1,5 +1,5 @@
-"""The K at which a rule is held against its library: a plan that is wrong where it cuts K at other places than the
-library may be right at most K."""
+"""The K at which a rule is held against its library: a plan that cuts K at other places than the library does may be
+right at most K all the same."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mmaprobe.queries.plans.rules import Rule
 from mmaprobe.smtmodel.plans import Chain, Plan, Stage
 from mmaprobe.smtmodel.plans.stages import Parted
 
-LENGTHS = 512  # K of all rules together
-MIXED = 2654435761  # an odd number by which K are put in no order
+LENGTHS = 512  # the most K of all rules together
+MIXED = 2654435761  # an odd number that puts K in no order, as a factor modulo 2^32
 
 
 def lengths_asked(rules: Iterable[tuple[Rule, Plan]]) -> list[tuple[int, int]]:
@@ -23,8 +23,8 @@ def lengths_asked(rules: Iterable[tuple[Rule, Plan]]) -> list[tuple[int, int]]:
 
 
 def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
-    """The K of a rule's range: its ends, then those next to multiples of the sizes that the plan names, the largest
-    first, then the others in no order."""
+    """The K of a rule's range: its ends, then the K next to multiples of the sizes that the plan names, the largest
+    size first, then the other K in no order."""
     lengths = np.array(rule.lengths, dtype=np.int64)
     ranks = np.zeros_like(lengths)
     for size in sorted({size for products in plan.sums for size in _sizes(products.stage)}):

@@ -22,8 +22,8 @@ WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends
 
 
 def read_map(path: Path) -> PlanMap | Plan:
-    """The map in a file, the rules by hand in a YAML file, or the first of the plans found of a recorded product.
-    Raises InputError for a file that is none of these, and where it has no plan, or no rule that is relied on."""
+    """The map in a file, the rules by hand in a YAML file, or the first of the plans found for a recorded product.
+    Raises InputError for a file that is none of these, or has no plan, or no rule that is relied on."""
     if path.suffix == YAML:
         return read_rules(path)
     try:
@@ -52,7 +52,7 @@ def read_map(path: Path) -> PlanMap | Plan:
 
 
 def rules_of(path: Path) -> PlanMap:
-    """The rules of a map, or those by hand. Raises InputError, also for a recorded product, which has one shape."""
+    """The rules of a map, or rules by hand. Raises InputError, also for a recorded product, which has one shape."""
     found = read_map(path)
     if not isinstance(found, PlanMap):
         raise InputError("one recorded product: a map of a function, or rules by hand, has many shapes", str(path))

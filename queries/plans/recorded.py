@@ -1,4 +1,4 @@
-"""Results of matrix products, and the elements of recorded ones that plans are held against."""
+"""Results of matrix products, and the elements of recorded products that plans are held against."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
-MOST, WORK = 32768, 1 << 23  # elements, and products in them, up to which more are looked at: few show a short sum
-PART = 256  # of these, that are computed together
-SEED = 1  # of the rows and columns that are chosen
+MOST, WORK = 32768, 1 << 23  # the most elements, and products in them, if K is small: few show a short sum
+PART = 256  # elements that are computed together
+SEED = 1  # the seed of the choice of rows and columns
 
 Places = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Bit patterns of A (rows x K), B (K x columns), C (None: none was added) and of one or more results `d`, with the
+    """Bit patterns of A (rows x K), B (K x columns), C (None: no addend) and of one or more results `d`, with the
     formats of `asked`. Raises ParameterError for shapes that do not fit together."""
 
     asked: Signature
@@ -66,7 +66,7 @@ class Recorded:
         return int(self.a.shape[1])
 
     def taking(self, order: Sequence[int]) -> Recorded:
-        """The same results, as of a product of these products in this order."""
+        """The same results, for a sum of the products of `order` alone, in this order."""
         asked, places = self.asked, list(order)
         other = Signature(asked.a, asked.b, asked.c, asked.d, len(places), asked.addend)
         return replace(self, asked=other, a=self.a[:, places], b=self.b[places])
@@ -90,13 +90,14 @@ class Recorded:
         return [Sample(a, b, c, d[at][None]) for d in self.d]
 
     def parts(self) -> list[list[Sample]]:
-        """LOOKED elements, or more where K is small, or all if there are fewer, in parts of about PART, each a sample
-        for each result: of the first and last rows and columns, and of others at random."""
+        """LOOKED elements, or more where K is small, or all if there are fewer, in parts of about PART elements, with a
+        sample of each part for each result. The elements are those of the first and last rows and columns, and of
+        others at random."""
         rows, columns = self.looked(max(LOOKED, min(WORK // self.length, MOST)))
         return [self.block(some, columns) for some in _in_parts(rows, columns)]
 
     def every(self) -> Iterator[list[Sample]]:
-        """All elements, in such parts."""
+        """All elements, in parts like those of `parts`."""
         rows, columns = map(np.arange, self.d[0].shape)
         return (self.block(some, columns) for some in _in_parts(rows, columns))
 

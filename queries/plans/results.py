@@ -1,7 +1,7 @@
 """Which plans give the recorded results of one matrix product: one search for one result, or for two that differ.
 
-A plan is tried on a few elements first; a plan that gives these is compared with thousands. No plan is named that any
-element refutes.
+A plan is tried on a few elements first; a plan that gives these is compared with thousands of elements. No plan is
+named that any element refutes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 
-SECONDS = 120.0  # of trying plans, unless a command says otherwise
+SECONDS = 120.0  # for trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on
-COUNTING = 0.05  # of the time, that is kept for counting the elements that the best plans give
-RECOUNTED = 4  # plans that come near, of which all elements are counted if none gives all
-NEAREST = 64  # plans that come near, which are kept; of those that give all, while another result has none
-NARROW = 16  # bits of results that hide much
-CONFIRMING = 10.0  # seconds at most of asking several plans that were found of more elements
-BEST = 4  # times as many of the unit that has given most so far
-CHUNK = 12  # ways of cutting K that are tried of each unit in turn
+COUNTING = 0.05  # share of the time that is kept for counting the elements that the best plans give
+RECOUNTED = 4  # near plans for which all elements are counted if no plan gives all
+NEAREST = 64  # near plans that are kept; also plans that give all of one result, while another result has no plan
+NARROW = 16  # a format of up to so many bits hides much of a sum
+CONFIRMING = 10.0  # the most seconds for comparing the plans found with more elements
+BEST = 4  # times as many ways for the unit that has given the most elements so far
+CHUNK = 12  # ways of cutting K that are tried for each unit in turn
 
 Report = Callable[[str], None]
 #: what is tried, in words
@@ -55,11 +55,11 @@ class Fit:
 
 @dataclass(frozen=True)
 class Given:
-    """The plans of one result. `plans`: plans that give every element looked at, of which there are `looked`; `best`:
-    where no plan does, one that gives the most elements. `tried`: how many plans were tried; `untried`: in words, which
-    ones were not tried, or not wholly, for lack of time. `products`: the products that are not in the sum, or twice;
-    plans are then about the products that are in it. `others`: those of the plans that new elements tell from the first
-    one, or of which none was asked in time."""
+    """The plans of one result. `plans`: plans that give every element looked at; `looked`: the number of these
+    elements; `best`: where there is no such plan, one that gives the most elements. `tried`: how many plans were tried;
+    `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that are not
+    in the sum, or twice; plans are then about the products that are in it. `others`: those of `plans` that new elements
+    tell from the first plan, or that were asked no new element in time."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -80,17 +80,17 @@ class Given:
 
     @property
     def most(self) -> int:
-        """How many elements a plan gives at most."""
+        """The largest number of elements that a plan gives."""
         return self.looked if self.best is None and self.plans else 0 if self.best is None else self.best.agree
 
 
 def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float
 ) -> tuple[Given, ...]:
-    """For each of the results: the plans that give it. What ships, every unit of the table, and what libraries usually
-    do around them are tried for `seconds`, until each result has a plan. `first`: rows and columns of elements that
-    tell plans apart, as those in which two results differ do; others are chosen. `report` is called with the
-    progress."""
+    """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
+    libraries around these units are tried for `seconds`, until each result has a plan. `first`: the row and column of
+    elements that tell plans apart, such as elements in which two results differ; further elements are chosen. `report`
+    is called with the progress."""
     until = time.monotonic() + seconds
     products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
     by_side: dict[int, Given] = {}
@@ -117,13 +117,13 @@ def _given(
 
 
 def _better(one: Given, other: Given) -> Given:
-    """Of what was found in two ways the one with plans, or with a plan that gives more elements."""
+    """The better of two findings: the one with plans, or with a plan that gives more elements."""
     agree = [0 if given.best is None else given.best.agree for given in (one, other)]
     return other if (bool(other.plans), agree[1]) > (bool(one.plans), agree[0]) else one
 
 
 class _Trial:
-    """Plans that are held against results, each once. `found`: those that give all of each result."""
+    """Plans that are held against results, each once. `found`: for each result, the plans that give all of it."""
 
     def __init__(self, recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, until: float) -> None:
         self.recorded, self.asked = recorded, recorded.asked
@@ -136,7 +136,7 @@ class _Trial:
         self._until = until - COUNTING * (until - self._begun)
         self._tried: set[object] = set()
         self._untried: list[str] = []
-        self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first
+        self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first elements
         self._parts = recorded.parts()
         samples = recorded.block(*recorded.looked())
         every = [forms_of(self.asked, sample) for sample in samples]
@@ -144,10 +144,10 @@ class _Trial:
         self.candidates.stored = list(dict.fromkeys(chain.from_iterable(stored)))
         self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
         self._units: list[Model] = []
-        self._gives: dict[Model, int] = {}  # of the first elements
-        self._first: dict[object, Model] = {}  # the first unit with the sums of its chain
-        self._cut = set[Model]()  # whose cuts at few places were tried
-        self._number = 0  # of plans tried
+        self._gives: dict[Model, int] = {}  # unit -> the most first elements that it gives
+        self._first: dict[object, Model] = {}  # results of a chain in a form -> the first unit with these
+        self._cut = set[Model]()  # units whose cuts at few places were tried
+        self._number = 0  # number of plans tried
 
     def run(self) -> list[Given]:
         self.look(TABLE, self.table())
@@ -159,7 +159,7 @@ class _Trial:
             known = not self.wanting
             if not known:
                 self.uneven()
-            if known or self.wanting:  # of what is known, what is nearest to it
+            if known or self.wanting:  # with known plans, the stages nearest to them
                 self.look(CUTS, around)
         if self.hidden:
             self.uneven()
@@ -179,7 +179,8 @@ class _Trial:
 
     @property
     def hidden(self) -> bool:
-        """Whether single products give a narrow result, and matrix units may as well: these are likelier."""
+        """Whether units of one product give a narrow result and matrix units may give it as well: matrix units are
+        likelier."""
         longer = any(model.length > 1 for model in self._units)
         single = any(fits and all(x.length == 1 for plan in fits for x in plan.models) for fits in self.found)
         return longer and single and self.narrow
@@ -191,9 +192,9 @@ class _Trial:
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
     def uneven(self) -> None:
-        """Hold all ways of cutting K at few places against the results, for each unit; the usual ones of a unit before
-        them, which may cut this K so. Where narrow results hide what gives them, for matrix units, as long again as
-        the search has taken."""
+        """Hold all ways of cutting K at few places against the results, for each unit; the usual ways of a unit come
+        before its uneven ones, as they may cut this K at the same places. Where narrow results hide the plan that gives
+        them, matrix units are tried, for as long again as the search has taken."""
         hidden, now = self.hidden, time.monotonic()
         until = min(self._until, 2 * now - self._begun) if hidden else self._until
         for model in (None, *self.ranked()):
@@ -201,7 +202,7 @@ class _Trial:
                 self._untried.append(UNEVEN)
                 break
             if model is None or model in self._cut or not (self.wanting or (hidden and model.length > 1)):
-                continue  # the time is looked at before the first
+                continue  # the time is checked before the first unit
             self._cut.add(model)
             self._report(f"trying {model.reference}")
             wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
@@ -231,8 +232,8 @@ class _Trial:
         return Given(plans, looked, best, self._number, untried, others=self._others(plans, groups))
 
     def _asked_of_all(self, side: int) -> tuple[dict[Plan, Fit], Fit | None]:
-        """The plans found and, without one, the best: where several were, of all recorded elements, while there is
-        time."""
+        """The plans found or, without one, the best plan. Several found plans are held against all recorded elements,
+        while there is time."""
         fits, until = self.found[side], self._later()
         if not fits:
             return fits, self._best(side)
@@ -251,7 +252,7 @@ class _Trial:
         return whole, None if whole else max((Fit(x, agree[x], looked) for x in fits), key=lambda fit: fit.agree)
 
     def _others(self, plans: Sequence[Plan], groups: Sequence[tuple[Plan, ...]]) -> tuple[Other, ...]:
-        """The plans that new elements tell from the first one, each under all its names."""
+        """The plans that new elements tell from the first plan, each under all its names."""
         rest, until = [some for some in groups if plans[0] not in some], self._later()
         if not rest:
             return ()
@@ -262,22 +263,22 @@ class _Trial:
         )
 
     def _later(self) -> float:
-        """When asking the plans that were found of more elements ends."""
+        """When comparing the plans found with more elements ends."""
         return min(self._end, time.monotonic() + CONFIRMING)
 
     def look(self, what: str, tried: Iterable[Stage | Plan]) -> None:
-        """Try stages in every form, and whole plans, until the time ends. `what` they are, in words."""
+        """Try stages in every form, and whole plans, until the time ends. `what`: these stages and plans, in words."""
         for one in chain([None], tried):
             if time.monotonic() > self._until:
                 self._untried.append(what)
                 break
             if isinstance(one, Plan):
                 self._hold(one)
-            elif one is not None:  # the time is looked at before the first is made
+            elif one is not None:  # the time is checked before the first stage is made
                 self._hold_in_forms(one)
 
     def _hold(self, plan: Plan) -> None:
-        """Hold a plan against the first elements, and where it gives these against the others."""
+        """Hold a plan against the first elements and, if it gives all of these, against the others."""
         if plan not in self._tried:
             self._tried.add(plan)
             self._report(f"trying {plan.reference}")
@@ -301,8 +302,8 @@ class _Trial:
                 self._first.setdefault((form, results.tobytes()), alone)
 
     def _enter(self, results: Matrix, plan: Callable[[], Plan | None]) -> int:
-        """Enter what a plan gives of the first elements and, if it gives all of these, of the others. Returns how many
-        of the first elements of one result it gives at most."""
+        """Record how many of the first elements a plan gives and, if it gives all of these, how many of the others.
+        Returns the largest number of first elements of one result that it gives."""
         agree = [self._same(results, sample) for sample in self._samples]
         for side, count in enumerate(agree):
             if len(self.found[side]) >= NEAREST and self.wanting:  # the time is for the other result
@@ -322,8 +323,9 @@ class _Trial:
         return int(self.candidates.agreeing(results, sample).sum())
 
     def _counted(self, plan: Plan, side: int, whole: bool = False) -> Fit:
-        """How many of all elements looked at a plan gives; not `whole`: up to the part in which one is wrong, whatever
-        the time is, as a plan may be named that gives all. Otherwise it ends after a part where the time does."""
+        """How many of all elements looked at a plan gives. If not `whole`, counting ends with the first part that has a
+        wrong element, whatever the time is, as a plan that gives all may be named. If `whole`, counting ends with the
+        part in which the time ends."""
         agree = looked = 0
         for samples in self._parts:
             if looked and (time.monotonic() > self._end if whole else agree < looked):
@@ -334,12 +336,12 @@ class _Trial:
         return Fit(plan, agree, looked)
 
     def _best(self, side: int) -> Fit | None:
-        """Of the plans that come nearest the one that gives the most elements."""
+        """The plan that gives the most elements, among the plans that come nearest."""
         counted = [self._counted(fit.plan, side, whole=True) for fit in self._near[side][:RECOUNTED]]
         return max(counted, key=lambda fit: (fit.looked, fit.agree), default=None)
 
     def names(self, plan: Plan) -> Iterator[Plan]:
-        """A plan, and the same with its unit under other names."""
+        """A plan, and the same plan with its unit under other names."""
         yield plan
         if len(plan.models) == 1:
             others = (with_unit_in(plan, plan.models[0], other) for other in self.candidates.aliases(plan.models[0]))
@@ -348,7 +350,7 @@ class _Trial:
     # -- what is tried
 
     def table(self) -> Iterator[Stage | Plan]:
-        """The shipped plans, and the chain of each unit for factors as some form gives them."""
+        """The shipped plans, and the chain of each unit for factors in the formats that some form gives."""
         yield from self.candidates.shipped()
         for taken in dict.fromkeys(form.taken for form in self.forms):
             for model in dict.fromkeys((*self.candidates.units(taken), *self.candidates.steps(taken))):
@@ -357,12 +359,12 @@ class _Trial:
         yield from self.candidates.of_fewer_bits(self._units, self.forms)
 
     def known(self) -> list[Model]:
-        """The units of the results that have a plan: the others are likely of the same."""
+        """The units of the results that have a plan: the other results are likely of the same units."""
         return [model for side in self.found for plan in [*side][:1] for model in plan.models[:1]]
 
     def ranked(self) -> list[Model]:
-        """The units: those that are known first, then of those with the same sums the first one, by how many elements
-        each gives."""
+        """The units: known units first, then the first unit of each group with the same sums, then the others; each
+        group in the order of how many elements a unit gives."""
         firsts = {*self._first.values()}
         others = sorted(self._units, key=lambda model: (model not in firsts, -self._gives.get(model, 0)))
         return list(dict.fromkeys((*self.known(), *others)))
@@ -385,8 +387,8 @@ class _Trial:
                         return
 
     def beside(self, model: Model, stage: Stage) -> Iterator[Stage]:
-        """What is nearest to a plan that was found: the same stage of the other units, and the other ways of this
-        one."""
+        """The stages nearest to a plan that was found: the same stage of the other units, and the other stages of this
+        unit."""
         for other in self._units:
             if (other.a, other.b) == (model.a, model.b):
                 with suppress(ParameterError):
@@ -395,8 +397,8 @@ class _Trial:
 
 
 def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
-    """The rows and columns of some elements and of others, FIRST if there are as many: half of them with the smallest
-    results, in which narrow formats hide least, and as many at random as it takes."""
+    """The rows and columns of some elements and of further ones, FIRST in all if there are as many: half of these with
+    the smallest results, in which narrow formats hide least, and the rest at random."""
     height, width = recorded.d[0].shape
     chance, count = np.random.default_rng(SEED), min(height * width, FIRST)
     size = np.abs(in_f64(recorded.d[0], recorded.asked.d)).ravel()
@@ -410,8 +412,8 @@ def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[l
 
 
 def _outline(plan: Plan) -> tuple[int, int, str]:
-    """The place of a plan among those that give the same: that with the shortest text, without the names of units, then
-    that with the likeliest unit."""
+    """The place of a plan among plans that give the same results: the plan with the shortest text, without the names of
+    units, comes first, then the plan with the likeliest unit."""
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)

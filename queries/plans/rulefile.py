@@ -6,8 +6,8 @@
     - {M: 1..16, K: 1024.., plan: split.yaml}
     - {plan: one-chain.yaml}
 
-The first of `elements` whose conditions hold says the plan. A condition is a number, or the first and the last one with
-two dots between them, of which one may be missing.
+The first entry of `elements` whose conditions hold says the plan. A condition is a number, or the first and the last
+number with two dots between them; one of the numbers may be missing.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def span(text: int | str, file: YamlFile, at: tuple[str | int, ...]) -> Ends:
 
 
 def span_of(text: str) -> Ends | None:
-    """The same of a text; None where it is none."""
+    """The first and the last number of a condition in a text; None where the text is no condition."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         return None

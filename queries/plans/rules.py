@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents import identify as documents
 
-EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # what is after the last multiple may have its own kernel
+EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # elements after the last multiple of these may have their own kernel
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the features of the kind "first"
 SIDES = (2, 4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # K may have a kernel of its own if it is a multiple of these
@@ -74,10 +74,10 @@ class Feature:
     (of rules by hand K too). The other kinds are 1 if true and 0 if not. after: its row or column is after the last
     multiple of `step`; first: its row or column is among the first r, r being the largest multiple of `step` in M or N,
     modulo `turn`; multiple: K is a multiple of `step`. block: how many rows or columns are computed together with its
-    own, if M or N is cut into blocks of `step`, what is left into blocks of the largest power of two below `step`, and
-    so on down to 1; with `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as
-    many, and each panel into blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns
-    are a block of their own before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or
+    own, if M or N is cut into blocks of `step`, the rest into blocks of the largest power of two below `step`, and so
+    on down to 1; with `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as many,
+    and each panel into blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns are a
+    block of their own before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or
     column, from 0 on, modulo `step` if that is not 0."""
 
     kind: Kind
@@ -171,7 +171,7 @@ def blocks_of(side: int, largest: int, turn: int) -> Numbers:
     return np.array(blocks, dtype=np.int64)
 
 
-#: of several that separate elements equally well the first is tested
+#: of several features that separate elements equally well the first one is tested
 FEATURES = (
     *(Feature("number", of) for of in ("M", "N", "K", "M * N * K", "M * N")),
     *(Feature("rest", of, side) for of in ("N", "M") for side in SIDES),
@@ -310,7 +310,7 @@ class Rule:
         return ", ".join([*multiples, *sides, *others]) or "all products"
 
     def limits(self) -> list[documents.Limit]:
-        """The elements that the rule covers: one for each limited feature."""
+        """The elements that the rule covers, as one limit for each limited feature."""
         limits = [
             documents.Limit(**vars(FEATURES[side]), least=spans[0][0], most=spans[-1][1], spans=spans)
             for side in range(len(self.sizes))
@@ -339,8 +339,9 @@ def learned(
 
 
 class _Learning:
-    """Elements as what tests of rules count. `values`: the values of each feature in order; `ranks`: the number of each
-    element's value among them (features x elements); `fits`: as in `learned`, and a last plan that stands for none."""
+    """Elements in the form in which tests of rules count them. `values`: the values of each feature in order; `ranks`:
+    the number of each element's value among them (features x elements); `fits`: as in `learned`, and a last plan that
+    stands for none."""
 
     def __init__(self, features: Numbers, fits: NDArray[np.bool_]) -> None:
         uniques = [np.unique(column, return_inverse=True) for column in features.T]

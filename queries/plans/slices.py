@@ -19,23 +19,23 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
 REACH, BLOCKS_REACH = 100, 30  # exponents of the largest magnitudes
-SPREAD = 12  # of the blocks of a row, where a factor of the row comes before theirs
+SPREAD = 12  # exponents between the blocks of a row, where a factor of the row comes before those of blocks
 Numbers = NDArray[Any]
 
 
 def slices_lose(plan: Plan, length: int, reach: int) -> Theorem:
-    """A theorem `LosesOfLargest`. Raises RuleError where none is known, or a sum may wrap."""
+    """A theorem `LosesOfLargest`. Raises RuleError where no rule gives one, or a sum may wrap."""
     return loses_of_largest(plan, length, reach, never_wraps(plan, length, None, None))
 
 
 def elements_lose(plan: Plan, length: int, reach: int) -> Theorem:
-    """A theorem `LosesOfElements`. Raises RuleError where none is known, or a sum may wrap."""
+    """A theorem `LosesOfElements`. Raises RuleError where no rule gives one, or a sum may wrap."""
     return loses_of_elements(plan, length, reach, never_wraps(plan, length, None, None))
 
 
 def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
-    """A theorem `LosesOfBlocks`, about blocks of zeros as well where these stay zeros. Raises RuleError where none is
-    known."""
+    """A theorem `LosesOfBlocks`, about blocks of zeros as well where these stay zeros. Raises RuleError where no rule
+    gives one."""
     chain = chain_of(plan.models[0].unit, settle)
     rows = any(part.block is None for part in plan.gathered)
     about = partial(loses_of_blocks, plan, length, BLOCKS_REACH, SPREAD if rows else None)
@@ -43,15 +43,15 @@ def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
 
 
 def lose(plan: Plan, length: int, settle: Settle) -> Theorem:
-    """What a plan loses of the largest magnitudes. Raises RuleError where nothing is known."""
+    """The theorem on what a plan loses, in the largest magnitudes. Raises RuleError where no rule gives one."""
     if plan.factors is not None:
         return blocks_lose(plan, length, settle)
     return slices_lose(plan, length, min(REACH, plan.d.emax // 4))
 
 
 def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
-    """The bound for every element of A * B, rounded up. Raises ParameterError for largest magnitudes that it is not
-    about."""
+    """The bound for every element of A * B, rounded up. Raises ParameterError for largest magnitudes that the bound
+    does not cover."""
     starts, sides = np.arange(0, a.shape[1], goal.block), list[Numbers]()
     spread = goal.spread if isinstance(goal, LosesOfBlocks) else 0
     for name, side in (("a", np.abs(a)), ("b", np.abs(b).T)):

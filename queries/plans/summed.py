@@ -1,5 +1,5 @@
-"""Which products of K are in recorded results: those that are missing, added twice, or of another row or column, as the
-results' numbers show them. Nothing is assumed of the rounding."""
+"""Which products of K are in recorded results: products may be missing, added twice, or of another row or column, as
+the results' numbers show. Nothing is assumed of the rounding."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 
 MOST = 64  # last products of K, or first ones, that may be missing together
 LONGEST = 2048  # K up to which the weights of all products are solved for, if there are as many results
-ELEMENTS = 8  # elements that it takes to tell
-NEARER = 4.0  # times nearer to the sum without them, as root mean square, that the results have to be
-SHARE = 0.5  # of a product's correlation with what is missing, from which it is suspected
+ELEMENTS = 8  # elements that are needed to tell
+NEARER = 4.0  # the results have to be so many times nearer to the changed sum, as root mean square
+SHARE = 0.5  # a product is suspected from this correlation with the missing part of the results on
 UNSURE = 0.5  # by which the weight of a product may differ from a whole number
 
 Numbers = NDArray[np.float64]
@@ -26,7 +26,7 @@ Products = NDArray[np.int64]
 Side = NDArray[Any]
 Factors = Callable[[Side, Side, Products], tuple[Side, Side]]
 
-#: what may stand in the place of the factors of some products, in words, and the factors of A and B then
+#: what may stand in the place of the factors of some products, in words -> these factors of A and B
 MOVED: dict[str, Factors] = {
     "the next row of A": lambda a, b, k: (np.roll(a, -1, 1)[:, :, k], b[:, k]),
     "the row of A before": lambda a, b, k: (np.roll(a, 1, 1)[:, :, k], b[:, k]),
@@ -41,8 +41,8 @@ MOVED: dict[str, Factors] = {
 
 @dataclass(frozen=True)
 class Summed:
-    """What is not as it should be: products that are not in the sums, and products that are twice. `instead`: what
-    stands in the place of the former, a key of `MOVED`; empty if nothing does."""
+    """The products that are not added once. `left_out`: those that are not in the sums; `twice`: those that are in them
+    twice; `instead`: what stands in the place of those left out, a key of `MOVED`; empty if nothing does."""
 
     left_out: tuple[int, ...] = ()
     twice: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class Summed:
         return not_added_once(self.left_out, self.twice, self.instead)
 
     def of(self, recorded: Recorded) -> Iterator[Recorded]:
-        """The same results, of inputs in which all products are as they should be, in each way in which that may be."""
+        """The same results, with inputs changed so that each product is added once, in each way that is possible."""
         if self.instead:
             yield self._moved(recorded)
             return
@@ -82,8 +82,9 @@ WHOLE = Summed()
 
 
 def summed(asked: Signature, sample: Sample) -> Summed:
-    """What is missing from the sums of a sample, or in them twice: its results are then much nearer to the sums of the
-    others than to those of all, times a factor; nothing, if no products are, or too few finite elements tell."""
+    """The products that are missing from the sums of a sample, or in them twice: its results are then much nearer to
+    these changed sums than to the sums of all products, times a factor. `WHOLE`, if no change is so near, or too few
+    elements are finite."""
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a @ b + c + d)
@@ -112,8 +113,9 @@ class _Sums:
         return best
 
     def _moved(self, gone: Summed) -> Summed | None:
-        """What stands in the place of products that are not in the sums, away from the edges, past which is nothing of
-        the matrices; elements each of a product of its own have no edges, and no other row or column."""
+        """What stands in the place of products that are not in the sums, by the elements away from the edges, as the
+        matrices have nothing past an edge. Elements that are each a matrix product of its own have no edges, and no
+        other row or column."""
         left, products, inner = self._of(gone), np.array(gone.left_out), np.zeros_like(self.finite)
         single = self.finite.shape[1:] == (1, 1)
         edge = slice(None) if single else slice(1, -1)
@@ -128,8 +130,8 @@ class _Sums:
         return None
 
     def _with_others(self, gone: Summed, factors: Factors, inner: NDArray[np.bool_]) -> tuple[int, ...]:
-        """The products that have other factors, as the remaining part of the sums shows: those given, and others like
-        them."""
+        """The products that have other factors, as the remaining part of the sums shows: the given products, and others
+        like them."""
         first, second = factors(self.a, self.b, np.arange(self.a.shape[2]))
         own = np.isin(np.arange(self.a.shape[2]), gone.left_out)
         left = self.d - self.c - self._of(gone) - first[:, :, own] @ second[:, own]
@@ -148,7 +150,7 @@ class _Sums:
         return total
 
     def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
-        """How far the results are from some sums, times the best factors of them and of c, as root mean square."""
+        """How far the results are from the best multiples of some sums and of c, as root mean square."""
         where = self.finite if where is None else where
         terms = np.stack([one[where] for one in (sums, self.c) if one.any()], axis=1)
         d = self.d[where]
@@ -156,8 +158,8 @@ class _Sums:
         return float(np.sqrt(np.mean((d - terms @ factors) ** 2)))
 
     def _suspected(self) -> Iterator[Summed]:
-        """Products by their weights in the results, or those that correlate with what is missing; then the last ones of
-        K, and the first ones."""
+        """Products by their weights in the results, or those that correlate with the missing part of the results; then
+        the last products of K, and the first ones."""
         length = self.a.shape[2]
         if length <= min(LONGEST, self.finite.sum() // 2):
             weights = self._weights()

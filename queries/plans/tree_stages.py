@@ -1,7 +1,7 @@
 """Candidate stages for the summation tree of a matrix product at one K.
 
-A stage says how K is divided for every K, and a tree shows one K: several stages may have the same tree. Each is a
-guess, to be tested on results at other K.
+A stage says how K is divided for every K, and a tree shows one K: several stages may have the same tree. Each stage is
+a guess, to be tested on results at other K.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Branch = Node | Leaf
 
 
 def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
-    """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: that of sums of
-    parts; `bodies`: known stages that may be parts of others."""
+    """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: the rounding of
+    sums of parts; `bodies`: known stages that may be parts of others."""
     readings = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(ranked(root)), WHOLE))
     return [stage for stage in readings if stage.d == rounding.format]
 
@@ -137,7 +137,7 @@ class _Guesser:
         even = evens[0] if evens else 0
         if ways == 2 and first < last:
             yield from self._smaller_first(first, last, body)
-        if first < last and set(sizes[1:]) == {last}:  # what fills no whole run comes first
+        if first < last and set(sizes[1:]) == {last}:  # the products that fill no whole run come first
             yield in_multiples(last, promoted(last, body, how), head=body)
         if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
             yield from self._uneven(sizes, body)
@@ -171,7 +171,7 @@ class _Guesser:
             yield from (in_halves(most_, body, self.rounding, grains[-1], "smaller") for most_ in most)
 
     def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
-        """Stages that add consecutive runs of products from the last one: to the sum of the others comes the first."""
+        """Stages that add consecutive runs of products from the last run on: the first run is added last."""
         sizes, extents = [_products(first)], extents_of(rest)
         while isinstance(rest, Node) and len(rest.children) == 2:
             run, rest = sorted(rest.children, key=lambda child: extent_of(extents, child).lowest)
@@ -187,15 +187,15 @@ class _Guesser:
                     yield from self._uneven(every, body, "backwards")
 
     def _uneven(self, sizes: list[int], body: Stage, order: Order = "sequential") -> Iterator[Stage]:
-        """Runs of these sizes: where a worker ends one result and begins the next one, at this K."""
+        """Stages with runs of these sizes: a worker ends one result and begins the next one between them, at this K."""
         places = tuple(accumulate(sizes[:-1]))
         if len(sizes) <= CUTS and not any(place % body.period for place in places):
             yield in_runs_at(places, body, self.rounding, order)
 
 
 def scalars(model: Model) -> tuple[Model, Model]:
-    """The units of one product that loops after those of a unit may have: fused and unfused; itself where its formats
-    differ."""
+    """The units of one product that loops after a loop with `model` may have: fused and unfused; `model` itself where
+    its formats differ."""
     if not model.a == model.b == model.d:
         return model, model
     fused, unfused = (parse_reference(f"ieee/{step}/{model.d.name}") for step in ("fma", "muladd"))
@@ -208,7 +208,7 @@ def _products(root: Branch) -> int:
 
 
 def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
-    """Stages with sums of equal size but for the last one; their largest size is a guess, which other K decide."""
+    """Stages with sums of equal size but for the last one; the largest size is a guess, which other K decide."""
     total, first = sum(sizes), sizes[0]
     for grain in (grain for grain in (8, 16, 4) if first % grain == 0):
         limits = [every for every in range(first, total, grain)
@@ -236,8 +236,8 @@ def spine(root: Branch) -> list[Branch] | None:
 
 @dataclass(frozen=True)
 class Extent:
-    """The products below a branch (c is -1): the lowest, the highest, their count, and how many of them begin a lane,
-    as two products that are added to each other do."""
+    """The products below a branch (c is -1): the lowest, the highest and their count. `lanes`: how many lanes begin
+    there, as two products that are added to each other begin a lane."""
 
     lowest: int
     highest: int

@@ -13,19 +13,19 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.turns import TURN, is_turn_of_one
 
 TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
-MOST = 64  # candidates for one tree: of two products that are added to each other either may be rounded first
+MOST = 64  # candidates for one tree: either of two products that are added to each other may be rounded first
 
 
 def turn_unit(model: Model, order: str) -> Model | None:
     """The unit of one turn in an order of `ieee/turn`, for a kernel whose unit of one product is `model`; None unless
-    that is a fused multiply-add with one format for all operands."""
+    `model` is a fused multiply-add with one format for all operands."""
     return parse_reference(f"{TURN}{model.d.name}/{order}") if is_turn_of_one(model.unit) else None
 
 
 def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
-    """Chains of a unit that takes one turn, and what fills none one by one, for a tree over the products 0, 1, ... .
-    `model`: the unit of one product, a fused multiply-add with one format for all operands; with others there are
-    none."""
+    """Chains of a unit that takes one turn, and then the products that fill no turn one by one, for a tree over the
+    products 0, 1, ... . `model`: the unit of one product, a fused multiply-add with one format for all operands; for
+    other units there are no chains."""
     parts = spine(root)
     if parts is None:
         return
@@ -37,14 +37,14 @@ def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
             continue
         for order in islice(product(*second), MOST):
             unit = turn_unit(model, "+".join(("c", *order)))
-            if unit is not None and order != tuple(map(str, range(turn))):  # a chain of single products
+            if unit is not None and order != tuple(map(str, range(turn))):  # else it is a chain of single products
                 yield Chain(unit, Chain(model))
-        return  # several turns are no other unit
+        return  # several such turns as one make no other unit
 
 
 def _within(parts: Sequence[Node | Leaf], places: Sequence[frozenset[Leaf]], first: int, turn: int) -> list[list[str]]:
     """The parts that are added one after another and together have the `turn` products from `first` on, each in all
-    ways of writing it; none if there are no such parts, or sums of equally many products alone, which are blocks."""
+    ways of writing it; empty without such parts, or if all are sums of equally many products, which are blocks."""
     wanted = frozenset(range(first, first + turn))
     at = [n for n, own in enumerate(places) if own <= wanted]
     sizes = [len(places[n]) for n in at]

@@ -1,4 +1,4 @@
-"""Why two plans are equal, in words: the rules that a theorem was made by."""
+"""Why two plans are equal, in words: the rules by which a theorem was made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.plans.partitions import All
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
 FINE = ", without roundings that lose nothing"
-#: what forms are of which units have one
+#: the form in which two units have one normal form -> words about it
 FORMS = {"plain": "", "read": ", where results so far are read as they are", "joined": FINE, "positive": FINE}
 
 
@@ -22,7 +22,7 @@ def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
     within = theorem.premises if theorem.rule in ("same_sums", "same_parts", "same_bodies") else ()
     goal = theorem.goal
     plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and parts_of(goal.one, All) is not None)
-    if not plain or len(within) != 1:  # one sum, and one that is rounded, are not spoken of
+    if not plain or len(within) != 1:  # a single sum, and one that is only rounded, get no line
         yield "  " * depth + _line(theorem)
         depth += 1
     for premise in within:
@@ -61,7 +61,7 @@ def _line(theorem: Theorem) -> str:
 
 
 def _form(alike: Theorem) -> str | None:
-    """By which forms two units are proved to agree; None if solvers proved it."""
+    """The form by which two units are proved to agree, in words; None if solvers proved that they agree."""
     return f"one normal form{FORMS[str(alike.arguments['form'])]}" if alike.rule == "same_forms" else None
 
 

@@ -67,8 +67,8 @@ def _composed(unit: Unit | Windowed, settle: Settle, chain: bool, zero: bool = F
 
 
 def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
-    """The parts into which inputs are split: roundings of an input, and of the rest of others, but for those of the
-    result; empty if no rest is used."""
+    """The parts into which inputs are split: roundings of an input, and of the rest that other roundings leave, except
+    roundings of the result; empty if no rest is used."""
 
     def inputs(node: Node) -> set[Node]:
         return set(of_kind(node, Element))
@@ -98,7 +98,7 @@ def from_zero(unit: Unit, settle: Settle) -> Theorem:
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact| in units of the alignment and of the last place. Raises RuleError if no rule
-    gives one; the message begins with the parameter of the unit that no rule covers, if there is one."""
+    gives such a bound; the message begins with the unit's parameter that no rule covers, if there is any."""
     composer, total = _Composer(unit, settle), sum_of(unit)
     terms = [composer.of(*term) for term in terms_of_sum(total)]
     lemmas = [needed(goal, settle) for goal in rules.alignments(total, (), terms)]
@@ -117,18 +117,18 @@ def error_of(theorem: Theorem) -> Form:
 
 
 def needed(goal: Lemma, settle: Settle) -> Theorem:
-    """The theorem of a lemma. Raises RuleError where it stays open."""
+    """The theorem of a lemma. Raises RuleError if the lemma stays open."""
     if (theorem := settle(goal)) is None:
         raise RuleError(f"open: it is not decided whether {goal.statement()}")
     return theorem
 
 
 def proved(goals: Sequence[Lemma], settle: Settle) -> list[Theorem]:
-    """The lemmas that are proved."""
+    """The theorems of the lemmas that `settle` proves."""
     return [theorem for goal in goals if (theorem := settle(goal)) is not None]
 
 
-#: the rules about nodes that rest on no lemma, by kind, and those that rest on lemmas, with these
+#: by kind of node: the rules that rest on no lemma; the rules that rest on lemmas, with the functions that give these
 RULES: dict[type[Node], Callable[..., Theorem]] = {
     Segment: rules.segment, Product: rules.product, Gate: rules.unchanged, Cancelling: rules.unchanged,
     Relu: rules.unchanged, Scale: rules.scale, ExactSum: rules.exact, GridSum: rules.grid,
@@ -141,7 +141,7 @@ RESTING: dict[type[Node], tuple[Callable[..., Theorem], Callable[..., Sequence[L
 
 
 def from_terms(node: Node, places: Places, terms: Callable[[], Sequence[Theorem]], settle: Settle) -> Theorem:
-    """A theorem about a node that is no input, number or loop, from those about its terms. Raises RuleError."""
+    """A theorem about a node that is no input, number or loop, from the theorems about its terms. Raises RuleError."""
     if (plain := RULES.get(type(node))) is not None:
         return plain(node, places, terms())
     if type(node) not in RESTING:
@@ -157,7 +157,7 @@ def is_zero(theorem: Theorem) -> bool:
 
 
 def formats_of(theorem: Theorem) -> frozenset[Format]:
-    """The formats of one of which a value is a number; empty where it is not known."""
+    """The formats such that a value is a number of one of them; empty where these are not known."""
     assert isinstance(theorem.goal, (Summed, Enclosed))
     return theorem.goal.facts.known.formats or frozenset()
 
@@ -180,7 +180,7 @@ class _Composer:
         self.joined = node
 
     def result(self) -> Theorem:
-        """About the unit's result, from below: steps may be deep within one another."""
+        """The theorem about the unit's result, made from the leaves up, as steps may be deeply nested."""
         inside = {one for part in self.parts for one in walk(part)} - self.parts
         for node in walk(self.unit.result):
             if isinstance(node, (Round, Repeat)) and not node.free and node not in inside:
@@ -198,7 +198,7 @@ class _Composer:
 
     @contextmanager
     def _located(self, node: Node) -> Iterator[None]:
-        """A rule that refuses says in which step of the unit: the innermost one that has a name."""
+        """Adds to a rule's refusal the step of the unit where it happened: the innermost step that has a name."""
         try:
             yield
         except RuleError as error:
@@ -238,7 +238,7 @@ class _Composer:
         return from_terms(node, places, lambda: self._terms(node.operands, places), self.settle)
 
     def _body(self, node: Repeat, places: Places, formats: frozenset[Format]) -> Theorem:
-        """About the body of a loop, where the result so far is a number of these formats."""
+        """The theorem about the body of a loop, where the result so far is a number of these formats."""
         self.formats[node.level] = formats
         theorem = self.of(node.body, tuple(x for x in places if x[0] != node.level))
         # another loop of this level may have other assumptions

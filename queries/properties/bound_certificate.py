@@ -35,7 +35,7 @@ def certify_unit_bounds(roots: Sequence[Theorem], model: Model, directory: Path,
 
 def certify_wrap(result: BoundResult, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that no bound holds, as a sum wraps: the input, which the checker evaluates again. Raises
-    CertificateError without one, and ParameterError for a unit that no file states."""
+    CertificateError without an input, and ParameterError for a unit that no file states."""
     if result.near is None:
         raise CertificateError("no input was found")
     layout = layout_of(result.model)

@@ -39,18 +39,18 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
-MOST_BITS = 128  # of a coefficient that is shown exactly
-SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
+MOST_BITS = 128  # the most bits of a coefficient that is shown exactly
+SHOWN = 160  # the most characters of a formula that is shown as proved; the terms of a longer formula are merged
 WINDOW = ExponentRange(min=0, max=0)
 
 
 @dataclass
 class BoundResult:
     """The bound of a model, or of a chain of its instructions. `length`: the number of products; `theorem`: the bound
-    as proved; `shown`: the bound as shown, with fewer terms if it is long; `chain`: what one instruction of a chain
-    does to the error; `any`: the bound of a chain of any length; `number`: the value of the bound for the `window`;
-    `near`: of the inputs `tried`, the one whose error is nearest to its bound, or where no bound holds one on which a
-    sum wraps (`wrapped`); `reason`: why there is no bound."""
+    as proved; `shown`: the bound as shown, with fewer terms if it is long; `chain`: the effect of one instruction of a
+    chain on the error; `any`: the bound of a chain of any length; `number`: the value of the bound for the `window`;
+    `near`: of the inputs `tried`, the input whose error is nearest to its bound, or, if no bound holds, an input on
+    which a sum wraps (`wrapped_input`); `reason`: why there is no bound."""
 
     model: Model
     length: int
@@ -78,7 +78,7 @@ def find_bound(
     model: Model, inputs: Inputs, length: int | None, settle: Settle, measure: Measure | None = None
 ) -> BoundResult:
     """The bound of a model, or, for a `length`, of a chain of its instructions with that many products, in a measure;
-    it is compared with samples. Raises ParameterError for a length or a restriction that no bound can have, and
+    the bound is compared with samples. Raises ParameterError for a length or a restriction that no bound can have, and
     FaultError if an evaluation contradicts the bound."""
     start = time.monotonic()
     window, count = window_of(inputs), _count(model, length)
@@ -115,14 +115,14 @@ def find_bound(
 
 
 def window_of(inputs: Inputs) -> ExponentRange:
-    """The window of exponents for which a bound has a value. Raises ParameterError for a restriction that none has."""
+    """The window of exponents for which a bound has a value. Raises ParameterError for another restriction."""
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     return inputs.exponents or WINDOW
 
 
 def _in_largest(result: BoundResult, near: Near) -> Fraction:
-    """The bound of an input in its largest elements."""
+    """The bound of an input in terms of its largest elements."""
     assert result.shown is not None
     size = len(layout_of(result.model).names)
     given = chained_inputs(result.model, layout_of(result.model), np.array(near.row, np.uint64).reshape(-1, size))
@@ -149,7 +149,8 @@ def formula_of(theorem: Theorem) -> str:
 
 
 def constants_of(form: Form, shown: str) -> list[str]:
-    """Of each coefficient that is rounded in a formula: as it is shown there, exactly, and in decimals, rounded up."""
+    """For each coefficient that is rounded in a formula: its text there, its exact value, and its decimals, rounded
+    up."""
     found: dict[str, str] = {}
     for value in sorted(set(form.flat().parts.values()), reverse=True):
         text, short = up_text(value), max(value.numerator, value.denominator).bit_length() <= MOST_BITS
@@ -211,7 +212,7 @@ def document_of(result: BoundResult) -> ErrorBound:
 
 
 def derivation(bounds: Iterable[Theorem]) -> tuple[dict[str, int], list[LemmaOfBound]]:
-    """What bounds are derived by: how many theorems there are of each rule, and the lemmas about the datapath."""
+    """The derivation of bounds: the number of theorems by each rule, and the lemmas about the datapath."""
     every = dict.fromkeys(one for theorem in bounds for one in theorem.walk())
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, LEMMAS)}
     rules = dict(sorted(Counter(one.rule for one in every).items()))
@@ -219,8 +220,8 @@ def derivation(bounds: Iterable[Theorem]) -> tuple[dict[str, int], list[LemmaOfB
 
 
 def terms_of(form: Form) -> list[ErrorTerm]:
-    """The terms of a bound: each coefficient as a fraction, with the products of magnitudes of which it multiplies the
-    largest."""
+    """The terms of a bound: each coefficient as a fraction, with the products of magnitudes, the largest of which it
+    multiplies."""
     return [
         ErrorTerm(
             coefficient=str(value),
@@ -231,8 +232,8 @@ def terms_of(form: Form) -> list[ErrorTerm]:
 
 
 def nearest_input(model: Model, near: Near) -> Nearest:
-    """The input nearest to the bound: a vector, or one for each instruction of a chain, each addend being the result
-    before it."""
+    """The input nearest to the bound: a vector, or a vector for each instruction of a chain, whose addend is the result
+    of the instruction before it."""
     layout, results = layout_of(model), near.results
     size = len(layout.names)
     rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]

@@ -50,7 +50,7 @@ class Measured:
         return self.error / self.bound if self.bound else Fraction(0)
 
     def contradicts(self, what: str, given: str) -> FaultError:
-        """The error of a bound of something, which the result of an input exceeds."""
+        """The fault that the result of an input exceeds the proved bound of `what`."""
         return FaultError(
             f"the error bound of {what} was proved, but an evaluation contradicts it: {given} {float(self.error):.6g} "
             f"from the exact result; the bound there is {float(self.bound):.6g}"
@@ -74,7 +74,7 @@ class Near(Measured):
 
 
 def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
-    """Some bits of a number of a format."""
+    """The bits of a number of a format that a segment takes."""
     exponent, size = fmt.emin, abs(number)
     while size >= power(exponent + 1) or (node.leading and 0 < size < power(exponent)):
         exponent += 1 if size >= power(exponent + 1) else -1
@@ -83,7 +83,7 @@ def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
 
 
 class Exactly(Fold[Fraction]):
-    """The values of nodes without rounding. Subclasses say what is read."""
+    """The values of nodes without rounding. Subclasses give the values of what nodes read."""
 
     def formed(self, node: Node) -> Fraction:
         match node:
@@ -140,7 +140,7 @@ class ExactRow(Exactly):
 
 
 def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
-    """The operands of a row as numbers; None if one is not finite."""
+    """The operands of a row as numbers; None if an operand is not finite."""
     numbers: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for place, fmt, pattern in zip(layout.places, layout.formats, row, strict=True):
         number = finite_value(int(pattern), fmt)
@@ -185,16 +185,16 @@ def _held(model: Model, near: Near, given: str | None = None) -> Near:
 
 @dataclass(frozen=True)
 class Search:
-    """`best`: the input whose error is nearest to its bound, None if the bound covers none of those tried; `tried`: how
-    many it covers."""
+    """`best`: the input whose error is nearest to its bound, None if the bound covers no input that was tried; `tried`:
+    the number of inputs that the bound covers."""
 
     best: Near | None
     tried: int
 
 
 def nearest(model: Model, error: Form) -> Search:
-    """Search samples and constructed inputs, then small changes of the best one. Raises FaultError if an error exceeds
-    its bound."""
+    """Search samples and constructed inputs, then small changes of the best input. Raises FaultError if an error
+    exceeds its bound."""
     layout, rng = layout_of(model), np.random.default_rng(SEED)
     cases = measured(model, error, sample_rows(layout, ROWS, SEED))
     cases += measured(model, error, dominated(layout))
@@ -223,7 +223,7 @@ def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Sea
     for number in range(count):
         steps[:, number, 2 * k] = results
         results = evaluate_batch(model, *sides_of(model, steps[:, number]))
-    rows = steps.reshape(-1, steps.shape[-1])  # looked at together: signals take many times as long as results
+    rows = steps.reshape(-1, steps.shape[-1])  # checked together: signals take many times as long as results
     fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
     admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
     cases = []
@@ -254,8 +254,8 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
 
 
 def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
-    """The value of the bound for a chain whose instructions have these rows of finite operands; the addends but for the
-    first one do not count."""
+    """The value of the bound for a chain whose instructions have these rows of finite operands; only the first addend
+    counts."""
     given = chained_inputs(model, layout_of(model), steps)
     assert given is not None
     inputs, exact = given
@@ -263,7 +263,8 @@ def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
 
 
 def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
-    """The operands of a chain as numbers, by their places in it, and its exact result; None if one is not finite."""
+    """The operands of a chain as numbers, by their places in the chain, and its exact result; None if one of these
+    operands is not finite."""
     exact, numbers = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)
@@ -314,16 +315,16 @@ def largest_of(fmt: Format, exponent: int) -> Fraction:
 
 
 def all_ones(fmt: Format, exponent: int) -> Fraction:
-    """As `largest_of`, but with every bit of the significand set: each segment of it is as large as one can be. (The
-    largest number of some formats, as 448 of e4m3, has clear bits.)"""
+    """As `largest_of`, but with every bit of the significand set, so that each segment of it is as large as possible.
+    (The largest number of some formats, as 448 of e4m3, has clear bits.)"""
     top = min(exponent, fmt.emax)
     return max(Fraction(0), power(top + 1) - power(max(top, fmt.emin) - fmt.fraction))
 
 
 def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
     """Rows in which the products of each set in turn (the index K is the addend) are large, and all other terms have
-    one magnitude, as large as it can be at some distance in bits below. If products have few exponents, the large terms
-    have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
+    one magnitude, as large as possible at some distance in bits below the large terms. If products have few exponents,
+    the large terms have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
     k, a, b, c = layout.length, layout.a, layout.b, layout.c
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
     gap = np.tile(np.arange(GAPS), KINDS * len(mains))
@@ -348,7 +349,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
 
 
 def _changed(layout: Layout, row: Sequence[int], rng: np.random.Generator) -> Table:
-    """Rows that differ from one in at most three patterns: a bit or the low bits inverted, the pattern of another
+    """Rows that differ from `row` in at most three patterns: a bit or the low bits inverted, the pattern of another
     operand, or a neighbouring pattern."""
     table = np.tile(np.array(row, dtype=np.uint64), (TRIES, 1))
     for one in table:

@@ -1,4 +1,4 @@
-"""What IEEE P3109 asks to be declared of a dot product: kappa (4.4, Annex D) and a bound of its error (Annex E)."""
+"""The declaration of a dot product as IEEE P3109 asks: kappa (4.4, Annex D) and a bound of its error (Annex E)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.operand import DRAWN
 
-#: the property that kappa = 0 is
+#: the property that kappa is 0
 EXACT = "exact"
 #: P3109's names of IEEE 754's formats, and of rounding modes
 NAMES = {"f16": "binary16", "f32": "binary32", "f64": "binary64", "bf16": "BFloat16"}
@@ -63,7 +63,7 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
 
 
 def format_name(fmt: Format) -> str:
-    """A format's name in P3109: Binary8p4se, binary32; of another format its own."""
+    """A format's name in P3109, as Binary8p4se or binary32; of a format without a name there, its own name."""
     finite = "negative_zero" if fmt.signed else "all_ones"
     if fmt.bias == 1 << max(fmt.exponent - 1, 0) and fmt.specials in (finite, "extended"):
         kind = "s" if fmt.signed else "u"
@@ -72,7 +72,7 @@ def format_name(fmt: Format) -> str:
 
 
 def steps_between(left: int, right: int, fmt: Format) -> int:
-    """How many finite values lie between two patterns, one of them counted: -0 is 0."""
+    """The number of steps from one finite value to the next between two patterns; -0 is 0."""
     magnitude = fmt.sign_bit - 1 if fmt.signed else (1 << fmt.width) - 1
     places = [-(one & magnitude) if fmt.signed and one & fmt.sign_bit else one & magnitude for one in (left, right)]
     return abs(places[0] - places[1])

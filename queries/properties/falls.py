@@ -1,4 +1,4 @@
-"""Searches for inputs on which a result falls, by evaluation alone, on rows constructed for that.
+"""Searches for inputs on which a result falls, by evaluation alone, on rows constructed for a fall.
 
 A sum that truncates its terms at a distance below the largest exponent falls if the raised operand increases that
 exponent while its value hardly rises, and the truncation at the higher place removes something from the other terms.
@@ -26,12 +26,12 @@ Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-ROWS = 4096  # of each kind
+ROWS = 4096  # rows of each kind
 PAIRS = 1 << 20  # products from which neighbours in value are taken
 SPREAD = 4  # binary orders of magnitude of the raised product; subnormal factors reach all of them
 NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
-FULL = 0.3  # of the other terms have all fraction bits set
+FULL = 0.3  # the share of the other terms that have all fraction bits set
 
 
 def find_fall(problem: Monotonic) -> Witness | None:
@@ -51,8 +51,8 @@ def find_fall(problem: Monotonic) -> Witness | None:
 
 def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) -> Table:
     """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation distance;
-    if `beside`, one of these is just below the raised one and of the other sign, so that the truncated bits may decide
-    a result of few bits."""
+    if `beside`, one other term is just below the raised operand and of the other sign, so that the truncated bits may
+    decide a result of few bits."""
     model, k, count = problem.left, problem.raised, problem.length
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
@@ -84,8 +84,8 @@ def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) 
 
 
 def _scale(problem: Monotonic, columns: list[Table], wanted: Lanes) -> Lanes:
-    """Set all scales to powers of two such that each pair multiplies a product by about 2^wanted. Gives the exponent by
-    which it does multiply (0 for a model without scales)."""
+    """Set all scales to powers of two such that each pair of scales multiplies a product by about 2^wanted. Returns the
+    exponent of the actual factor (0 for a model without scales)."""
     fmt, count = problem.left.scale, problem.layout.scales
     if fmt is None:
         return 0 * wanted
@@ -142,8 +142,8 @@ def _kept(model: Model) -> int:
 
 
 def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: NDArray[np.bool_] | bool = False) -> Table:
-    """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal ones have all fraction
-    bits set."""
+    """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal patterns have all
+    fraction bits set."""
     least = fmt.unit if fmt.subnormals else fmt.emin
     fraction = np.where(full & (exponent >= fmt.emin), np.uint64((1 << fmt.fraction) - 1), np.uint64(0))
     return pattern_of(fmt, 0 * exponent if sign is None else sign, np.maximum(exponent, least) + fmt.bias, fraction)
@@ -199,8 +199,8 @@ def _closest(a: Format, b: Format, normal: bool, value: int) -> tuple[Lanes, Lan
 
 
 def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
-    """Pairs of indices of neighbouring values, the smaller first: the lowest exponent of each value with the highest of
-    its neighbour, and the highest with the lowest, where these differ."""
+    """Pairs of indices of neighbouring values, the smaller value first: the lowest exponent of each value with the
+    highest exponent of the next value, and the highest with the lowest, where both exponents differ."""
     order = np.lexsort((nominal, products))
     new = np.flatnonzero(np.diff(products[order], prepend=-1.0) > 0)  # the first place of each value
     lowest, highest = order[new], order[np.r_[new[1:], len(order)][: len(new)] - 1]
@@ -230,7 +230,7 @@ def _pairs(a: Format, b: Format, normal: bool, value: int) -> Iterator[tuple[Lan
 
 def _significands(a: Format, b: Format, normal: bool) -> Iterator[tuple[Lanes, Lanes]]:
     """Pairs of significands as integers: both of normal numbers, or one of a subnormal number; all pairs, or PAIRS
-    random ones."""
+    random pairs."""
     rng = np.random.default_rng(1)
     for low_a, low_b in ((False, False), (True, False), (False, True)):
         if any(low and (normal or not fmt.subnormals or not fmt.fraction) for low, fmt in ((low_a, a), (low_b, b))):

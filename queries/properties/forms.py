@@ -29,7 +29,7 @@ ANY_GROUPS = "the expressions are one, in which terms of a sum have no order, an
 
 
 def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
-    """The proof that both sides are equal by their expressions; None if there is none. Raises KeyboardInterrupt."""
+    """The proof that both sides are equal by their expressions; None if there is no proof. Raises KeyboardInterrupt."""
     return by_expression(problem) or by_rewriting(problem, options, confirm)
 
 
@@ -43,8 +43,8 @@ def by_expression(problem: Problem) -> Proof | None:
 
 
 def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
-    """The proof that both models have the same normal form, as they are or by rules of rewriting; None if they do not,
-    or if a lemma is not proved. Raises KeyboardInterrupt."""
+    """The proof that both models have the same normal form, as they are or by rules of rewriting; None if the forms
+    differ, or if a lemma is not proved. Raises KeyboardInterrupt."""
     start = time.monotonic()
     try:
         units = units_of(problem, "by_rewriting")
@@ -70,7 +70,7 @@ def _differ_on_samples(problem: Problem) -> bool:
 
 
 def _kept(unit: Unit) -> frozenset[Hashable]:
-    """The parameters of an expression that no rewriting rule changes: two expressions that differ in them have no
+    """The parameters of an expression that no rewriting rule changes: two expressions with different parameters have no
     common normal form."""
     kept, scope, every = set[Hashable](), Scope.of(unit), list(walk(unit.result))
     gone = {part.term for part in every if isinstance(part, Round)
@@ -84,6 +84,6 @@ def _kept(unit: Unit) -> frozenset[Hashable]:
 
 
 def _is_product(node: Node) -> bool:
-    """Whether a node is a product, or an exact sum of one and zeros, which rules of rewriting take out."""
+    """Whether a node is a product, or an exact sum of one product and zeros, which rewriting rules remove."""
     items = [item for item in node.items if not isinstance(item, Constant)] if isinstance(node, ExactSum) else [node]
     return len(items) == 1 and isinstance(items[0], Product)

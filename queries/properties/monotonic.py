@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-The rule about nodes (queries/kernel/properties/rises.py) is tried first, then concrete rows constructed for a fall;
-what both leave open is a question about two sides like any other.
+The rule about nodes (queries/kernel/properties/rises.py) is tried first, then concrete rows constructed for a fall; a
+problem that both leave open is treated as any other question about two sides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BY_RISES = "where the largest exponent of a sum moves, what moved it has risen b
 
 
 def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:
-    """Prove that the result never falls, or find an input on which it does. Raises SolverFaultError and
+    """Prove that the result never falls, or find an input on which the result falls. Raises SolverFaultError and
     KeyboardInterrupt."""
     start = time.monotonic()
     proof = _by_nodes(problem, options, confirm)
@@ -39,7 +39,7 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 
 
 def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | None:
-    """The proof by the rule about nodes; None if the rule does not give it."""
+    """The proof by the rule about nodes; None if the rule gives no proof."""
     settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
     theorem = granted(lambda: does_not_fall(problem, rises(*of, proved(needed(*of), settle))))
     return None if theorem is None else Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

@@ -1,7 +1,8 @@
 """Proves all problems of a property, one after another, within one time limit.
 
 A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
-that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
+that step, is monotonic in each product of the step: the order is proved once, and the other products need no proof of
+their own.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from mmaprobe.smtmodel.base.progress import Pieces
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
-    """The proofs of `problems`; the first difference, or an interrupt, ends the work. A product that another product's
-    rise and the order of products cover gets no proof of its own. Raises FaultError if an evaluation contradicts what
-    was proved."""
+    """The proofs of `problems`; the first difference, or an interrupt, ends the work. A product gets no proof of its
+    own if proofs of another product's rise and of the order of products cover this product. Raises FaultError if an
+    evaluation contradicts a proof."""
     proofs = _Proving(options, confirm).run(problems)
     evaluated = not all(proof.theorem is not None and proof.theorem.rule == "one_expression" for proof in proofs)
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
@@ -48,7 +49,7 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> l
 
 
 def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
-    """The verdict on a property. Raises FaultError if it is "equal" and no theorem says so."""
+    """The verdict on a property. Raises FaultError if the verdict is "equal" without a theorem."""
     verdict = verdict_of(proofs)
     if verdict == "equal":
         established_theorem(wanted, proofs)
@@ -57,7 +58,7 @@ def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
 
 def established_theorem(wanted: str, proofs: Sequence[Proof]) -> Theorem:
     """The theorem that the verdict "equal" rests on: that two models agree, or that one model has the property. Raises
-    FaultError if the proofs do not give it."""
+    FaultError if the proofs do not give this theorem."""
     first, known = proofs[0].problem, [proof.theorem for proof in proofs if proof.theorem is not None]
     if wanted == "equal":
         (theorem,) = known
@@ -77,7 +78,7 @@ def established_theorem(wanted: str, proofs: Sequence[Proof]) -> Theorem:
 
 def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
     """The theorem that the result does not fall when a product rises, derived from the theorem about another product
-    and the orders that are known to have no effect; None if it does not follow."""
+    and the orders that are known to have no effect; None if the theorem does not follow."""
     known = [proof.theorem for proof in proofs if proof.theorem is not None]
     orders = [one for one in known if isinstance(one.goal, SidesAgree) and isinstance(one.goal.problem, Reordered)]
     if not isinstance(problem, Monotonic):
@@ -89,7 +90,8 @@ def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
-    """The verdict of several proofs together: "different" if one is, "equal" if all are; of none, "unknown"."""
+    """The verdict of several proofs: "different" if one proof is, "equal" if all are, else, as without proofs,
+    "unknown"."""
     verdicts = {proof.verdict for proof in proofs}
     return "different" if "different" in verdicts else "equal" if verdicts == {"equal"} else "unknown"
 
@@ -114,7 +116,7 @@ class _Proving:
                 if proof.verdict == "different":
                     break
         except KeyboardInterrupt:
-            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: the one reached is not proved
+            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: the problem reached is open
                 self.proofs += [Proof(problem, interrupted=True) for problem in reached]
         return self.proofs
 
@@ -144,8 +146,8 @@ class _Proving:
         self.options.progress("")
 
     def _by_symmetry(self, problem: Monotonic) -> bool:
-        """Whether the proof follows from another product of the same step that has been proved, and from the order of
-        that step having no effect."""
+        """Whether the proof follows from the proof of another product of the same step, and from proofs that the order
+        of the step's products has no effect."""
         group = next((group for group in exchangeable(problem.left) if problem.raised in group), ())
         proved = any(
             isinstance(proof.problem, Monotonic) and proof.problem.raised in group and proof.verdict == "equal"

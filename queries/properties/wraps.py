@@ -1,5 +1,5 @@
 """Units for which no error bound holds, because a sum wraps: inputs on which the error is larger than the sum of the
-magnitudes of all terms, hence larger than that of a result of 0."""
+magnitudes of all terms, hence larger than the error of a result of 0."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 SMALL = 15  # the most bits of all operands together for which all inputs are tried
 LOOKED_AT = 64  # the most inputs on which a sum wraps that are evaluated further
-STEPS = 8  # instructions of a chain until its result no longer changes
+STEPS = 8  # the most instructions of a chain until its result no longer changes
 
 
 def wrapped_input(model: Model, count: int) -> Near | None:
     """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
-    of all terms, the `bound` of the result; among those looked at, the one with the largest ratio. For a chain of
-    `count` instructions the input has a row for each: all products after the first row are zeros. None if no input
-    tried is such."""
+    of all terms, the `bound` of the result; among such inputs evaluated, the input with the largest ratio. For a chain
+    of `count` instructions the input has a row for each instruction: all products after the first row are zeros. None
+    if no such input was found."""
     if not any(node.carry_bits is not None for node in of_kind(model.unit.result, Sum)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
@@ -62,8 +62,8 @@ def _with_room(model: Model) -> Unit:
 
 
 def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:
-    """The chain that begins with an input and has only zero products after it, for as many steps as its results change,
-    if its error is larger than the sum of all magnitudes."""
+    """The chain that begins with an input and has only zero products after it, until its result no longer changes, if
+    its error is larger than the sum of all magnitudes."""
     k = model.length
     steps = np.zeros((min(count, STEPS), len(row)), dtype=np.uint64)
     steps[0], steps[1:, 2 * k + 1 :] = row, [fmt.one for fmt in layout.formats[2 * k + 1 :]]

@@ -41,7 +41,8 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
 
 
 def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
-    """Patterns of one operand. By `mode` of each row, exponents are anywhere, at the ends, or all about one."""
+    """Patterns of one operand. By `mode` of each row, exponents are anywhere, at the ends, or all about one
+    exponent."""
     count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
     if low > high:
@@ -72,7 +73,7 @@ def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.G
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
     """Change some rows: one term is large, and all other terms have one sign, set fraction bits and one distance below
-    it."""
+    the large term."""
     products, count = layout.length, len(columns[0])
     a, b, c = layout.a, layout.b, layout.c
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)

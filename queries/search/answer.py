@@ -25,8 +25,8 @@ AnswerVerdict = Verdict | Literal["divided"]
 
 @dataclass
 class PairAnswer:
-    """The outcome for two hypotheses, or for one and all others at once (`right` names these). `reused`: vectors of an
-    earlier pair that distinguish this one too."""
+    """The outcome for two hypotheses, or for one and all others at once (`right` names these). `reused`: a vector of an
+    earlier pair distinguishes this pair too."""
 
     left: str
     right: str
@@ -76,7 +76,7 @@ class Answered:
 
     @property
     def verdict(self) -> AnswerVerdict:
-        """The verdict of every pair if they agree; else "unknown" if one is unknown, else "divided"."""
+        """The verdict of every pair if they agree; else "unknown" if one verdict is unknown, else "divided"."""
         verdicts = {pair.verdict for pair in self.pairs}
         if len(verdicts) == 1:
             return verdicts.pop()
@@ -125,10 +125,10 @@ def answer(
     question: Question, options: Options, compare: Compare | None = None, smt2: Path | None = None,
     free: int | None = None,
 ) -> Answered:  # fmt: skip
-    """Answer for every pair; a vector found for one pair is tried first on the later ones.
+    """Answer for every pair; a vector found for one pair is tried first on the later pairs.
 
     `compare` overrules the question's own. `smt2`: where the query of each pair is written, in which all products but
-    `free` are zero (None: no product is). Raises SolverFaultError.
+    `free` are zero (None: all products are free). Raises SolverFaultError.
     """
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")
@@ -158,7 +158,7 @@ def _reused(problem: Problem, answered: Answered) -> PairOutcome | None:
 
 
 def _vector(question: Question, problem: Problem, witness: Witness, number: int) -> Vector:
-    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed ones."""
+    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed."""
     predictions = {}
     for name, model in question.models.items():
         if model.length < len(witness.operands.a):

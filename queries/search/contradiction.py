@@ -1,8 +1,9 @@
-"""Verdicts are compared with evaluations: what was proved is tested on inputs, without a solver, before it is reported.
+"""Verdicts are compared with evaluations: a proved statement is tested on inputs, without a solver, before it is
+reported.
 
-Equality and properties here; claims in queries/claims/contradiction.py. The provers search other inputs than these:
-random ones that the restrictions admit, with exponents at both ends, products and addends that cancel, and edges of the
-formats.
+Equality and properties here; claims in queries/claims/contradiction.py. The inputs, other than those that the provers
+search, are random inputs that the restrictions admit, with exponents at both ends, products and addends that cancel,
+and edges of the formats.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
-ROWS, LEAST = 3072, 256  # inputs for a verdict, and at least for each of the problems on which it rests
+ROWS, LEAST = 3072, 256  # inputs for a verdict, and the least for each problem on which the verdict rests
 SEED = 20  # other seeds than those of the provers
 
 

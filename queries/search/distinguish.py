@@ -50,8 +50,8 @@ Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
-SMALL_SHARE = 0.1  # the most of the time for one restricted query
-SINGLE_SHARE = 0.25  # of SMALL_SHARE for a single free product: the hardest to refute, and part of later queries
+SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
+SINGLE_SHARE = 0.25  # part of SMALL_SHARE for a single free product: the hardest to refute, and part of later queries
 SEARCH_SHARE = 0.4  # in place of SMALL_SHARE where only restricted queries are asked
 BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
 
@@ -59,9 +59,9 @@ BRIEF = 2.5  # seconds for a restricted query at first: another may be answered 
 @dataclass(frozen=True)
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers; `fresh`: they are asked for anew; `stored`: only they are used; the solvers run in `pool`.
-    `simulate`: shaped inputs are tried first. `deadline`, in seconds of time.monotonic: nothing is built or asked after
-    it, whatever the `timeout`, whose clock stops while other questions are asked."""
+    solvers' answers; `fresh`: the answers are asked for anew; `stored`: only stored answers are used; the solvers run
+    in `pool`. `simulate`: shaped inputs are tried first. `deadline`, in seconds of time.monotonic: nothing is built or
+    asked after it, whatever the `timeout`, whose clock stops while other questions are asked."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -80,7 +80,8 @@ class Options:
         return self.pool.clock()
 
     def left(self, start: float, share: float = 1.0) -> float | None:
-        """A share of the seconds of the `timeout` that are left of it, begun at `start` by the clock; None without."""
+        """A share of the seconds that are left of the `timeout`, begun at `start` by the clock; None without a
+        timeout."""
         return None if self.timeout is None else max(0.0, self.timeout - (self.clock() - start)) * share
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
@@ -91,8 +92,8 @@ class Options:
         self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None,
         processor: float | None = None,
     ) -> Engines:  # fmt: skip
-        """The engines for one question of a rule of inference: `seconds` for it, and of a processor for each of them,
-        `name` for people to read."""
+        """The engines for one question of a rule of inference: `seconds` for the question, `processor` seconds of a
+        processor for each engine, `name` for people to read."""
         return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
                        self.deadline, self.progress, heard or Heard(), stored=self.stored,
                        processor=processor)  # fmt: skip
@@ -114,8 +115,9 @@ class AskedQuery:
 
 @dataclass
 class PairOutcome:
-    """The result for one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
-    there are no further kinds of witnesses; `simulated`: the first witness was found by simulation."""
+    """The result for one pair. `witnesses` differ in the features that they exercise; `theorem`: states that there is
+    no witness; `complete`: there are no further kinds of witnesses; `simulated`: the first witness was found by
+    simulation."""
 
     problem: Problem
     witnesses: list[Witness] = field(default_factory=list)
@@ -153,7 +155,7 @@ class WitnessSearch:
         self.whole: Size | None = None if small else (free_sets(problem)[-1], False)
 
     def run(self) -> PairOutcome:
-        """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
+        """Ask until there are enough witnesses, or there is no further witness, or no time. Raises SolverFaultError."""
         outcome, late = self.outcome, False
         if self.options.simulate and (simulated := self._simulate()) is not None:
             outcome.witnesses.append(simulated)
@@ -169,7 +171,8 @@ class WitnessSearch:
         return outcome
 
     def _ask_on(self) -> None:
-        """Ask until there are enough witnesses, or no more. Raises OutOfTimeError, SolverFaultError."""
+        """Ask until there are enough witnesses, or there is no further witness. Raises OutOfTimeError,
+        SolverFaultError."""
         outcome, attempts, start = self.outcome, self._attempts(), 0
         while len(outcome.witnesses) < self.options.count:
             witness = None
@@ -287,8 +290,8 @@ def build_query(
 
 
 def free_sets(problem: Problem) -> list[tuple[int, ...]]:
-    """The sets of products to leave free, in the order of asking: one, two and three of the first step, then as many
-    from the steps in turn, at last all."""
+    """The sets of products to leave free, in the order of asking: one, two and three products, each number first from
+    the first step, then from the steps in turn; at last all products."""
     steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
     fixed, every = problem.inputs.zero_terms, range(problem.length)  # also products that this model does not read
     turns = [k for turn in zip_longest(*steps) for k in turn]
@@ -303,7 +306,7 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
 
 
 def first_free(problem: Problem, count: int) -> tuple[int, ...]:
-    """The set of `count` products that is left free first; all products, if there are no more."""
+    """The set of `count` products that is left free first; all products, if there is no such set."""
     every = free_sets(problem)
     return next((some for some in every if len(some) == count), every[-1])
 
@@ -316,7 +319,7 @@ def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
 
 
 def _of_kind(flags: Sequence[Bit], signature: Signature) -> Bit:
-    """Whether an input exercises what a signature says, and nothing else."""
+    """Whether an input exercises the features of a signature, and no others."""
     return all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
 
 

@@ -1,5 +1,5 @@
-"""Inputs whose result hangs on one bit far below its last place: a term, or a sum of two, half way between two results
-but for a bit in one of them, at each place of its significand and at any distance."""
+"""Inputs whose result depends on one bit far below its last place: a term, or a sum of two terms, is half way between
+two results but for one bit of a term, at each place of that term's significand and at any distance."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
 MOST = 63  # bits of integers here
-ALONE, NONE = 0.3, 0.15  # shares: the bit is all of its term; there is no term with the other bits
+ALONE, NONE = 0.3, 0.15  # shares: the lone bit is all of its term; no term has the other bits
 
 
 def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
-    """Such rows, for a result that is rounded to the format; empty where operands or results are integers. Two terms,
-    which may be any products or the addend; other terms are zero."""
+    """Rows whose result depends on one lone bit, for a result that is rounded to the format; empty where operands or
+    results are integers. Each row has two terms, which may be any products or the addend; other terms are zero."""
     n, a, b, c = layout.length, layout.a, layout.b, layout.c
     if any(fmt.is_integer for fmt in (a, b, c, result)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
     rng = np.random.default_rng(seed)
     table = np.zeros((count, layout.columns), dtype=np.uint64)
     terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
-    where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # of the half
+    where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # exponents of the half unit
     gap = 1 + np.minimum(rng.integers(0, 2 * result.precision + 3, count), rng.integers(0, 1 << 10, count))
-    tie = rng.random(count) < 0.5  # the half is a bit of the term with the lone one
+    tie = rng.random(count) < 0.5  # the half unit is a bit of the term with the lone bit
     alone = rng.random(count) < ALONE
     low = where - gap
     own = _odd(rng, count, np.where(alone, 1, rng.integers(1, 12, count) * result.precision // 8 + 1))
@@ -46,7 +46,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     y |= _below(rng, count, b.precision) & ~mask & np.where(rng.random(count) < 0.5, ~np.uint64(0), 0)
     y = np.where(alone, np.uint64(1), y)
     _put_product(layout, table, rng, is_product[:, 0], terms[:, 0], x, y, low)
-    # the other one: as many bits as the result keeps, and the half where the first term has none
+    # the other term: as many bits as the result keeps, and the half unit where the first term has no half unit
     there = rng.random(count) >= NONE
     half = ~tie | alone
     size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, MOST)
@@ -61,9 +61,9 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
 
 
 def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """Rows of one product or the addend, alone or beside one term, of which an input is told from others by one bit: of
-    its exponent, or of the fraction of a subnormal number or NaN. Exponents of products are about one where they can
-    be."""
+    """Rows of one product or the addend, alone or beside one other term, in which one bit distinguishes an input from
+    others: a bit of its exponent, or of the fraction of a subnormal number or NaN. Products are about one where they
+    can be."""
     n, formats = layout.length, layout.formats
     if any(fmt.is_integer for fmt in (layout.a, layout.b, layout.c)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -101,7 +101,8 @@ def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: int) -> Lanes:
-    """Of a half below results: about one, anywhere, at the smallest normal number or at the smallest of all."""
+    """Exponents of half a unit in the last place of results: of results about one, anywhere, at the smallest normal
+    number, or at the smallest number."""
     a, b, c = layout.a, layout.b, layout.c
     low = max(min(a.emin + b.emin, c.emin), result.emin)
     high = max(low + 1, min(max(a.emax + b.emax, c.emax), result.emax))
@@ -118,14 +119,14 @@ def _below(rng: np.random.Generator, count: int, width: int) -> Table:
 
 
 def _odd(rng: np.random.Generator, count: int, width: Lanes) -> Table:
-    """Odd integers of so many bits, the first one set."""
+    """Odd integers of `width` bits, of which the first is set."""
     top = np.uint64(1) << np.clip(width - 1, 0, MOST - 1).astype(np.uint64)
     found: Table = (_below(rng, count, MOST) & (top - np.uint64(1))) | top | np.uint64(1)
     return found
 
 
 def _inverse(x: Table) -> Table:
-    """Of odd integers modulo 2^64 (Newton)."""
+    """The inverses of odd integers modulo 2^64 (by Newton's iteration)."""
     found = x.copy()
     with np.errstate(over="ignore"):
         for _ in range(6):

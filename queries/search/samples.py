@@ -1,8 +1,8 @@
-"""Inputs for simulation: random ones, and ones shaped to exercise the corner cases of a datapath.
+"""Inputs for simulation: random rows, and rows shaped to exercise the corner cases of a datapath.
 
 A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It has one exponent for its largest
-terms, others below them at the distances at which units cut bits off, and significands of few bits or of all.
-Seeded: the same arguments give the same rows.
+terms, other terms below these at the distances at which units cut bits off, and significands of few bits or of all
+bits. Seeded: the same arguments give the same rows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-SHAPED = 0.6  # share of the rows
+SHAPED = 0.6  # share of the rows that are shaped
 SEARCHED = 12  # the most fraction bits for which all significands are tried
 TINY = 0.6  # share of the rows with ties that are about the smallest results
 KEPT = 600_000  # the most patterns of a table that is kept for the next question
-NARROW = 8  # the most bits of formats that some units multiply in wider ones
+NARROW = 8  # the most bits of formats that some units multiply in wider formats
 FAR = 40  # the most places below the largest term that matter to a unit
 
 
 def every_row(layout: Layout, most: int) -> Table | None:
-    """All inputs, with zeros for elements that are not read; None if these have more than `most` bits together."""
+    """All inputs, with zeros for elements that are not read; None if the elements that are read have more than `most`
+    bits together."""
     widths = [0 if place in layout.unread else fmt.width for place, fmt in enumerate(layout.formats)]
     total = sum(widths)
     if total > most:
@@ -69,9 +70,9 @@ def _mixed_rows(layout: Layout, count: int, seed: int) -> Table:
 
 
 def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
-    """Rows with a product of few bits about the last places of a small result, or near one, and one or two powers of
-    two below it at any distance: where the product is half way between two results they decide, unless they are
-    lost."""
+    """Rows with a product of few bits about the last places of a small result, or about one, and one or two powers of
+    two below the product at any distance: where the product is half way between two results, these powers decide,
+    unless they are lost."""
     return _cached_rows(_tie_rows, layout, count, result, seed)
 
 
@@ -110,8 +111,8 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def zero_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """The same with a factor that is zero, of any format, and with an addend: whether that product counts. Empty for
-    integers."""
+    """Rows as of `subnormal_rows`, but with a zero factor, of any format, and with an addend: they show whether the
+    zero product counts. Empty for integers."""
     return _cached_rows(_below_small_rows, layout, count, True, seed)
 
 
@@ -248,7 +249,7 @@ class _Shaped:
         signs = rng.integers(0, 4, count)  # all +, all -, mixed, mixed
         dense = rng.choice([1.0, 1.0, 0.5, 0.2], count)  # the share of products that are not zero
         scatter = rng.integers(0, 4, count)  # 0: all at the largest; 1: near; 2: at one cutting distance; 3: anywhere
-        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # one for a row's significands
+        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # one kind for a row
         full = rng.random(count) < 0.05  # the largest sums: all terms full, with one exponent and sign
         signs, scatter, dense = np.where(full, signs % 2, signs), np.where(full, 0, scatter), np.where(full, 1.0, dense)
         self.kind = np.where(full, 1, self.kind)
@@ -333,7 +334,7 @@ class _Shaped:
         self._set_product(chosen, 1, (flipped, self.columns[self.products]))
 
     def _ties(self, largest: Lanes) -> None:
-        """In some rows, make a product or the addend one, a term half a unit in its last place, and another one far
+        """In some rows, make a product or the addend one, a term half a unit in its last place, and another term far
         below, which decides the rounding."""
         rng, count, products, c = self.rng, self.count, self.products, self.c
         chosen = rng.random(count) < 0.15
@@ -372,7 +373,7 @@ class _Shaped:
         return self._power(largest - distance, sign)
 
     def _power(self, exponent: Lanes, sign: Lanes) -> tuple[Table, Table]:
-        """Factors of one bit whose product has an exponent."""
+        """Factors of one bit whose product has a given exponent."""
         a, b, zero = self.a, self.b, np.zeros(self.count, dtype=np.uint64)
         least = np.maximum(exponent - b.emax, a.emin - a.fraction * a.subnormals)
         most = np.minimum(exponent - b.emin + b.fraction * b.subnormals, a.emax)
@@ -381,8 +382,8 @@ class _Shaped:
         return left, pattern_of(b, zero.astype(np.int64), exponent - part + b.bias, zero)
 
     def _completions(self, largest: Lanes) -> None:
-        """In some rows, a number just below a power of two, often the smallest subnormal result, and two halves that
-        complete it: a unit that cuts the halves off stays below."""
+        """In some rows, a number just below a power of two, often the smallest subnormal result, and two halves of the
+        number that is missing: a unit that cuts the halves off stays below that power."""
         rng, count, products, a, b = self.rng, self.count, self.products, self.a, self.b
         if products < 3 or not a.fraction:
             return
@@ -487,7 +488,7 @@ class _Shaped:
 
     @staticmethod
     def _place(fmt: Format, bits: Lanes) -> Table:
-        """The last place of as many fraction bits."""
+        """The last place of the first `bits` fraction bits."""
         return np.clip(fmt.fraction - bits, 0, fmt.fraction).astype(np.uint64)
 
     def _cutting(self) -> Lanes:

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 @dataclass(frozen=True)
 class ClaimBatch:
     """A claim evaluated on a batch of inputs: which inputs are admitted, which decide it, and on which the claim is at
-    fault, because it or a condition reads a result that is no number."""
+    fault, because the claim or a condition reads a result that is no number."""
 
     admitted: Patterns
     deciding: Patterns
@@ -27,7 +27,7 @@ class ClaimBatch:
 
 @dataclass(frozen=True, eq=False)
 class _Flags:
-    """The function that evaluates a claim; equal functions for the same claim."""
+    """The function that evaluates a claim; functions for the same claim are equal."""
 
     claim: Claim
 

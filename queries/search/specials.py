@@ -1,4 +1,5 @@
-"""Special values in pairs of places: two of them together may change a result as neither does alone."""
+"""Special values in pairs of places: two special values together may change a result in a way that neither does
+alone."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
-ORDINARY = 0.5  # share of the other places that hold one; the others hold zeros and special values, half of each
+ORDINARY = 0.5  # share of the other places that hold 1; the rest hold zeros and special values, half of each
 FULL = 0.5  # share of the rows whose other products are products of ones, not of zeros
 
 
 def special_values(fmt: Format) -> list[int]:
     """Zeros, NaNs (signalling and quiet, several payloads), infinities, the largest number, the smallest and the
-    largest subnormal one, and one; each with both signs where the format has them."""
+    largest subnormal number, and 1; each with both signs where the format has them."""
     fields = [0, fmt.largest_field, 1, (1 << fmt.fraction) - 1, fmt.one >> fmt.padding]
     if fmt.has_infinity:
         fields.append(fmt.infinity_field)
@@ -30,9 +31,9 @@ def special_values(fmt: Format) -> list[int]:
 
 def special_rows(layout: Layout, turns: int, most: int | None = None) -> Table:
     """Rows with every pair of special values in every pair of the places a_i, b_i, a_j, b_j, c, and the scale factors
-    of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn their
-    other factors are ones and all other products zero; in the other turns these are anything. `most`: the number of
-    rows, chosen at random if there are more."""
+    of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn, the
+    other factors of these products are ones, and all other products are zero; in further turns, these factors and
+    products are anything. `most`: the number of rows, chosen at random if there are more."""
     chance, n = np.random.default_rng(1), layout.length
     ends = list(dict.fromkeys((0, n // 2, n - 1)))
     places = np.array([_places(layout, i, j) for i in ends for j in ends if i != j or n == 1])

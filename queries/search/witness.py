@@ -38,13 +38,14 @@ class ReplayedRows:
     left: Patterns
     right: Patterns
     admitted: Patterns  # 1 where the input counts
-    differs: Patterns  # 1 where it counts and the results differ
+    differs: Patterns  # 1 where the input counts and the results differ
     evaluations: tuple[Evaluation, Evaluation]  # with signals where they were asked for
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A replayed input on which two models differ. `exercises` holds for each model what the input exercises."""
+    """A replayed input on which two models differ. `exercises` holds for each model the features that the input
+    exercises."""
 
     operands: Operands[int]
     left: int
@@ -56,8 +57,8 @@ def replay(
     problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False
 ) -> ReplayedRows:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
-    constant, as in small questions (for searches whose result is replayed without it). The operands of a single row are
-    constants, as in `evaluate_batch`."""
+    constant, as in small questions (for searches whose result is replayed without `folded`). The operands of a single
+    row are constants, as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
     lanes = [
@@ -88,7 +89,7 @@ def answered_row(layout: Layout, answer: Answer) -> Row:
 
 
 def confirmed_witness(problem: Problem, row: Row) -> Witness | None:
-    """The witness of a row; None if the models agree on it, or if it does not count."""
+    """The witness of a row; None if the models agree on the row, or if the row does not count."""
     result = replay(problem, [row], traced=True)
     if not result.differs[0]:
         return None
@@ -228,7 +229,7 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 
 
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
-    """Rows in which one product, or one factor, replaces every other nonzero one."""
+    """Rows in which one product replaces every other nonzero product, or one other."""
     count = layout.length
     used = [i for i in _nonzero_products(row, layout) if i != k]
     if not (row[k] and row[count + k]):

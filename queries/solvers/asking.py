@@ -1,4 +1,4 @@
-"""The engines as rules of inference ask them: a query goes in, answers come out.
+"""Asking engines, by rules of inference: a query goes in, answers come out.
 
 Every "unsat" on which a theorem rests is asked for here, by the rule itself: a search for proofs chooses engines and
 limits, and cannot step between a query and its answer. An answer is made only where an engine's output, or a stored
@@ -57,7 +57,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Said:
-    """A query, and the answers of the engines asked, the decisive one first."""
+    """A query, and the answers of the engines asked, the decisive answer first."""
 
     query: Query
     answers: tuple[Answer, ...]
@@ -69,13 +69,13 @@ class Said:
 
 @dataclass(frozen=True)
 class Engines:
-    """The engines that are asked, where, and for how long.
+    """The engines that are asked, the place where they run, and their limits.
 
-    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `processor`: seconds of a processor for it
-    and each engine; `memory` in MiB; `store`: where answers are kept; `fresh`: stored answers are not used; `until`:
-    nothing is asked after it, in seconds of time.monotonic. `name`: what is shown to people who wait; `heard`: decided
-    answers, shared with other objects; not `asks`: no others are given; `stored`: only those of the store besides.
-    `said`: the queries with their answers, in order.
+    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `processor`: processor seconds for each
+    engine on a query; `memory` in MiB; `store`: where answers are kept; `fresh`: stored answers are not used; `until`:
+    the time, of time.monotonic, after which nothing is asked. `name`: a text for people who wait; `heard`: decided
+    answers, shared with other objects; not `asks`: no other answers are given; `stored`: no other answers but the
+    store's. `said`: the queries with their answers, in order.
     """
 
     solver: str = AUTO
@@ -132,8 +132,8 @@ class Engines:
 
 
 def _certified(texts: Iterable[str]) -> Heard:
-    """Answers "unsat" to the queries of a certificate, whose proofs are checked apart from this.
-    Only the check of certificates calls it."""
+    """Answers "unsat" to the queries of a certificate, whose proofs are checked separately. Only the check of
+    certificates calls this function."""
     heard = Heard()
     for text in texts:
         heard._keep(text, _tell(text, Answer("unsat", "certificate", "", 0.0)))
@@ -141,7 +141,7 @@ def _certified(texts: Iterable[str]) -> Heard:
 
 
 def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Answer | None:
-    """The first "unsat" of an engine other than the one that answered; None if none comes in time. Raises
+    """The first "unsat" of an engine other than the engine of `answer`; None if no such answer comes in time. Raises
     SolverFaultError for a "sat"."""
     for engines in others:
         if engines.solver == answer.engine:

@@ -1,6 +1,6 @@
 """Starting Python in child processes: nothing is imported, or loaded, from the current folder.
 
-A user's folder may have a json.py of its own, or come from a stranger: its code must not be executed.
+A user's folder may have a json.py of its own, or come from a stranger: the folder's code must not be executed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def python_command(program: Path, *arguments: str) -> list[str]:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment (by default made from this process's) for such a child and its own children, without relative
-    entries of PYTHONPATH, among them empty ones, which would stand for the current folder."""
+    """The environment (by default made from this process's environment) for a child by `python_command` and its
+    children, without relative entries of PYTHONPATH, among them empty entries, which would stand for the current
+    folder."""
     variables = dict(os.environ if given is None else given)
     entries = [entry for entry in variables.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return variables | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
@@ -35,8 +36,9 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @contextmanager
 def safe_imports() -> Iterator[None]:
-    """A block in which children that `multiprocessing` starts get such an environment, which it offers no other way.
-    They do not run the user's main script again either: without a guard it would start them anew."""
+    """A block in which children that `multiprocessing` starts get the variables of `environment`, which can be passed
+    to them in no other way. These children do not run the user's main script again either: without a guard the script
+    would start them anew."""
     names: Sequence[str] = ("PYTHONSAFEPATH", "PYTHONPATH")
     before, safe = {name: os.environ.get(name) for name in names}, environment()
     main = sys.modules["__main__"]
@@ -50,7 +52,7 @@ def safe_imports() -> Iterator[None]:
 
 
 def die_with(parent: int) -> None:
-    """End this process with its parent, even if that is killed; on Linux alone."""
+    """End this process with its parent, even if the parent is killed; on Linux alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent ended before prctl was called
@@ -59,7 +61,8 @@ def die_with(parent: int) -> None:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """A block whose child processes ignore Ctrl-C, which a terminal sends to all: this process decides what ends."""
+    """A block whose child processes ignore Ctrl-C, which a terminal sends to all: this process decides which of them
+    end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

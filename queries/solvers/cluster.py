@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 CONNECT = 10.0  # seconds that a scheduler has to answer
-SILENT = 2.0  # seconds for its further messages once it is connected
+SILENT = 2.0  # seconds for the scheduler's further messages after the connection
 GRACE = 20.0  # seconds without a worker before the work is done here; a worker that died may be started again
 WATCH = 0.5  # seconds between looks at the scheduler
 
@@ -76,7 +76,7 @@ class Cluster(Pool):
             self.close()
             raise
         self.threads = AHEAD * self.width
-        #: for questions asked at a time, where workers outnumber this machine's cores: the rest wait for workers
+        #: limits the questions asked at a time, where workers have more threads than cores: the rest wait for workers
         self._room = threading.BoundedSemaphore(self.width) if self.width < sum(threads.values()) else nullcontext()
         self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for work that is done here after a loss
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
@@ -170,7 +170,7 @@ class Cluster(Pool):
         return threads
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
-        """The number of workers' threads with a core of their own: solvers that share one are no quicker."""
+        """The number of workers' threads with a core of their own: solvers that share a core are no quicker."""
         from distributed.comm import get_address_host
 
         count: Counter[str] = Counter()

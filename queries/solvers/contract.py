@@ -34,9 +34,9 @@ Status = Literal["sat", "unsat", "unknown"]
 #: engines by lineage: a confirmation counts only from another lineage
 ENGINE_NAMES = tuple(ENGINES)
 DEFAULT_MEMORY = 8192  # MiB
-SENT = 0.2  # seconds in which a server must take a query's text when it is to be ended; then it is killed
-CPU_CLOCK = 2  # Linux's kind of clock, after the complement of a process's number, for the processor time of it
-KILLED = 1.5  # seconds in which a server must end a query; then the server itself is killed
+SENT = 0.2  # seconds in which a server must take the text of a query that is to be ended; else the server is killed
+CPU_CLOCK = 2  # Linux's kind of clock for the processor time of a process, after the complement of the process's number
+KILLED = 1.5  # seconds in which a server must end a query; else the server itself is killed
 
 
 class Reason(Enum):
@@ -52,14 +52,15 @@ class Reason(Enum):
 
     @property
     def is_of_budget(self) -> bool:
-        """Whether the limits of the query explain it; any other reason is an accident, which may not happen again."""
+        """Whether the limits of the query explain the answer; other reasons are accidents, which may not happen
+        again."""
         return self in (Reason.TIME, Reason.NOT_ASKED, Reason.MEMORY, Reason.GAVE_UP)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver said. `values`: of the query's inputs, if it is "sat"; `why`, with `detail`: why it is "unknown";
-    `seconds`: of a processor that the solver used; `stored`: the answer is of an earlier run."""
+    """A solver's answer. `values`: the values of the query's inputs, for "sat"; `why`, with `detail`: the reason of an
+    "unknown"; `seconds`: processor seconds that the solver used; `stored`: the answer is of an earlier run."""
 
     status: Status
     engine: str
@@ -87,8 +88,8 @@ _told: dict[int, tuple[weakref.ref[Answer], str]] = {}  # the answers of engines
 
 
 def _tell(text: str, answer: Answer) -> Answer:
-    """Note that an engine gave an answer to a query's text. Called only where an engine's output is read, or what was
-    kept of it: in the store, and by a cluster's worker."""
+    """Note that an engine gave an answer to a query's text. Called only where an engine's output is read, or a kept
+    copy of an answer: from the store, or from a cluster's worker."""
     key = id(answer)
     _told[key] = weakref.ref(answer, lambda _, told=_told: told.pop(key, None)), _digest(text)  # type: ignore[misc]
     return answer
@@ -222,12 +223,12 @@ class SolverProcess:
 
     @property
     def used(self) -> float:
-        """The seconds of a processor that the query has used; by the clock where the system does not say."""
+        """The processor seconds that the query has used; elapsed seconds where the system does not measure these."""
         if self._said is not None and "seconds" in self._said:
             return float(self._said["seconds"])
         if sys.platform != "linux":
             return time.monotonic() - self.started
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the query has ended
             return 0.0 if self.pid is None else time.clock_gettime(~self.pid << 3 | CPU_CLOCK)
         return 0.0
 
@@ -256,7 +257,8 @@ class SolverProcess:
         return [self.answer(0)]
 
     def _scarce(self, why: Reason, detail: str) -> tuple[Reason, str]:
-        """The reason, where memory ran out: if this process may not give what the query allows, the detail says so."""
+        """The reason and its detail; where memory ran out below the query's limit, as the system allows less, both say
+        so."""
         if why is Reason.MEMORY and self.memory << 20 > (most := allowed()):
             return Reason.LESS_MEMORY, f"{most >> 20} MiB of {self.memory}"
         return why, detail

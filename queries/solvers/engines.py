@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.base.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-HEAD_START = 1.0  # seconds that the first engine has alone; the first two have four times as many
+HEAD_START = 1.0  # seconds that the first engine has alone; the first two run alone until four times this time
 
 Keep = Callable[[Answer], Answer]
 Group = TypeVar("Group")
@@ -34,8 +34,8 @@ def race(
     keep: Keep = lambda answer: answer,
     processor: float | None = None,
 ) -> list[Answer]:
-    """The answers of engines that run on this machine, the decisive one first; `keep` gets each at once. `processor`:
-    the seconds of a processor for each of them, within the `timeout`."""
+    """The answers of engines that run on this machine, the decisive answer first; `keep` gets each answer at once.
+    `processor`: the processor seconds for each engine, within the `timeout`."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep, processor)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]
@@ -48,16 +48,16 @@ class Entrant(Protocol):
 
     @property
     def used(self) -> float:
-        """The seconds of a processor that it has used, for a limit of these."""
+        """The processor seconds that it has used, which may be limited."""
 
     def answers(self) -> list[Answer]:
-        """Its answers, the decisive one first; "unknown" if it has not finished, and it is then ended."""
+        """Its answers, the decisive answer first; an entrant that has not finished is ended, and answers "unknown"."""
 
     def stop(self) -> None:
         """Tell it to end, without waiting."""
 
     def kill(self) -> None:
-        """End it, and wait until it has."""
+        """End it, and wait until it has ended."""
 
 
 def first_of(
@@ -67,7 +67,7 @@ def first_of(
     keep: Keep,
     processor: float | None = None,
 ) -> tuple[list[Answer], list[Group]]:
-    """The answers, the decisive one first; and the groups of engines that never started, for want of time.
+    """The answers, the decisive answer first; and the groups of engines that never started, as time ran out.
 
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """

@@ -27,8 +27,9 @@ Result = TypeVar("Result")
 
 
 class BuilderLock:
-    """The lock under which terms are built (pysmt is not thread-safe). It knows its thread, and how long each thread
-    was idle waiting for it. A thread whose work is unwanted, or that is interrupted, does not get it."""
+    """The lock under which terms are built (pysmt is not thread-safe). The lock notes which thread holds it, and how
+    long each thread was idle waiting for it. A thread whose work is unwanted, or that is interrupted, does not get the
+    lock."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,8 +86,8 @@ class BuilderLock:
 
 
 class Pool:
-    """This machine. `width`: how many questions are asked at a time, by default one for each core; with more than one,
-    `threads` prepare them."""
+    """This machine. `width`: the number of questions that are asked at a time, by default one for each core; for more
+    than one question, `threads` prepare them."""
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or os.cpu_count() or 1
@@ -109,7 +110,7 @@ class Pool:
 
     @contextmanager
     def alone_with(self, text: str) -> Iterator[None]:
-        """A block for a query: it starts once no other thread asks the same text, whose answer is then in the store."""
+        """A block for a query, which starts once no other thread asks the same text; then the store has the answer."""
         while (other := self._asking.get(text)) is not None:
             with self._building.released():
                 began = time.monotonic()
@@ -148,10 +149,11 @@ class Pool:
         items: Sequence[Item],
         take: Callable[[Item, Callable[[], Result]], object],
     ) -> None:
-        """Call `take(item, result)` for each item in order, here, where `result()` is what `work(item)` gave or raised.
+        """Call `take(item, result)` for each item in order, here, where `result()` gives the result of `work(item)`, or
+        raises its error.
 
-        `work` is done in threads, for a few items at a time, and ahead of `take`. An error or an interrupt ends what
-        is in progress, whose results are dropped, and is raised.
+        `work` is done in threads, for a few items at a time, and ahead of `take`. An error or an interrupt ends the
+        work in progress, whose results are dropped, and is raised.
         """
         if self.threads == 1 or len(items) < 2:
             for item in items:

@@ -20,12 +20,12 @@ def solve(
     pool: Pool | None = None,
     processor: float | None = None,
 ) -> list[Answer]:
-    """The answers of the engines asked, the decisive one first; if none decides, all are "unknown".
+    """The answers of the engines asked, the decisive answer first; if none decides, all answers are "unknown".
 
     `timeout` in seconds (None: no limit) is for the whole call, which leaves no process behind; `processor`: the
-    seconds of a processor for each engine, where a machine with other work decides as much as an idle one. Stored
-    answers are used, unless `fresh`; new ones are stored before they are returned, with `name` for people to read. The
-    engines run in `pool`, by default on this machine.
+    processor seconds for each engine, by which a busy machine decides as much as an idle machine. Stored answers are
+    used, unless `fresh`; new answers are stored before they are returned, with `name` for people to read. The engines
+    run in `pool`, by default on this machine.
     """
     budget = min((limit for limit in (timeout, processor) if limit is not None), default=None)
     engines = engines_of(solver)

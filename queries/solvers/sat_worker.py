@@ -1,9 +1,9 @@
 """The program inside a SAT solver's process: reads formulas on standard input, answers each with a proof or a model.
 
-Run as `python -P sat_worker.py SOLVER MEMORY_MIB PARENT`, by its path. One formula after another, each as a line with
-the number of its literals, terminating zeros included, and that many integers (4 bytes each, in the machine's order).
-An answer is a line "unsat N" with N bytes of DRAT after it, or a line "sat". It is not one more engine of worker.py,
-which reads SMT-LIB: formulas and proofs are large, and cross as numbers and bytes.
+Run as `python -P sat_worker.py SOLVER MEMORY_MIB PARENT`, by its path. Formulas follow one another, each as a line with
+the number of its literals, terminating zeros included, and these literals as integers (4 bytes each, in the machine's
+order). An answer is a line "unsat N" followed by N bytes of DRAT, or a line "sat". This program is no engine of
+worker.py, which reads SMT-LIB: formulas and proofs are large, and cross as numbers and bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def allowed() -> int:
 
 def main() -> None:
     solver, memory, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if sys.platform == "linux":  # die with the parent, even if it is killed
+    if sys.platform == "linux":  # die with the parent, even if the parent is killed
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             return

@@ -1,7 +1,7 @@
-"""Queries as SMT-LIB 2.6 text: what crosses to a solver's process, what `--smt2` writes, and the store's key.
+"""Queries as SMT-LIB 2.6 text: the input of a solver's process, the output of `--smt2`, and the store's key.
 
 The text is deterministic: terms are numbered in the order of a depth-first walk from the assertions, and the inputs
-keep their names. This, and terms deeper than Python's stack, is why pysmt's own printer is not used.
+keep their names. This order, and terms deeper than Python's stack, are why pysmt's own printer is not used.
 """
 
 from __future__ import annotations

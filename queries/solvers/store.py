@@ -1,11 +1,11 @@
-"""The result store: what solvers answered, kept in one SQLite file, so that nothing is asked twice.
+"""The result store: solvers' answers, kept in one SQLite file, so that no query is asked twice.
 
 An answer is keyed by the query's text, the engine and its version. It is on disk before it is reported, so that a run
 killed at any moment can be resumed. Decided answers hold for ever; "unknown" holds for budgets no larger than its own,
 and not at all where the engine crashed.
 
 A store that cannot be opened is an error. A failure after that costs no answer: the store warns once, and is not used
-any more. As its answers are believed, nobody but the user may own or write it or its folder.
+any more. As the store's answers are believed, nobody but the user may own or write the store or its folder.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from mmaprobe.smtmodel.base.jsontext import parse_json
 
 SCHEMA = 2  # raised when a table changes, and when engines get options by which they decide more
 EARLIER = range(1, SCHEMA)
-APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
-VERDICTS = ("equal", "different", "unknown")  # of whole results
+APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of the program that owns a file
+VERDICTS = ("equal", "different", "unknown")  # verdicts of whole results
 BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
 
 _JOURNALS = ("-journal", "-wal", "-shm")  # suffixes of the files that SQLite keeps beside its own
@@ -53,7 +53,7 @@ _OTHER = "name another file with --store"
 
 
 class StoreError(MmaprobeError):
-    """A file that cannot serve as the store. `full`: because there is no room, as for any output."""
+    """A file that cannot serve as the store. `full`: the disk is full, with the exit code of a failed output."""
 
     def __init__(self, path: Path, message: str, full: bool = False) -> None:
         self.path = path
@@ -84,7 +84,7 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 
 
 def result_key(kind: str, /, **facts: Any) -> str:
-    """The key of a whole result: the question (anything that JSON can say), and all on which it depends."""
+    """The key of a whole result, by the question (anything that JSON can hold) and all on which the result depends."""
     engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
@@ -141,7 +141,7 @@ class _Entry:
         return not self.decided and (self.answer.why is None or not self.answer.why.is_of_budget)
 
     def covers(self, timeout: float | None, memory: int) -> bool:
-        """Whether asking again with this budget could not decide more."""
+        """Whether this answer holds for a budget: asking again with the budget would decide no more."""
         if self.decided or self.accident:
             return self.decided
         seconds, limit = (math.inf if value is None else value for value in (self.timeout, timeout))
@@ -197,7 +197,7 @@ def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
 class Store:
     """A store in use; close it, or use it in a `with`. `path` None: the user's default store. Raises StoreError.
 
-    `warning` is the first failure after opening, "" if there was none; `warn` is called with it when it happens.
+    `warning` is the first failure after opening, "" if there was none; `warn` is called with this warning at once.
     """
 
     def __init__(self, path: Path | str | None = None, warn: Callable[[str], object] | None = None) -> None:
@@ -294,7 +294,7 @@ class Store:
         )
 
     def _read(self, statement: str, key: str) -> tuple[Any, ...] | None:
-        """The row of a key; None once a read has failed."""
+        """The row of a key; None if there is no row, or once a read has failed."""
         if not self._readable:
             return None
         try:
@@ -344,7 +344,7 @@ class Store:
 
 
 def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
-    """`in_cache`: the file is in this program's own cache folder, which is then closed to others if it is not."""
+    """`in_cache`: the file is in this program's own cache folder, which is then closed to others if still open."""
     file = Path(os.path.realpath(path))  # SQLite puts its journals beside this path
     try:
         if in_cache:
@@ -375,7 +375,7 @@ def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
 
 
 def _check_kind(path: Path) -> None:
-    """Look at the first bytes of a file before SQLite opens it, which may recover it and so change it."""
+    """Check the first bytes of a file before SQLite opens the file, and perhaps recovers and so changes it."""
     if not path.exists():
         return
     if not path.is_file():
@@ -393,13 +393,13 @@ def _check_kind(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # a damaged row is no error here: its checksum shows it
+    # a damaged row is no error here: its checksum shows the damage
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing either
     connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
     try:
         schema = connection.execute("PRAGMA user_version").fetchone()[0]
-        if schema in EARLIER:  # tables of an earlier schema: their answers are asked again
+        if schema in EARLIER:  # tables of an earlier schema: their queries are asked again
             for table in ("answers", "queries", "results"):
                 connection.execute(f"DROP TABLE {table}")
         if schema == 0 or schema in EARLIER:

@@ -1,11 +1,11 @@
 """The program that runs a solver's processes: each query that it reads gets a child process of its own.
 
-Run as `python -P worker.py ENGINE`, by its path. It loads one solver and nothing else of the project, and that once,
-since loading takes longer than most queries do. A query is a line "MEMORY_MIB BYTES" and that many bytes of SMT-LIB; an
-empty line ends the running query, and the end of the input ends everything. The answer is two lines of JSON: first the
-child's `pid`; and, when the child has ended, its exit `code` (negative: a signal's number) with its output, `out` and
-`err`, and the `seconds` of a processor that it used. Every engine reads the text by its own parser and prints its own
-answers; `err` ends with one JSON line: the solver's version and the seconds of a processor that it took.
+Run as `python -P worker.py ENGINE`, by its path. It loads one solver, once, since loading takes longer than most
+queries do, and nothing else of the project. A query is a line "MEMORY_MIB BYTES", followed by these bytes of SMT-LIB;
+an empty line ends the running query, and the end of the input ends everything. The answer is two lines of JSON: first
+the child's `pid`; and, when the child has ended, its exit `code` (negative: a signal's number) with its output, `out`
+and `err`, and the processor `seconds` that the child used. Every engine reads the text by its own parser and prints its
+own answers; `err` ends with one JSON line: the solver's version and the processor seconds that the solver took.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run_bitwuzla(text: str) -> str:
     import bitwuzla
 
     parser = bitwuzla.Parser(bitwuzla.TermManager(), bitwuzla.Options())
-    parser.parse(text, False, False)  # it prints its answers itself
+    parser.parse(text, False, False)  # the parser prints the answers itself
     return ""
 
 
@@ -54,7 +54,7 @@ def run_cvc5(text: str) -> str:
 
     manager = cvc5.TermManager()
     solver = cvc5.Solver(manager)
-    if "(set-logic QF_BV)" in text:  # else it searches among terms first, in which datapaths are hard
+    if "(set-logic QF_BV)" in text:  # else cvc5 searches among terms first, which is hard for datapaths
         solver.setOption("bitblast", "eager")
     symbols = cvc5.SymbolManager(manager)
     parser = cvc5.InputParser(solver, symbols)
@@ -112,7 +112,7 @@ def next_query(source: FileIO) -> tuple[int, str] | None:
 
 
 def become_child(parent: int, outputs: tuple[int, int]) -> None:
-    """Write to these pipes, and die with the parent, even if it is killed."""
+    """Write to these pipes, and die with the parent, even if the parent is killed."""
     for number, output in enumerate(outputs, 1):
         os.dup2(output, number)
     if sys.platform == "linux":
@@ -122,7 +122,7 @@ def become_child(parent: int, outputs: tuple[int, int]) -> None:
 
 
 def attend(child: int, outputs: tuple[int, int]) -> dict[str, float | str]:
-    """What a child wrote, used and ended with, once it ends; a line on standard input, or its end, ends the child."""
+    """A child's outputs, seconds and exit code, once it ends; a line on standard input, or its end, ends the child."""
     written, left = dict.fromkeys(outputs, b""), set(outputs)
     while left:
         for ready in select.select([0, *left], [], [])[0]:

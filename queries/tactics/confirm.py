@@ -11,7 +11,7 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.tactics.records import Lemma
 
 CONFIRMERS = ("z3", "bitwuzla", "cvc5")  # the engines asked, the fastest first
-SHARE, LEAST = 1.5, 4.0  # time for confirmation: this multiple of the proof's, and at least these seconds
+SHARE, LEAST = 1.5, 4.0  # time for confirmation: this multiple of the proof's time, and at least these seconds
 
 
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:

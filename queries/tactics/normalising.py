@@ -1,5 +1,5 @@
 """The normal form of a unit's expression: every rewriting rule whose lemmas are proved is applied, operands first,
-until none applies.
+until no rule applies.
 
 A tactic, which calls the rules of the kernel and is not trusted.
 """
@@ -38,8 +38,8 @@ LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not ap
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a replacement of a node has to preserve: how it counts in an alignment (`counting`), and the signs of
-    zeros."""
+    """The demands on a replacement of a node: that it counts in the same way in an alignment (`counting`), and that it
+    keeps the signs of zeros (`signs`)."""
 
     counting: bool
     signs: bool
@@ -59,7 +59,7 @@ class Normaliser:
 
     def proof(self, unit: Unit) -> Theorem | None:
         """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
-        or if the rules do not apply: where the form names another pattern for NaN, or random bits are taken."""
+        or if the rules do not apply, as the form has another pattern for NaN, or the unit takes random bits."""
         with suppress(RuleError):
             alike = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
             return None if alike is None else results_alike(unit, alike)
@@ -75,7 +75,7 @@ class Normaliser:
         return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
 
     def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
-        """The theorem that a node computes alike with its normal form; None if it is its normal form."""
+        """The theorem that a node computes alike with its normal form; None if the node is its own normal form."""
         known = self.known.setdefault(scope, {})
         key = node, wanted
         if key not in known:

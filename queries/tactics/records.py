@@ -20,10 +20,11 @@ Verdict = Literal["equal", "different", "unknown"]
 
 @dataclass(frozen=True)
 class Lemma:
-    """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
-    (cut-points), about which it may use the facts `using`. `pair`: the two terms that the lemma proves equal; `points`:
-    its cut-points, where they are not signals of the left side; `facts`: terms that it knows to be true; `cases`: for
-    each of some words, its values, one of which is true. `confirmed` is another engine's answer."""
+    """A fact proved, mostly that two signals are equal. `cuts`: the number of earlier terms that were replaced by fresh
+    variables (cut-points), about which the lemma may use the facts `using`. `pair`: the two terms that the lemma proves
+    equal; `points`: its cut-points, if these are not signals of the left side; `facts`: terms that the lemma knows to
+    be true; `cases`: for each of some words, the terms that the word has a value, one of which is true. `confirmed` is
+    another engine's answer."""
 
     name: str
     cuts: int
@@ -68,7 +69,7 @@ class Proof:
 
     @property
     def ground(self) -> str:
-        """The ground of the verdict: `why`, or the engines that answered, and those that confirmed."""
+        """The ground of the verdict: `why`, or the engines that answered, and the engines that confirmed."""
         confirmed = f", confirmed by {', '.join(self.confirmations)}" if self.confirmations else ""
         return self.why or f"{', '.join(self.engines) or 'construction'}{confirmed}"
 

@@ -37,7 +37,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Window:
-    """The exponents of nonzero inputs of each operand, the lowest and the highest. Inputs are zeros and normal numbers.
+    """The lowest and the highest exponent of nonzero inputs, for each operand. Inputs are zeros and normal numbers.
 
     Raises ParameterError for a window that admits no nonzero number of the format.
     """
@@ -81,9 +81,10 @@ def exact_sum(
 ) -> Fixed:  # fmt: skip
     """c + sum of a_k * b_k without any rounding, for admitted inputs (a and b in `source`, c in `addend`).
 
-    The unit lies `spare` places below the finest that an input can have: with `spare` = the fraction bits of a result's
-    format every ulp of a nonzero sum is a whole number of units. `room`: of other numbers to be held, the power of two
-    that they are multiples of, and the largest. Raises ParameterError for an impossible window.
+    The unit lies `spare` places below the lowest place of any term: with `spare` = the fraction bits of a result's
+    format every ulp of a nonzero sum is a whole number of units. `room`: for each further set of numbers that the width
+    must hold, the exponent of a power of two that divides them all, and their largest magnitude. Raises ParameterError
+    for an impossible window.
     """
     window.check(source, addend)
     products = (window.a[0] + window.b[0], window.a[1] + window.b[1])
@@ -106,7 +107,7 @@ def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
     low, high = like.unit, like.unit + width - 2
     reach = Exponent(term.exponent.bits, term.exponent.low, term.exponent.high)
     least, most = max(low, reach.low), min(high, reach.high)
-    if least > most:  # no number but zero has the size of such sums
+    if least > most:  # of all numbers of the format only zero lies in the range of such sums
         return Fixed(constant(carrier, 0, width), low), value.is_zero & ~value.is_nan
     inside = _between(reach, least, most)
     wide, unit = _placed(term, (least, most))
@@ -143,13 +144,13 @@ def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
 
 
 def ulp(x: Fixed, fmt: Format) -> Fixed:
-    """The unit in the last place of `fmt` at a number of that size: 2^(floor(log2 |x|) - fraction), never below the
-    spacing of the subnormals (the latter for zero). Needs the spare bits of `exact_sum`."""
+    """The unit in the last place of `fmt` at a number of the size of x: 2^(floor(log2 |x|) - fraction), never below the
+    spacing of the subnormals, and this spacing for zero. Needs the spare bits of `exact_sum`."""
     size = magnitude(x).bits
     carrier, width = size.carrier, size.width
     one = constant(carrier, 1, width)
     places = constant(carrier, width - 1, max(size.leading_zeros().width, width.bit_length()))
-    top = places - fit(size.leading_zeros(), places.width)  # of the leading one; all ones for zero
+    top = places - fit(size.leading_zeros(), places.width)  # the place of the leading one; all ones for zero
     smallest = max(fmt.emin - x.unit, 0)  # at and below this place the spacing is that of the subnormals
     least = constant(carrier, max(smallest, fmt.fraction), places.width)
     at = max_of([select(size.any(), top, least), least])

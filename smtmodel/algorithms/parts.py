@@ -1,4 +1,4 @@
-"""Parts of a claim: anything that gives d = c + sum of a_k * b_k and has a name, a plan or a model."""
+"""Parts of a claim: named schemes, plans and models that give d = c + sum of a_k * b_k."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Part:
-    """What a text names: a scheme such as markidis, a plan, or a model, chained over as many products as there are.
-    Raises what `parse_scheme` and `parse_plan_reference` raise, and ParameterError for one that no chain of plain
-    products fits."""
+    """The algorithm that a text names: a scheme such as markidis, a plan, or a model, chained over all products. Raises
+    the errors of `parse_scheme` and `parse_plan_reference`, and ParameterError for an algorithm that cannot be a chain
+    of plain products."""
 
     text: str
 
@@ -45,7 +45,7 @@ class Part:
         if not ("/" in path or path.endswith(CORE) or is_plan(text) or is_unit_file(text)):
             if path in REDUCTIONS:
                 raise ParameterError(text, "a sum of numbers, where an algorithm for products is needed")
-            parse_scheme(text)  # which names the nearest one
+            parse_scheme(text)  # its error names the nearest scheme
         return parse_plan_reference(text)
 
     @property
@@ -69,9 +69,10 @@ class Part:
     def steps(
         self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format, first_words: bool = False
     ) -> dict[Step, Bits]:
-        """The steps, the last is RESULT; a and b in the format `given`, whose numbers this one holds.
+        """The steps, the last of them RESULT; a and b are in the format `given`, whose numbers the part's format holds.
 
-        `first_words`: it is known that numbers are `whole`, and that the unit makes +0 of zeros and +0.
+        `first_words`: the caller knows that all factors are `whole`, and that the unit's result for products with zeros
+        and the addend +0 is +0.
         """
         if first_words:
             firsts = [[self._first(number, given, side) for number in numbers] for side, numbers in enumerate((a, b))]
@@ -80,11 +81,12 @@ class Part:
         return Dot(self.plan, left, right, c).all_steps()
 
     def _first(self, number: Bits, given: Format, side: int) -> Bits:
-        """A number that the format of its first word holds, in this."""
+        """A number that the format of its first word holds, converted to that format."""
         return converted(number, given, word_format(self.plan, side))
 
     def whole(self, number: Bits, given: Format) -> Bit:
-        """Whether a number in the format `given` is its own first word, as a factor a and b, and the others are +0."""
+        """Whether a number in the format `given` equals its first word, as a factor a and as a factor b, and its other
+        words are +0."""
         wide = converted(number, given, self.source)
         dot, conditions = Dot(self.plan, [wide], [wide], wide), list[Bit]()
         for side, words in enumerate(dot.read):
@@ -102,8 +104,8 @@ class Part:
         unit_of_plan(self.plan, terms)
 
     def unit(self, given: Format, terms: int) -> Unit:
-        """The part for this many products as a unit with factors in the format `given`, which computes the same for
-        factors that the part `holds`. Raises ParameterError for a number of products that does not fit."""
+        """The part for this many products as a unit with factors in the format `given`, which gives the part's results
+        for factors that the part `holds`. Raises ParameterError for a number of products that does not fit."""
         return _unit(self, given, terms)
 
     def holds(self, fmt: Format, low: int, high: int) -> bool:

@@ -1,7 +1,7 @@
-"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and without.
+"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and without them.
 
-A warp takes R matrices of m x m numbers. R chained products with ones from the left give the sums of their columns,
-and one product with ones from the right the sum of those (their equations 18 to 22).
+A warp takes R matrices of m x m numbers. R chained products with ones on the left give the sums of the columns, and one
+product with ones on the right adds these sums (equations 18 to 22 of the paper).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FREE = {"unit"}
 
 
 class Operations(ABC, Generic[Numbers]):
-    """What a reduction may do with the numbers that it sums."""
+    """The operations that a reduction uses on the numbers that it sums."""
 
     @abstractmethod
     def length(self, numbers: Numbers) -> int: ...
@@ -70,15 +70,16 @@ class Operations(ABC, Generic[Numbers]):
     @abstractmethod
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Numbers) -> Numbers:
         """Ones times matrices: the sums of the columns of every `chain` matrices of `shape` (row by row in memory, the
-        last filled up with +0), one instruction's result the next one's addend."""
+        last group filled up with +0); the result of one instruction is the addend of the next."""
 
     @abstractmethod
     def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
-        """`in_tree` on each group of `size` neighbours, the last filled up with +0."""
+        """`in_tree` on each group of `size` neighbours, the last group filled up with +0."""
 
     @abstractmethod
     def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
-        """One after another, to nearest: what atomic additions in ascending order give."""
+        """Numbers added one after another, each sum rounded to nearest: the sum that atomic additions in ascending
+        order give."""
 
 
 class BitsOperations(Operations[tuple[Bits, ...]]):
@@ -127,7 +128,7 @@ class BitsOperations(Operations[tuple[Bits, ...]]):
 
 
 class ArrayOperations(Operations[NDArray[Any]]):
-    """A flat array of patterns; groups are its lanes."""
+    """Numbers as a flat array of patterns; groups of numbers are computed side by side, one in each lane."""
 
     def length(self, numbers: NDArray[Any]) -> int:
         return len(numbers)
@@ -162,7 +163,7 @@ class ArrayOperations(Operations[NDArray[Any]]):
         return in_tree(both, list(np.ascontiguousarray(groups.T)))
 
     def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Multiply-adds with one: the same sums, and `gemm` is fast at them."""
+        """Multiply-adds with a factor of one give the same sums, and `simulate` computes them fast."""
         unit = parse_reference(f"ieee/fma/{fmt.name}")
         ones = np.full((len(numbers) - 1, 1), fmt.one, dtype=np.uint32)
         first, rest = numbers[None, :1], numbers[None, 1:]
@@ -193,7 +194,8 @@ def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
-    """The sum of number k and number k + half for every k, then of halves of halves: what shuffles in a warp give."""
+    """Adds numbers k and k + half for every k, then these sums in the same way until one is left, as shuffles in a warp
+    do."""
     layer = list(numbers)
     while len(layer) > 1:
         half = (len(layer) + 1) // 2
@@ -230,8 +232,8 @@ class Reduction(ABC):
 @dataclass(frozen=True)
 class WarpShuffle(Reduction):
     """No matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format. format=f32 stands
-    for Navarro et al.'s baseline, as their text has it (their code adds in f16 within a warp), and their CUB-float, f16
-    for their CUB-half (CUB's own order of additions differs)."""
+    for the baseline of Navarro et al. as their text describes it (their code adds in f16 within a warp) and for their
+    CUB-float, format=f16 for their CUB-half (CUB itself adds in another order)."""
 
     name: ClassVar[str] = "warp-shuffle"
     about: ClassVar[str] = "a sum by trees in warps and blocks, without matrix unit"
@@ -254,7 +256,7 @@ class WarpShuffle(Reduction):
 
 @dataclass(frozen=True)
 class Chained(Reduction):
-    """What the reductions by matrix instructions share."""
+    """The common part of the reductions by matrix instructions."""
 
     unit: str = "volta/mma/m8n8k4.f32.f16.f16.f32"
     side: int = 16
@@ -274,8 +276,8 @@ class Chained(Reduction):
         return parse_reference(self.unit)
 
     def warp_sums(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
-        """The sum (f32) of every R matrices of numbers of the unit's format. The last product has ones on its other
-        side in the paper; no unit tells the sides apart."""
+        """The sum (f32) of every R matrices of numbers of the unit's format. In the paper the ones of the last product
+        are on the right, here on the left; no unit distinguishes its sides."""
         columns = operations.column_sums(self.model, (self.side, self.side), self.chain, numbers)
         if self.columns == "outside":
             return operations.trees(F32, self.side, columns)
@@ -290,7 +292,7 @@ class SinglePass(Chained):
     """Chains of R instructions by each warp, then f32 sums: a tree in each block, atomic additions of the blocks
     (Navarro et al. 2020, section 5.2: R = 4, blocks of 128 threads). The numbers, and between the two products the
     sums of columns (equation 22 needs them as a factor), are rounded to nearest even to the unit's format;
-    columns=outside keeps the sums of columns in f32, as the abstract has it, and adds them outside."""
+    columns=outside keeps the sums of columns in f32, as the paper's abstract says, and adds them outside."""
 
     name: ClassVar[str] = "single-pass"
     about: ClassVar[str] = "a sum by chained matrix instructions, then in f32 (Navarro et al. 2020)"
@@ -328,8 +330,8 @@ class Recurrence(Chained):
 
 @dataclass(frozen=True)
 class Split(Chained):
-    """A share of the numbers by chains of one instruction, the rest by shuffles in f32, all blocks by atomic additions
-    (Navarro et al. 2020, section 5.3)."""
+    """A share of the numbers is summed by chains of one instruction, the rest by shuffles in f32; atomic additions sum
+    all blocks (Navarro et al. 2020, section 5.3)."""
 
     name: ClassVar[str] = "split"
     about: ClassVar[str] = "a sum half by matrix instructions, half by shuffles (Navarro et al. 2020)"

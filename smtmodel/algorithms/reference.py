@@ -38,7 +38,7 @@ def parse_reduction(text: str) -> Reduction:
 
 
 def sum_of_numbers(algorithm: Reduction, numbers: Sequence[Bits]) -> Bits:
-    """The sum of f32 patterns over their carrier, a pattern of `result_format`. Raises ParameterError for none."""
+    """The sum of f32 patterns over their carrier, a pattern of `result_format`. Raises ParameterError if empty."""
     if not numbers:
         raise ParameterError("numbers", "at least one is needed")
     return algorithm.evaluate(BitsOperations(), tuple(numbers))[0]

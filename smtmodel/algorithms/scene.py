@@ -29,7 +29,7 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 @dataclass(frozen=True)
 class Number:
-    """A pattern of a format: an input, or the result of a part. `normal`: it is a zero or a normal number."""
+    """A pattern of a format: an input, or the result of a part. `normal`: the number is known to be zero or normal."""
 
     bits: Bits
     fmt: Format
@@ -38,7 +38,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Error:
-    """|result - exact|, kept apart: two errors are compared without absolute values (`exact.closer`)."""
+    """|result - exact|, with both numbers kept apart: two errors are compared without absolute values
+    (`exact.closer`)."""
 
     result: Fixed
     exact: Fixed
@@ -50,8 +51,8 @@ class Error:
 
 @dataclass(frozen=True)
 class Truth:
-    """Whether a predicate holds (`yes`) or not (`no`); neither, where a part whose value the predicate reads gives no
-    number. `reads`: for each part that is read, whether it gives a number."""
+    """Whether a predicate holds (`yes`) or does not hold (`no`); neither is true where a part whose value the predicate
+    reads gives no number. `reads`: for each part that the predicate reads, whether the part gives a number."""
 
     yes: Bit
     no: Bit
@@ -60,7 +61,8 @@ class Truth:
 
     @staticmethod
     def of(holds: Bit, reads: Mapping[str, Bit]) -> Truth:
-        """Of a predicate that holds as it says where every value that it reads is a number."""
+        """The truth of a predicate, for which `holds` is valid where every value that the predicate reads is a
+        number."""
         numbers = all_of([truth(holds.carrier, True), *reads.values()])
         return Truth(numbers & holds, numbers & ~holds, numbers, reads)
 
@@ -70,8 +72,8 @@ Side = tuple[Number, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """The input-independent part of a claim: formats of the factors and of c, exponents, and parts; in the parts
-    `whole` the first word of every factor is known to be the whole factor."""
+    """The input-independent part of a claim: formats of the factors and of c, exponents, and parts. `whole`: the names
+    of the parts in which the first word of every factor is known to be the whole factor."""
 
     factors: Format
     addend: Format
@@ -87,11 +89,11 @@ class Shape:
 
     @property
     def names(self) -> set[str]:
-        """What an expression may name."""
+        """The names that an expression may use."""
         return {"a", "b", "c", *self.parts, *FORMATS}
 
     def room(self, terms: int) -> list[tuple[int, Fraction]]:
-        """Of each part the power of two that its results are multiples of, and the largest."""
+        """For each part the exponent of a power of two that divides all its results, and their largest magnitude."""
         if terms not in self._rooms:
             window = self.window
             formats = {"a": self.factors, "b": self.factors, "c": self.addend}
@@ -116,7 +118,7 @@ class Shape:
 
 
 class _Reach(Fold[Known]):
-    """What is known of the nodes of a sum of so many products, for each round of a loop: all further elements are 0."""
+    """The knowledge of the nodes of a sum of `terms` products, for each round of a loop: all further elements are 0."""
 
     def __init__(self, knowledge: Knowledge, terms: int) -> None:
         super().__init__()
@@ -152,7 +154,7 @@ class Scene:
 
     @property
     def named(self) -> int:
-        """How many of them, from the first one on, an expression may name."""
+        """The number of products, from the first one on, that an expression may name."""
         return len(self.a)
 
     def admits(self) -> Bit:
@@ -170,7 +172,7 @@ class Scene:
         return self._steps[name]
 
     def exact(self, magnitudes: bool = False) -> Fixed:
-        """The exact sum, with room for every result; of `magnitudes`: that of the terms' magnitudes."""
+        """The exact sum, with room for every result; `magnitudes`: the exact sum of the terms' magnitudes."""
         if magnitudes not in self._exact:
             shape = self.shape
 
@@ -184,8 +186,8 @@ class Scene:
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:
-        """One bit for each product and for c, at its exponent (of a product, the sum of its factors' exponents); no bit
-        for a zero."""
+        """For each product and for c the number 2^exponent (the exponent of a product is the sum of its factors'
+        exponents); 0 for a zero."""
         window = self.shape.window
         low = min(window.a[0] + window.b[0], window.c[0])
         width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
@@ -203,7 +205,7 @@ class Scene:
         return tops
 
     def value(self, name: str) -> Fixed:
-        """The number that a part gives, where `fits` says so."""
+        """The result of a part as a number; valid where `fits` of the part is true."""
         if name not in self._values:
             part = self.shape.parts[name]
             self._values[name], self.fits[name] = in_units(self.steps(name)[RESULT], part.result, self.exact())
@@ -215,22 +217,23 @@ class Scene:
         return Truth.of(evaluation.condition(tree), evaluation.reads)
 
     def quantity(self, tree: ast.expr) -> tuple[Fixed, Mapping[str, Bit]]:
-        """The number that an expression stands for, and what it reads, as in `Truth`. Raises ParameterError for one
-        that is not a number."""
+        """The number that an expression stands for, and the parts that it reads, as in `Truth`. Raises ParameterError
+        for an expression that is not a number."""
         evaluation = _Evaluation(self)
         return evaluation.number(evaluation.of(tree), tree), evaluation.reads
 
 
 class _Evaluation:
-    """One expression. Whatever reads a part's result as a number notes in `reads` whether it is one."""
+    """The evaluation of one expression. Each method that reads the result of a part as a number notes in `reads`
+    whether the result is a number."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.carrier = scene, scene.carrier
         self.reads: dict[str, Bit] = {}
 
     def of(self, node: ast.expr) -> Any:
-        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, one of these for each number of a side, a Format, or
-        the name of a part."""
+        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a tuple of such values for the numbers of a side, a
+        Format, or the name of a part."""
         if isinstance(node, ast.BoolOp):
             join = all_of if isinstance(node.op, ast.And) else any_of
             return join([self.condition(part) for part in node.values])
@@ -284,7 +287,7 @@ class _Evaluation:
         return value
 
     def each(self, function: Callable[..., Any], *values: Any) -> Any:
-        """A function of values, of which those of sides are taken number by number."""
+        """A function applied to values; sides among them are taken number by number."""
         sides = [value for value in values if isinstance(value, tuple)]
         if not sides:
             return function(*values)
@@ -312,7 +315,7 @@ class _Evaluation:
         return all_of([self.compared(op, values[k], values[k + 1], node) for k, op in enumerate(node.ops)])
 
     def compared(self, op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Bit:
-        """A comparison with a side is one with each of its numbers."""
+        """A comparison with a side holds if the comparison with each number of the side holds."""
         if isinstance(left, tuple) or isinstance(right, tuple):
             return all_of(self.each(lambda x, y: self.compared(op, x, y, node), left, right))
         if isinstance(op, ast.Gt | ast.GtE):
@@ -375,7 +378,7 @@ class _Evaluation:
         return magnitude(fixed.subtract(self._ordinal(x), self._ordinal(y)))
 
     def _ordinal(self, x: Number) -> Fixed:
-        """Patterns in the order of their numbers, zero at zero."""
+        """The place of a pattern in the order of the numbers; the place of zero is 0."""
         kept = x.bits.extract(x.bits.width - 1, x.fmt.padding)
         return Fixed(pattern_key(kept, replace(x.fmt, padding=0)), 0)
 
@@ -426,7 +429,7 @@ class _Evaluation:
         return all_of([test(self._number(x, node)) for x in (what if isinstance(what, tuple) else (what,))])
 
     def _number(self, what: Any, node: ast.expr) -> Number:
-        """A pattern that is read as a number: that of an input always is."""
+        """A pattern that is read as a number; the pattern of an input always is a number."""
         x = self._pattern(what, node)
         if isinstance(what, str):
             self.reads.setdefault(what, self._is_finite(x))

@@ -39,7 +39,7 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> 
         return kept + raised.bits(kept.width)
     shift = distance(term, maximum)
     spare = term.fraction - fraction_bits
-    if shift.value is not None and shift.value + spare <= 0:  # nothing is lost at a place known beforehand
+    if shift.value is not None and shift.value + spare <= 0:  # the shift is known, and no bit is lost
         return term.significand.pad(-spare - shift.value)
     scaled = _at_least(term.significand.pad(max(0, -spare)), spare + 1)
     shifted = scaled.lshr(shift)
@@ -97,10 +97,10 @@ def is_below(magnitude: Bits, unit: Exponent, power: int) -> Bit:
 
 
 def bound_matters(bound: int | None, terms: Sequence[Term], kept: int | None) -> bool:
-    """Whether a least maximum of exponents, `bound`, can change a sum of terms. It cannot where every exponent is at
-    least `bound`; nor where `kept` fraction bits are kept below it and its last kept place lies at or below the last
-    place of every term, since raising the maximum to it then truncates nothing. `kept` is None where the latter does
-    not hold: for a sum that wraps, or terms that keep different bits."""
+    """Whether a least maximum of exponents, `bound`, can change a sum of terms. `bound` changes no sum where every
+    exponent is at least `bound`; nor where `kept` fraction bits are kept below `bound` and the last of these places
+    lies at or below the last place of every term, since raising the maximum to `bound` then truncates nothing. `kept`
+    is None where the second reason does not apply: for a sum that wraps, or terms that keep different bits."""
     if bound is None or bound <= min(term.exponent.least for term in terms):
         return False
     return kept is None or bound - kept > min(term.exponent.least - term.fraction for term in terms)

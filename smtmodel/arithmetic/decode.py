@@ -45,7 +45,7 @@ class Exponent:
 
 
 def _unless_below_all(exponent: Exponent, bits: Bits) -> Bits:
-    """A vector; 0 where an exponent is the one below all others."""
+    """The vector `bits`; 0 where an exponent is the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 
@@ -144,7 +144,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
 def _unpack_complement(pattern: Bits, fmt: Format) -> Unpacked:
     """An integer of `fmt.width` bits as a magnitude; all integers of a format have the same exponent."""
     sign, no = pattern.msb(), truth(pattern.carrier, False)
-    magnitude = select(sign, -pattern, pattern)  # that of the least number needs all bits
+    magnitude = select(sign, -pattern, pattern)  # the magnitude of the least number needs all bits
     exponent = Exponent(constant(pattern.carrier, 1, 1), -fmt.bias, fmt.emin, spare=1)
     return Unpacked(Term(sign, magnitude, exponent, fmt.fraction), ~pattern.any(), no, no)
 
@@ -173,7 +173,8 @@ def multiply(left: Term, right: Term) -> Term:
 
 def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
     """Two terms at their larger exponent: that exponent, the significands with a common binary point, and how many
-    places each exponent lies below. A zero has the smallest exponent of both terms, so that it is never the larger.
+    places each exponent lies below it. A zero is given the lowest exponent that either term can have, so that the
+    exponent of a zero is never the larger.
 
     Symmetric in the terms, unlike an ordering of them, so that a + b and b + a share their solver terms.
     """

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 
-_CARRIER = ArrayCarrier()  # never asked: constants fold in the algebra
+_CARRIER = ArrayCarrier()  # its operations are never called: the algebra folds constants
 MAX_POWERS = 3
 
 
@@ -54,7 +54,7 @@ def ulp_of(value: Fraction, fmt: Format) -> Fraction:
 
 def powers(value: Fraction) -> str:
     """An exact dyadic number: a whole one below ten in digits, else a sum of at most three signed powers of two, else
-    an odd number times one. 2^0 is written 1."""
+    an odd number times a power of two. 2^0 is written 1."""
     if value.denominator == 1 and abs(value) < 10:
         return str(value)
     exponent = -(value.denominator.bit_length() - 1)

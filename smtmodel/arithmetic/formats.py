@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
 Specials = OwnSpecials | Literal["unused", "complement"]
 WIDEST = 64  # bits of a pattern
-#: the least and the largest of some numbers, among which, or between which, 0 is
+#: the least and the largest of some numbers; 0 is one of these numbers or lies between them
 Interval = tuple[Fraction, Fraction]
 SPELLINGS = {
     "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
@@ -39,9 +39,9 @@ class Format:
     `fraction` is the number of stored significand bits, `padding` the number of ignored low bits of the pattern.
     `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
     infinity; negative_zero = the pattern of -0 is the only NaN; extended = the largest patterns are infinities, and the
-    only NaN is the pattern of -0, or, unsigned, the one above infinity; none = every pattern is finite; unused = no
-    number has the top exponent (see `finite`); complement = every pattern is finite, a negative number is the two's
-    complement of its fields: there is one more of these, and no -0.
+    only NaN is the pattern of -0, or in an unsigned format the pattern above infinity; none = every pattern is finite;
+    unused = no number has the top exponent (see `finite`); complement = every pattern is finite, a negative number is
+    the two's complement of its fields: there is one negative number more than positive ones, and no -0.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Format:
 
     @cached_property
     def unit(self) -> int:
-        """The exponent of the last place of its smallest numbers, of which all are multiples."""
+        """The exponent of the last place of the smallest numbers; all numbers are multiples of 2^`unit`."""
         return self.emin - self.fraction
 
     def takes(self, other: Format) -> bool:
@@ -121,8 +121,8 @@ class Format:
 
     @cached_property
     def largest_number(self) -> tuple[int, Fraction]:
-        """The exponent of the largest number, and its significand, from 1 to below 2. (The least one of a two's
-        complement is one step further from zero: -2^emax.)"""
+        """The exponent of the largest number, and its significand, from 1 to below 2. (The least number of a
+        two's complement is one step further from zero: -2^emax.)"""
         exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
@@ -134,12 +134,13 @@ class Format:
 
     @cached_property
     def interval(self) -> Interval:
-        """That of the finite numbers."""
+        """The least and the largest finite number."""
         return Fraction(0) if not self.signed else -self.most - self.complement * Fraction(2) ** self.unit, self.most
 
     @cached_property
     def integers(self) -> Interval | None:
-        """Integers of which it has all, as normal numbers; None where 1 is none of these, or it has no zero."""
+        """An interval of integers, all of which the format has, as normal numbers; None where 1 is not one of them, or
+        the format has no zero."""
         if self.is_integer:
             return self.interval
         if self.emin > 0 or not self.subnormals:
@@ -186,7 +187,7 @@ class Format:
 
     @cached_property
     def infinity_field(self) -> int:
-        """The fields of infinity; in a format without infinity the fields of what replaces it: NaN, or the largest
+        """The fields of infinity; in a format without infinity the fields of its replacement: NaN, or the largest
         number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
@@ -240,7 +241,7 @@ class Format:
 
 
 def integer(name: str, bits: int, signed: bool) -> Format:
-    """The integers of so many bits."""
+    """The format of the integers of `bits` bits."""
     fraction = bits - 1 - signed
     return Format(name, 1, fraction, 1 - fraction, "complement" if signed else "none", signed)
 
@@ -275,7 +276,7 @@ _P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
 def own_format(
     name: str, exponent: int, fraction: int, bias: int | None, specials: OwnSpecials, signed: bool = True
 ) -> Format:
-    """A format that has no row; without a bias it has IEEE's. Raises ParameterError if there is no such format."""
+    """A format that has no row; without `bias` the bias is IEEE's. Raises ParameterError if there is no such format."""
     least = {"ieee": (2, 1), "none": (1, 1)}.get(specials, (1, 0))
     if not least[0] <= exponent <= 15 or not least[1] <= fraction <= 52:
         ranges = f"{least[0]} to 15 exponent and {least[1]} to 52 fraction bits"
@@ -296,14 +297,15 @@ def own_format(
 
 
 def is_spelling(name: str) -> bool:
-    """Whether a name says what the format is."""
+    """Whether a name is a spelling, which gives the fields of its format."""
     return any(pattern.fullmatch(name) for pattern in (_FIELDS, _P3109, _INTEGER))
 
 
 def format_named(name: str, own: Iterable[str] = ()) -> Format:
     """The format of a row's name or of a spelling: `e4m3_ieee` (exponent and fraction bits, a bias after `b`,
-    specials), or P3109's `binary8p4se`. All spellings of one format give its row's name, or else one name. Raises
-    UnknownNameError, which suggests the nearest name, also of `own`, or ParameterError for a format that cannot be."""
+    specials), or P3109's `binary8p4se`. All spellings of one format give a format of one name, that of its row if it
+    has one. Raises UnknownNameError, which suggests the nearest name, also of `own`, or ParameterError for a format
+    that cannot be."""
     if name in FORMATS:
         return FORMATS[name]
     if is_spelling(name):

@@ -5,8 +5,9 @@ that keeps every bit that rounding can see:
 
 1. Both terms are normalised, so that a small significand never hides under a large exponent, and padded to the
    precision of the result.
-2. Both are shifted right to the larger exponent; what leaves the width is kept as one sticky bit. With two guard
-   bits that bit can never reach the bits kept: a shift of two or more places cancels at most one leading bit.
+2. Both are shifted right to the larger exponent; the bits that leave the width are kept as one sticky bit. With two
+   guard bits the sticky bit can never reach the bits kept: after a shift of two or more places at most one leading bit
+   cancels.
 3. The signed sum goes to `round_and_pack` once.
 """
 
@@ -34,7 +35,7 @@ GUARD = 3
 
 
 def zero_sign(signs: Sequence[Bit], rounding: ResultMode) -> Bit:
-    """The sign of an exact zero sum: the sign of the terms if all have the same one, else + (- when rounding down)."""
+    """The sign of an exact zero sum: the sign of the terms if all have the same sign, else + (- when rounding down)."""
     negative = all_of(signs)
     return any_of(signs) if rounding == "down" else negative
 
@@ -50,7 +51,7 @@ def align_two(left: Term, right: Term, precision: int) -> tuple[list[Bits], Expo
 def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponent]:
     """(sign, magnitude, unit) of the sum of two terms, exact but for a sticky lowest bit.
 
-    Rounds correctly to `precision` bits or fewer; the sign is that of the difference (not of a zero).
+    The sum can be rounded correctly to `precision` bits or fewer; the sign is correct unless the sum is zero.
     """
     aligned, unit = align_two(left, right, precision)
     width = aligned[0].width + 2
@@ -59,7 +60,7 @@ def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponen
 
 
 def signed_sum(left: Term, right: Term, target: Target) -> tuple[Bit, Bits, Exponent]:
-    """`sum_two` with the sign that the rounded sum will carry; that of a zero follows IEEE 754-2019, 6.3."""
+    """`sum_two` with the sign that the rounded sum will carry; the sign of a zero follows IEEE 754-2019, 6.3."""
     negative, magnitude, unit = sum_two(left, right, target.format.precision)
     sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
     return sign, magnitude, unit

@@ -9,8 +9,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 
 
 def pattern_key(pattern: Bits, fmt: Format) -> Bits:
-    """An integer in two's complement of `fmt.field_width` + 1 bits that grows with the number: both zeros have one, and
-    infinities lie at the ends. For a NaN it is any integer."""
+    """An integer in two's complement of `fmt.field_width` + 1 bits that grows with the number: both zeros have the same
+    integer, and infinities lie at the ends. For a NaN it is any integer."""
     if fmt.complement:
         return pattern
     width = fmt.field_width + 1
@@ -30,8 +30,8 @@ def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
 
 
 def negated(pattern: Bits, fmt: Format) -> Bits:
-    """The number with its sign changed; a format without -0 keeps its zero and its NaN, two's complement its least
-    number."""
+    """The number with its sign changed; in a format without -0 zero and the NaN stay as they are, in two's complement
+    the least number does."""
     if fmt.complement:
         return -pattern
     fields = pattern.truncate(fmt.field_width)

@@ -18,13 +18,13 @@ Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 SIGNLESS: frozenset[Mode] = frozenset(MODES) - {"up", "down"}  # these see the magnitude alone
-#: what processors, papers and libraries call them
+#: the names that processors, papers and libraries give to the modes
 SHORT: dict[str, Mode] = {
     "rne": "nearest_even", "rn": "nearest_even", "rna": "nearest_away", "rmm": "nearest_away", "rtz": "toward_zero",
     "rz": "toward_zero", "rup": "up", "ru": "up", "rdn": "down", "rd": "down", "rto": "to_odd", "odd": "to_odd",
 }  # fmt: skip
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
-Saturation = Literal["sat_finite", "sat_propagate"]  # of IEEE P3109: they say what becomes of infinities, too
+Saturation = Literal["sat_finite", "sat_propagate"]  # of IEEE P3109: these rules say what becomes of infinities, too
 ResultOverflow = Overflow | Saturation
 RESULT_OVERFLOWS: tuple[ResultOverflow, ...] = (*OVERFLOWS, *get_args(Saturation))
 Stochastic = Literal["stochastic_a", "stochastic_b", "stochastic_c"]  # of IEEE P3109
@@ -45,12 +45,12 @@ def is_stochastic(mode: ResultMode) -> TypeIs[Stochastic]:
 
 
 def draw(mode: Stochastic, rest: Bits, random: Bits) -> Bits:
-    """The sum of what was truncated and N random bits R: its first bit says whether the magnitude is raised by one unit
+    """The sum of the truncated bits and N random bits R: its first bit says whether the magnitude is raised by one unit
     in its last place kept.
 
-    `rest`: at least N + 2 bits below that place, the last one sticky. With D its share of the unit, the sum is (IEEE
-    P3109, RoundToPrecision) floor(D 2^N) + R for A; floor(D 2^(N+1)) + 2 R + 1, with one bit more, for B; and D 2^N,
-    rounded to nearest even, + R for C.
+    `rest`: at least N + 2 bits below that place, the last one sticky. With D the value of `rest` as a share of the
+    unit, the sum is (IEEE P3109, RoundToPrecision) floor(D 2^N) + R for A; floor(D 2^(N+1)) + 2 R + 1, with one bit
+    more, for B; and D 2^N, rounded to nearest even, + R for C.
     """
     bits = random.width + (mode == "stochastic_b")
     share = rest.top(bits).zext(bits + 1)
@@ -95,9 +95,9 @@ class Target:
 def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, random: Bits | None = None) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
-    A zero magnitude gives a zero of that sign, if the target has one; in a format without subnormal numbers, which has
-    none, the smallest number. Any width of magnitude; the result has `format.width` bits. `random`: the bits that
-    stochastic rounding is given.
+    A zero magnitude gives a zero of that sign, if the target has such a zero; in a format without subnormal numbers,
+    which has no zero, the smallest number. The magnitude may have any width; the result has `format.width` bits.
+    `random`: the bits that stochastic rounding is given.
     """
     places = unit.bits.value
     if target.format.complement and places is not None and places + unit.low >= 0:  # an integer already
@@ -105,7 +105,7 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, r
     tail = tail_of(magnitude, unit, target.format, 0 if random is None else random.width)
     raised = is_raised(target.rounding, sign, tail, random)
     packed = tail.packed + raised.bits(tail.packed.width)
-    if not target.format.subnormals:  # the exponent field 0 is that of the smallest numbers; what is less becomes one
+    if not target.format.subnormals:  # exponent field 0: the smallest numbers; a smaller magnitude becomes the least
         first = constant(sign.carrier, 1 << target.format.fraction, packed.width)
         packed = select(packed.ult(first), first, packed) - first
     packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
@@ -206,7 +206,7 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
 
 
 def _limit_complement(magnitude: Bits, sign: Bit, fmt: Format) -> Bits:
-    """An integer in two's complement, the nearest one where it is beyond the format's ends."""
+    """An integer in two's complement; where it is beyond the format's ends, the nearest integer of the format."""
     ends = constant(sign.carrier, fmt.largest_field + 1, fmt.width), constant(sign.carrier, fmt.largest, fmt.width)
     wide = max(magnitude.width, fmt.width)
     end = select(sign, *ends).zext(wide)
@@ -230,7 +230,8 @@ def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
 
 
 def infinity_of(fmt: Format, sign: Bit) -> Bits:
-    """An infinite result: infinity, or NaN in formats without it, or the largest number where there is neither."""
+    """An infinite result: infinity, or NaN in formats without infinity, or the largest number in formats with
+    neither."""
     if fmt.nan_for_negative_zero and not fmt.has_infinity:
         return constant(sign.carrier, fmt.nan, fmt.width)
     return signed(fmt.infinity, sign, fmt)

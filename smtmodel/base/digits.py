@@ -1,6 +1,6 @@
 """Numbers as text. Python's own functions accept more than users mean: `str.isdigit` and `int` know the digits of every
-script (and `int` refuses some of `isdigit`'s), and `int` reads 1_0 as 10. Here digits are 0 to 9, and a text of more
-than LONGEST digits, which `int` would refuse, is no number."""
+script (and `int` refuses some digits of `isdigit`), and `int` reads 1_0 as 10. Here digits are 0 to 9, and a text of
+more than LONGEST digits, which `int` would refuse, is no number."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def is_whole(text: str) -> bool:
 
 
 def is_decimal(text: str) -> bool:
-    """Whether a text is a decimal number such as 3, 0.5 or 1e-3; infinities and NaN are none."""
+    """Whether a text is a decimal number such as 3, 0.5 or 1e-3; infinities and NaN are not."""
     return bool(_DECIMAL.fullmatch(text))

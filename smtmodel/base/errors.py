@@ -11,8 +11,8 @@ from mmaprobe.smtmodel.base.wording import abridged
 
 
 class MmaprobeError(Exception):
-    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Names of any
-    length that its text quotes are abridged."""
+    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Long names
+    that its text quotes are abridged."""
 
     exit_code = 2
 
@@ -54,8 +54,8 @@ CARRY_BITS = (0, 16)
 
 
 class ParameterError(MmaprobeError):
-    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without one the
-    `message` stands alone, for the caller to say which argument it is about."""
+    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without a name the
+    `message` stands alone, for the caller to say which argument the message is about."""
 
     def __init__(self, parameter: str, message: str) -> None:
         self.parameter, self.message = parameter, message
@@ -96,7 +96,7 @@ class OutOfTimeError(IncompleteError):
 
 class FaultError(MmaprobeError):
     """A fault of this program or of an engine: results that contradict each other, or an unexpected error. No verdict
-    is printed beside it; it is for a bug report, and so not abridged."""
+    is printed beside the error; its text is for a bug report, and so not abridged."""
 
     exit_code = 4
 

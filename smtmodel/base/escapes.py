@@ -16,17 +16,17 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text for the rest of a line, such as a comment in a script: whatever would end it is written as an escape."""
+    """Text for the rest of a line, such as a comment in a script: characters that end a line are written as escapes."""
     return _ANY.sub(_escape, text)
 
 
 def printable(text: str) -> str:
-    """Text for a terminal, which obeys control characters: those but line breaks and tabs are written as escapes."""
+    """Text for a terminal, which obeys control characters: all but line breaks and tabs are written as escapes."""
     return _BUT_LAYOUT.sub(_escape, text)
 
 
 def file_part(text: str) -> str:
-    """Text as part of a file name: letters, digits and a few signs stay; other texts give other names."""
+    """Text as part of a file name: letters, digits and a few signs stay; different texts give different names."""
     return quote(text, safe=" @=,+:", errors="backslashreplace")
 
 
@@ -48,5 +48,5 @@ def _c_byte(byte: int) -> str:
 
 
 def text_bytes(text: str) -> bytes:
-    """Text in UTF-8. Names of files that are no UTF-8 hold halves of surrogate pairs, which are written as escapes."""
+    """Text in UTF-8. Names of files that are not UTF-8 hold halves of surrogate pairs, which are written as escapes."""
     return text.encode("utf-8", "backslashreplace")

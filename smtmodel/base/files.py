@@ -58,7 +58,7 @@ def is_file(name: str) -> bool:
 
 
 def names_below(folder: Path) -> tuple[str, ...]:
-    """The names of the YAML files below a folder: their paths from there, without the ending."""
+    """The names of the YAML files below a folder: their paths relative to the folder, without the ending."""
     return tuple(sorted(str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml")))
 
 
@@ -76,7 +76,7 @@ def missing_file(path: Path | str) -> InputError:
 
 
 def cannot_read(error: OSError, path: Path | str) -> InputError:
-    """What to raise for a file that could not be read."""
+    """The error to raise for a file that could not be read."""
     if isinstance(error, FileNotFoundError):
         return missing_file(path)
     return InputError(f"cannot be read: {error.strerror or error}", str(path))  # NumPy's own has no number
@@ -131,14 +131,14 @@ def make_folder(path: Path) -> None:
 
 
 def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
-    """What to raise for a file that could not be written."""
+    """The error to raise for a file that could not be written."""
     why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own has no number
     return OutputError(f"{path}: cannot be written: {why}")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A block with a stream for the new content of a file: a temporary file beside it, which takes its place at the
+    """A block with a stream for the new content of a file: a temporary file beside the file, which replaces it at the
     end, so that an error leaves the file as it was. Symbolic links are followed; devices and pipes are written
     directly.
 
@@ -201,8 +201,9 @@ def size_of(path: Path) -> int | None:
 
 
 def open_claimed(path: Path) -> IO[bytes]:
-    """An unbuffered stream to append to a regular file, made if there is none. Until it is closed the file is claimed:
-    for another process this function and `whole_file` raise InputError. So does one that cannot be opened."""
+    """An unbuffered stream to append to a regular file, made if there is none. Until the stream is closed the file is
+    claimed: for another process this function and `whole_file` raise InputError. A file that cannot be opened raises
+    InputError too."""
     while True:
         try:
             stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)

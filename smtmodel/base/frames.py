@@ -2,7 +2,8 @@
 
 CPython keeps frames in pieces of 16 KiB, and gives a piece back to the system as soon as no call is in it: a loop that
 calls functions across the border of two pieces maps and unmaps memory with every call, which took a third of the time
-of building a unit. A call that asks for much gets a large piece, and what it calls has its frames there as well.
+of building a unit. A call that asks for a large frame gets a large piece, which holds the frames of its inner calls as
+well.
 """
 
 from __future__ import annotations

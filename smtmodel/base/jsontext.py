@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-#: a half of a surrogate pair in JSON; halves that stand for bytes of file names that are no UTF-8 are kept
+#: a half of a surrogate pair in JSON; halves that stand for bytes of file names that are not UTF-8 are kept
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 

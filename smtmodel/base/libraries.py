@@ -1,8 +1,8 @@
 """Libraries and programs built from C on the machine that they run on, kept in the user's cache folder: named by their
 source, the compiler and the processor.
 
-Programs in the cache are run later: only where folder and file belong to the user, nobody else can write them, and
-the file is as it was built. Otherwise the source is built anew, or in a temporary folder where no cache can be used.
+A program in the cache is run only where folder and file belong to the user, nobody else can write them, and the file is
+as it was built. Otherwise the source is built anew, or in a temporary folder where no cache can be used.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:  # imported where used: this import takes a twentieth of the t
     from tempfile import TemporaryDirectory
 
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
-#: loops are vectorised, their remainders are not: compiles twice as fast, and runs as fast
+#: loops are vectorised, their remainders are not: the source compiles twice as fast, and the code runs as fast
 FLAGS = (
     "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
     *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where the processor has it: 25 to 67 % more outputs a second
 )  # fmt: skip
-#: compiles in a tenth of the time, for code that is run little
+#: for code that is run little: it compiles in a tenth of the time
 BRIEF_FLAGS = ("-O0", "-march=native", "-shared", "-fPIC", "-w")
-ANSWER_SECONDS = 5.0  # for a compiler to compile one line; one that takes longer never ends
-BUILD_SECONDS = 300.0  # for one of the project's sources; the longest takes a tenth of it on a busy machine
+ANSWER_SECONDS = 5.0  # for a compiler to compile one line; a compiler that takes longer never ends
+BUILD_SECONDS = 300.0  # for one of the project's sources; the longest takes a tenth of this time on a busy machine
 LEFT_SECONDS = 3600.0  # the age from which on a folder of a build belongs to a process that was killed
-#: a program that loads a library and looks its functions up, or dies of it
+#: a program that loads a library and looks its functions up, or is ended by the library
 LOADS = "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); [getattr(library, name) for name in sys.argv[2:]]"
 
 
@@ -100,7 +100,8 @@ _brief: list[bool] = []
 
 @contextmanager
 def briefly_built() -> Iterator[None]:
-    """Within it, libraries that are not in the cache are built to be run little: they are built sooner, and slower."""
+    """A block in which libraries that are not in the cache are built to be run little: the build takes less time, and
+    the libraries are slower."""
     _brief.append(True)
     try:
         yield
@@ -133,7 +134,7 @@ def kept_build(
 
 
 def is_kept(cc: Sequence[str], flags: Sequence[str], source: str, suffix: str) -> bool:
-    """Whether the cache has what a compiler makes of a source."""
+    """Whether the cache has the file that a compiler makes of a source."""
     return sound(cache_folder() / "compiled" / _name_of(cc, flags, source, suffix))
 
 
@@ -153,7 +154,7 @@ def _closed_folder() -> Path:
 
 
 def _emptied(folder: Path, everything: bool) -> None:
-    """Remove the folders of killed builds, or everything where others could have written."""
+    """Remove the folders of killed builds, and with `everything` all files, as other users could have written them."""
     for path in folder.iterdir():
         with suppress(OSError):
             if everything and not path.is_dir():
@@ -234,7 +235,7 @@ def _on_disk(path: Path) -> None:
 
 
 def build(cc: Sequence[str], flags: Sequence[str], source: str, folder: Path, seconds: float = BUILD_SECONDS) -> Path:
-    """The path of what a compiler makes of a source, in an empty folder. Raises BuildError, OSError."""
+    """The path of the file that a compiler makes of a source, in an empty folder. Raises BuildError, OSError."""
     line, code, built = folder / "line.c", folder / "model.c", folder / "model.so"
     line.write_text("int main(void) { return 0; }\n", encoding="utf-8")
     code.write_text(source, encoding="utf-8")
@@ -246,8 +247,8 @@ def build(cc: Sequence[str], flags: Sequence[str], source: str, folder: Path, se
 
 
 def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
-    """Run a compiler, with its temporary files in `folder`. An exception here ends it and the processes that it
-    started. Raises BuildError."""
+    """Run a compiler, with its temporary files in `folder`. An exception here ends the compiler and the processes that
+    it started. Raises BuildError."""
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -269,7 +270,7 @@ def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
 
 
 def _try(library: Path, names: Sequence[str]) -> None:
-    """Load a library in a process of its own, as a damaged one ends the process. Raises OSError."""
+    """Load a library in a process of its own, as a damaged library ends the process. Raises OSError."""
     command = [sys.executable, "-I", "-S", "-c", LOADS, str(library), *names]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
     if done.returncode:

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from mmaprobe.smtmodel.base.wording import duration
 
-PATIENCE = 2.0  # seconds of work before anything is said about its time
+PATIENCE = 2.0  # seconds of work before a text tells the time of the work
 
 Show = Callable[[str], None]
 Item = TypeVar("Item")
@@ -49,7 +49,7 @@ class Wait(str):
 
 
 class Notice(str):
-    """A text that stays, where nothing else would be said for long."""
+    """A text that stays, for work that shows no other text for long."""
 
 
 class NestedText(str):
@@ -65,13 +65,13 @@ class NestedText(str):
 
     @property
     def levels(self) -> list[str]:
-        """The largest work first."""
+        """The texts, that of the largest work first."""
         rest = self.inner.levels if isinstance(self.inner, NestedText) else [self.inner] * bool(self.inner)
         return [self.outer, *rest]
 
 
 class Pieces:
-    """Shows the progress of `total` pieces of work, and what each of them shows itself."""
+    """Shows the progress of `total` pieces of work, and the text that each piece shows itself."""
 
     def __init__(self, show: Show, what: str, total: int = 1) -> None:
         self.show, self.what, self.total = show, what, total
@@ -125,7 +125,7 @@ class _Level:
 
 
 class TimeLeft:
-    """Adds the remaining time to the latest progress text: extrapolated from the speed so far, or left of the time
+    """Adds the remaining time to the latest progress text: extrapolated from the speed so far, or the rest of the time
     limit; where neither is known, the time spent so far. `clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-#: the most characters of a message, of one of its words, and of the end that is kept of either
+#: the most characters of a message, and of one of its words; the last characters that are kept of longer ones
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
 LISTED = 8  # names that a sentence lists
 

@@ -56,7 +56,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """The base of what a file may hold: unknown keys are errors, and nothing read is changed."""
+    """The base of the schemas of files: unknown keys are errors, and nothing read is changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -120,8 +120,9 @@ def _syntax(error: yaml.MarkedYAMLError) -> str:
 
 def _compose(text: str) -> yaml.Node | None:
     """The tree of a document, by libyaml where PyYAML was built with it: a tenth of the time. A document that libyaml
-    refuses is read again by PyYAML's own parser, which has better messages; so is one that may be nested deeper than
-    MOST_DEPTH, which could crash libyaml: blocks nest at most as deep as the longest line, flows as their brackets."""
+    refuses is read again by PyYAML's own parser, which has better messages. PyYAML's parser also reads a document that
+    may be nested deeper than MOST_DEPTH, which could crash libyaml: blocks nest at most as deep as the longest line is
+    long, flows at most as deep as there are brackets."""
     deepest = max(map(len, text.splitlines()), default=0) + text.count("[") + text.count("{")
     if yaml.__with_libyaml__ and deepest < MOST_DEPTH:
         with suppress(yaml.YAMLError, UnicodeEncodeError):
@@ -231,7 +232,7 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
 
 
 def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
-    """The keys that a schema has at a path, through fields whose type is a schema or an optional one."""
+    """The keys that a schema has at a path, through fields whose type is a schema or an optional schema."""
     current: type[BaseModel] = schema
     for part in path:
         info = current.model_fields.get(str(part))

@@ -81,7 +81,7 @@ class Bit:
         return Bit(self.carrier, self.carrier.logic_not(self.node))
 
     def folded(self) -> Bit:
-        """This truth as a constant where the carrier knows it to be one, so that operations on it fold."""
+        """This truth as a constant where the carrier knows its value, so that operations on it fold."""
         known = self.carrier.uniform(self.node) if self.value is None else None
         return self if known is None else Bit(self.carrier, value=known)
 

@@ -55,7 +55,8 @@ class Carrier(ABC):
         return function(*inputs)
 
     def undefined(self, width: int) -> Node | None:
-        """A word that may be any, another one each time; None: the carrier has none, and who asks takes a choice."""
+        """A word of any value, independent of earlier ones; None: the carrier has no such words, and the caller chooses
+        a value."""
         return None
 
     def fuses(self, flush: bool) -> bool:
@@ -69,7 +70,7 @@ class Carrier(ABC):
         raise NotImplementedError
 
     def widened(self, value: Node) -> Node:
-        """A pattern of binary32 as one of binary64; a NaN has any pattern. Only where the carrier `fuses`."""
+        """A pattern of binary32 as a pattern of binary64; a NaN has any pattern. Only where the carrier `fuses`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -107,7 +108,7 @@ class Carrier(ABC):
         return self.logic_not(self.compare("eq", value, self.constant(0, width), width))
 
     def uniform(self, value: Node) -> bool | None:
-        """The truth that a truth node has on every lane, where that is known and one; else None."""
+        """The value of a truth node, where it is known to be the same on every lane; else None."""
         return None
 
     def stacked(self, values: Sequence[Node]) -> Node | None:
@@ -137,5 +138,5 @@ class Carrier(ABC):
 
     @abstractmethod
     def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
-        """The sum of signed magnitudes (of `widths`, each at most `width`), in two's complement of `width` bits; it
-        wraps. Signs are truth nodes."""
+        """The sum of signed magnitudes (of `widths`, each at most `width`), in two's complement of `width` bits;
+        the sum wraps. Signs are truth nodes."""

@@ -23,10 +23,10 @@ from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 ROW, COLUMN, INNER = 1, 2, 3  # the loop to which a statement belongs; row | column is inner
 UNKNOWN = 1 << 2 * LIMB  # no bound
 ALL = 0xFFFFFFFF
-FLUSHES = IS_X86  # whether the processor flushes results that are tiny after rounding; Arm's are tiny before it
+FLUSHES = IS_X86  # whether the processor flushes results that are tiny after rounding; Arm: tiny before rounding
 
-#: functions that the statements call; leading zeros of a nonzero lane are counted by an instruction where vectors have
-#: one
+#: functions that the statements call; leading zeros of a nonzero lane are counted by a vector instruction where the
+#: processor has such an instruction
 PRELUDE = """#include <stdint.h>
 #include <string.h>
 /* rounding to nearest, subnormals kept: another library may have left the thread otherwise */
@@ -139,7 +139,7 @@ class SignedSum(NamedTuple):
 
 @dataclass
 class CodeWords(Carrier):
-    """Vectors of at most 64 bits. Collects statements; equal ones are written once. Tables are keyed by variable."""
+    """Vectors of at most 64 bits. Collects statements, equal statements once. Tables are keyed by variable."""
 
     statements: list[tuple[CodeValue, str]] = field(default_factory=list)
     known: dict[str, CodeValue] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class CodeWords(Carrier):
     #: the operand of a count of leading zeros, and its width
     zeros_of: dict[str, tuple[CodeValue, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether the processor's additions and products can flush tiny results
-    flushes: bool | None = None  # whether they do in this code, once known
+    flushes: bool | None = None  # whether this code flushes tiny results, once known
 
     def _emit(self, text: str, kind: str, most: int, *operands: CodeValue) -> CodeValue:
         place = 0
@@ -171,7 +171,7 @@ class CodeWords(Carrier):
         return self._emit(text, "uint32_t", ALL, *operands)
 
     def _trim(self, text: str, width: int, most: int, *operands: CodeValue) -> CodeValue:
-        """A variable for a text that is at most `most`, cut to `width` bits."""
+        """A variable for the value of a text, at most `most`, cut to `width` bits."""
         kind, largest = word_type(width), (1 << width) - 1
         if most <= largest:
             return self._emit(f"({kind})({text})", kind, most, *operands)
@@ -286,8 +286,8 @@ class CodeWords(Carrier):
         return any(of == value and bits <= width for of, bits in map(self.zeros_of.__getitem__, counts))
 
     def _capped(self, amount: CodeValue, last: int, kind: str) -> CodeValue:
-        """The smaller of an amount and `last`. A difference may be negative in its lane: if the bits in which it is
-        kept are then at least `last`, so is the whole lane, and needs no mask."""
+        """The smaller of an amount and `last`. A difference may be negative in its lane: if the kept bits of every
+        negative difference are at least `last`, the whole lane is at least `last` too, and needs no mask."""
         if amount.most <= last:
             return amount
         if amount.text in self.differences and amount.kind == kind:
@@ -410,7 +410,7 @@ class CodeWords(Carrier):
             mask = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
             self.made[mask.text] = ("sign", value, value)
             return mask
-        if index == width - 1:  # the highest: nothing above it is to be masked
+        if index == width - 1:  # the highest bit: no bit above it is to be masked
             return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
@@ -442,7 +442,7 @@ class CodeWords(Carrier):
     def sum_of(
         self, signs: Sequence[CodeValue], magnitudes: Sequence[CodeValue], widths: Sequence[int], width: int
     ) -> CodeValue:
-        """Runs of terms that together fit 32 bits and a sign are summed in such lanes."""
+        """Runs of terms whose sum fits 31 bits and a sign are summed in lanes of 32 bits."""
         kind = word_type(width)
         parts, run, room = list[CodeValue](), list[tuple[CodeValue, CodeValue]](), 0
         terms = list(zip(signs, magnitudes, strict=True))
@@ -486,8 +486,8 @@ class CodeWords(Carrier):
 
     def _signed_product(self, magnitude: CodeValue, sign: CodeValue, kind: str) -> CodeValue | None:
         """`_signed` for the product of a row and a column value, perhaps shifted right: the sign is applied before the
-        product. A negative one is shifted as its ones' complement, whose bits are the inverted bits of the
-        magnitude."""
+        product. A negative product is shifted as its ones' complement, whose bits are the inverted bits of
+        the magnitude."""
         made, product, places = self.made.get(magnitude.text, ("", magnitude, magnitude))
         moved = made == "lshr"
         factors, masks = self._hoisted("mul", product if moved else magnitude), self._hoisted("xor", sign)

@@ -1,6 +1,6 @@
 """Vectors wider than a machine word, as limbs: every operation on them, written once over vectors that fit a word.
 
-Limbs are values of the algebra: limbs known to be zero, as are most of a term's in a long sum, fold away on every
+Limbs are values of the algebra: limbs known to be zero, like most limbs of a term in a long sum, fold away on every
 carrier of words.
 """
 
@@ -115,7 +115,7 @@ class WideCarrier(Carrier):
         return tuple(limbs)
 
     def _multiply(self, left: Wide, right: Wide, width: int) -> Wide:
-        """Schoolbook on digits of half a limb."""
+        """Schoolbook multiplication on digits of half a limb."""
         x, y = (
             [half for limb in self._full(side) for half in (limb.truncate(_HALF).zext(LIMB), limb.lshr(_HALF))]
             for side in (left, right)

@@ -1,5 +1,5 @@
 """Recorded NumPy calls in one pass: a small interpreter in C runs them over a few hundred lanes at a time, in a tenth
-of the time that the calls take one by one. Without a C compiler NumPy makes them.
+of the time that the calls take one by one. Without a C compiler NumPy makes the calls.
 
 NumPy defines the calls: each has one C statement here, and tests compare every statement with NumPy.
 """

@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.carriers.machine import Machine, machine
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
-WORTH = 16  # the run of a program from which on the machine makes its calls; most programs are run twice or so
+WORTH = 16  # from this run of a program on, the machine makes its calls; most programs are run about twice
 
 
 class Call(NamedTuple):
@@ -49,7 +49,8 @@ class Recorder:
         self.lanes = [Lane(self, slot, dtype) for slot, dtype in enumerate(inputs)]
 
     def call(self, function: Callable[..., Any], name: str, kind: Kind, given: Sequence[Any]) -> Lane:
-        """The lane of a function's result, recorded once for the same operands. `kind` gives its type from theirs."""
+        """The lane of a function's result, recorded once for the same operands. `kind` gives the type of the result
+        from the types of the operands."""
         slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in given])
         key = name, slots
         at = self._slots.get(key)
@@ -189,7 +190,7 @@ class Program:
         return [lane.reshape(shape) for lane in machine.run([lane.reshape(-1) for lane in inputs])]
 
     def by_numpy(self, inputs: Sequence[Any]) -> list[Any]:
-        """`run` call by call."""
+        """`run` by NumPy, call by call."""
         held = [*inputs, *self.constants, *self._spare]
         for function, first, second, third, at in self.calls:
             if third >= 0:

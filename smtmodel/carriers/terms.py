@@ -33,7 +33,7 @@ class _Term(FNode):  # type: ignore[misc]
     """A term that keeps its symbols, and finds its width and type in few steps, as every operation needs them. pysmt
     walks over all subterms for them, and keeps the symbols of every term for ever."""
 
-    _symbols: frozenset[FNode] | None = None  # set, with those of all subterms, once they are asked for
+    _symbols: frozenset[FNode] | None = None  # set, with the symbols of all subterms, when first asked for
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -71,7 +71,7 @@ class _Term(FNode):  # type: ignore[misc]
 
 def _united(node: _Term) -> frozenset[FNode]:
     """The symbols of the operands of a term, or the term itself if it is a symbol; the set of an operand is shared
-    where it has all of them."""
+    where it has all symbols."""
     if node.is_symbol():
         return frozenset((node,))
     symbols = frozenset[FNode]()
@@ -83,9 +83,9 @@ def _united(node: _Term) -> frozenset[FNode]:
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
-    """Builds each term once. After the deadline (of time.monotonic) a new one raises OutOfTimeError, in a thread whose
-    work is unwanted KeyboardInterrupt. Widths are not checked again, for which pysmt walks over every term: the algebra
-    has checked them, a test checks whole questions, and every solver checks the text that it reads."""
+    """Builds each term once. After the deadline (of time.monotonic) a new term raises OutOfTimeError; in a thread whose
+    work is unwanted it raises KeyboardInterrupt. Widths are not checked again, as pysmt would walk over every term: the
+    algebra has checked the widths, a test checks whole questions, and every solver checks the text that it reads."""
 
     deadline: float | None = None
 
@@ -137,10 +137,11 @@ class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
     `maximum`, `signs_apart` and `in_rows` choose between lowerings of one meaning (tests prove them equal): "select", a
-    balanced tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want.
-    The constraints that define m are collected in `definitions` and belong in every query. `signs_apart`: positive and
-    negative magnitudes are summed separately and subtracted once, which proofs of sign symmetry want. `in_rows`: a
-    product is the sum of its rows, one for each bit of the right factor, as multipliers add them.
+    balanced tree of comparisons; "relational", a fresh symbol m with m >= every value and m = some value, for
+    staged proofs. The constraints that define m are collected in `definitions` and belong in every query.
+    `signs_apart`: positive and negative magnitudes are summed separately and subtracted once, for proofs of sign
+    symmetry. `in_rows`: a product is the sum of its rows, one for each bit of the right factor, as multipliers add
+    them.
     """
 
     def __init__(
@@ -158,14 +159,15 @@ class TermCarrier(Carrier):
         self.addends: list[FNode] = []  # the signed terms of sums, where a proof may cut besides the signals
         self.undefined_words: list[FNode] = []  # free symbols besides the inputs
         self._maxima: dict[FNode, frozenset[FNode]] = {}
-        #: symbol of a relational maximum -> the terms of which it is the largest; none contains it or a later symbol
+        #: symbol of a relational maximum -> the terms that it is the largest of; no term contains it or a later symbol
         self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
 
     @contextmanager
     def until(self, deadline: float | None) -> Iterator[None]:
-        """A block in which a new term after the deadline (of time.monotonic; None: none) raises OutOfTimeError."""
+        """A block in which a new term after the deadline (of time.monotonic; None: no deadline) raises
+        OutOfTimeError."""
         before, self.manager.deadline = self.manager.deadline, deadline
         try:
             yield
@@ -201,8 +203,8 @@ class TermCarrier(Carrier):
         return self._make(_BINARY[operation], (left, right), (width,))
 
     def _in_rows(self, left: FNode, right: FNode, width: int) -> FNode:
-        """The product of the numbers that are left without the zeros above them. The sum of the first k rows, of n bits
-        each, is below 2^(n + k): it is as wide, and does not wrap, whatever stands for it in a proof."""
+        """The product of the factors without the zeros that extend them. The sum of the first k rows, of n bits each,
+        is below 2^(n + k): its term has n + k bits, and does not wrap, whatever replaces the term in a proof."""
         one, other = (term.arg(0) if term.is_bv_zext() else term for term in (left, right))
         wide = self._vector(one, one.bv_width())
         total = Bits(self, wide.width, value=0)
@@ -284,7 +286,7 @@ class TermCarrier(Carrier):
         return self.manager.Equals(bit, self.constant(1, 1))
 
     def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
-        """Logarithmic depth: the count of a half is that of its upper quarter, or of the lower one if the upper is
+        """Logarithmic depth: the count of a vector is that of its upper half, or of its lower half if the upper half is
         zero. A one below the last bit stops the count at `width`; zeros below fill up to a power of two."""
         filler = (1 << result_width) - width
         padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))
@@ -319,7 +321,7 @@ class TermCarrier(Carrier):
         return self.undefined_words[-1]
 
     def _new_symbol(self, kind: str, number: int, width: int) -> FNode:
-        """A symbol with a name that none has."""
+        """A symbol with a name that no other symbol has."""
         names = (f"{self.prefix}{kind}{place}" for place in count(number))
         return self.manager.Symbol(next(name for name in names if name not in self.manager.symbols), BVType(width))
 
@@ -336,11 +338,11 @@ class TermCarrier(Carrier):
         return total.node
 
     def _bit(self, node: FNode) -> Bit:
-        """A truth node as a value, a constant if it is one."""
+        """A truth node as a value of the algebra, constant if the node is."""
         return Bit(self, value=node.is_true()) if node.is_bool_constant() else Bit(self, node)
 
     def _vector(self, node: FNode, width: int) -> Bits:
-        """A node as a vector, a constant if it is one."""
+        """A node as a vector of the algebra, constant if the node is."""
         return Bits(self, width, value=node.constant_value()) if node.is_bv_constant() else Bits(self, width, node)
 
     def _signs_apart(self, terms: Sequence[tuple[Bit, Bits]], width: int) -> FNode:

@@ -31,7 +31,7 @@ class VerilogCarrier(Carrier):
         return self._wires[key]
 
     def wires_of(self, results: Iterable[str], given: Collection[str] = ()) -> list[tuple[str, int, str]]:
-        """The wires that values hang on, in order, each with its width and expression; not those that are `given`."""
+        """The wires on which values depend, in order, each with its width and expression; without the `given` wires."""
         needed, found = set(results), list[tuple[str, int, str]]()
         for (width, expression), name in reversed(self._wires.items()):
             if name in needed and name not in given:
@@ -141,13 +141,13 @@ class VerilogCarrier(Carrier):
 
 
 def range_of(width: int) -> str:
-    """The range in the declaration of a vector; 0 bits: of a truth, which has none."""
+    """The range in the declaration of a vector; width 0: a truth, whose declaration has no range."""
     return f"[{width - 1}:0] " if width else ""
 
 
 def _leading_zeros(half: int) -> str:
-    """A function that counts the leading zeros of a word that is not zero, of twice so many bits: those of its upper
-    half, or of the lower one if that is zero."""
+    """A function that counts the leading zeros of a nonzero word with halves of `half` bits: those of its upper half,
+    or of the lower half if the upper half is zero."""
     name = f"leading_zeros_in_{2 * half}"
     if half == 1:
         return _function(name, 1, 2, "~value[1]")

@@ -11,10 +11,10 @@ from itertools import combinations, product
 
 Wire = int | str  # the number of a bit, or "0", "1", "x", "z" for a constant
 Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # its type, and the bits of its inputs by port
-Cube = Mapping[Wire, bool]  # bits and their values, all of which hold
+Cube = Mapping[Wire, bool]  # a conjunction: bits, each with the value that it has
 
 MOST = 256  # conjunctions in one condition
-VARIABLES = 24  # bits of which all values are told apart
+VARIABLES = 24  # the most bits of which all combinations of values are tried
 
 
 class Conditions:
@@ -37,7 +37,7 @@ class Conditions:
         return len({bit for cube in every for bit in cube}) <= VARIABLES and _covering(every)
 
     def _cubes(self, bit: Wire) -> list[Cube]:
-        """A condition as conjunctions, of which one holds."""
+        """A condition as conjunctions: it holds where one of them holds."""
         alone: list[Cube] = [{bit: True}]
         if bit in ("0", "1"):
             return [{}] if bit == "1" else []
@@ -65,7 +65,8 @@ class Conditions:
 
 
 def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cube]:
-    """That the bits of each pair, one of them a constant, are equal."""
+    """The condition that the bits of each pair are equal, as conjunctions; `otherwise` where a pair is not a bit and a
+    known constant."""
     cube: dict[Wire, bool] = {}
     for one, other in pairs:
         bit, value = (one, other) if other in ("0", "1") else (other, one)
@@ -85,7 +86,7 @@ def _conflict(one: Cube, other: Cube) -> bool:
 
 
 def _covering(cubes: Sequence[Cube]) -> bool:
-    """Whether one of some conjunctions always holds: both values of a bit, one after another."""
+    """Whether one of some conjunctions always holds: both values of a bit are tried, one after another."""
     if not all(cubes):
         return True
     if not cubes:

@@ -44,7 +44,7 @@ class Design:
         return len((self.parsed.outputs if operand == RESULT else self.parsed.inputs).get(port, ()))
 
     def check(self) -> None:
-        """Raises ParameterError for inputs, the clock apart, that are no operand."""
+        """Raises ParameterError for an input other than the clock that is no operand."""
         taken = {port for operand, port in self.ports if operand != RESULT} | self.parsed.clocks
         if others := [port for port in self.parsed.inputs if port not in taken]:
             raise ParameterError(self.module, f"the input {others[0]} is no operand")
@@ -54,7 +54,7 @@ class Design:
         return self.parsed.evaluate(self._given(operands), carrier)[self.port_of[RESULT]]
 
     def named(self, operands: Mapping[str, Sequence[Bits]], carrier: Carrier) -> dict[str, Bits]:
-        """The words of the wires that have names, where these can be told."""
+        """The words of the wires that have names, where the words can be told."""
         return self.parsed.words(self.names, self._given(operands), carrier)
 
     def _given(self, operands: Mapping[str, Sequence[Bits]]) -> Inputs:
@@ -62,7 +62,7 @@ class Design:
 
 
 def netlist_text(document: Mapping[str, Any], module: str, name: str) -> str:
-    """The JSON that Yosys writes of a flat module, called `name`, without what says nothing of its function."""
+    """The JSON that Yosys writes of a flat module, called `name`, without entries that do not affect its function."""
     given = document[MODULES][module]
     ports = {name: {"direction": row["direction"], "bits": row["bits"]} for name, row in given["ports"].items()}
     cells = {f"cell{number}": _cell(row) for number, row in enumerate(given["cells"].values())

@@ -1,7 +1,8 @@
 """A netlist of Yosys as a function over the algebra: simulated on arrays, written as terms for proofs.
 
-Words stay words: a cell reads slices of what others give. A design with registers has to be a pipeline: all that its
-results hang on are inputs as many cycles earlier. Cells: Yosys manual, chapter "Internal cell library".
+Words stay words: a cell reads slices of the words of other cells. A design with registers has to be a pipeline: its
+results depend only on inputs that all come the same number of cycles earlier. Cells: Yosys manual, chapter "Internal
+cell library".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _REDUCTIONS: dict[str, Callable[[Bits], Bit]] = {
     "$reduce_xnor": lambda x: ~reduce(operator.xor, map(x.bit, range(x.width))),
     "$logic_not": lambda x: ~x.any(),
 }  # fmt: skip
-#: whether signed numbers are compared: how
+#: the comparison of unsigned numbers, and that of signed numbers
 _COMPARISONS: dict[str, tuple[Callable[[Bits, Bits], Bit], Callable[[Bits, Bits], Bit]]] = {
     "$eq": (Bits.eq, Bits.eq), "$eqx": (Bits.eq, Bits.eq),
     "$ne": (lambda x, y: ~x.eq(y),) * 2, "$nex": (lambda x, y: ~x.eq(y),) * 2,
@@ -40,7 +41,7 @@ _COMPARISONS: dict[str, tuple[Callable[[Bits, Bits], Bit], Callable[[Bits, Bits]
 }  # fmt: skip
 _LOGIC = {"$logic_and": all_of, "$logic_or": any_of}
 REGISTER, CHOICE = "$dff", "$pmux"
-DEEPEST = 64  # the registers that a value passes at most
+DEEPEST = 64  # the most registers that a value passes
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +57,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Netlist:
-    """A flat module: its ports, input ones with their bits, output ones with theirs, and its cells. Registers hold what
-    they were given one cycle before; all have one clock, an input that nothing else reads. Raises ParameterError for
-    cells that have no meaning here."""
+    """A flat module: its input ports and its output ports, each with its bits, and its cells. A register holds the word
+    that it was given one cycle before; all registers have one clock, an input that no cell reads as data. Raises
+    ParameterError for cells that have no meaning here."""
 
     name: str
     inputs: Mapping[str, tuple[int, ...]]
@@ -88,8 +89,8 @@ class Netlist:
 
     @cached_property
     def sources(self) -> Mapping[int, tuple[str | Cell, int]]:
-        """What gives each bit: an input port or a cell, and the place in its word. Raises ParameterError for a bit that
-        two give."""
+        """The driver of each bit, an input port or a cell, and the place of the bit in the driver's word. Raises
+        ParameterError for a bit with two drivers."""
         drivers: dict[int, tuple[str | Cell, int]] = {}
         for name, bits in self.inputs.items():
             drivers |= {bit: (name, place) for place, bit in enumerate(bits)}
@@ -112,8 +113,8 @@ class Netlist:
 
     @cached_property
     def latency(self) -> int:
-        """After how many cycles the outputs hang on the inputs. Raises ParameterError where they hang on those of
-        several cycles, or on registers that hang on themselves: then the design is no pipeline."""
+        """The number of cycles after which the outputs depend on the inputs. Raises ParameterError where they depend on
+        the inputs of several cycles, or on registers that depend on themselves: then the design is no pipeline."""
         delays: dict[str, set[int]] = {}
         waiting = [(bit, 0) for bits in self.outputs.values() for bit in bits]
         seen = set(waiting)
@@ -139,13 +140,14 @@ class Netlist:
         return every[0] if every else 0
 
     def evaluate(self, inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:
-        """The words at the output ports once the inputs have come through. Bits that the design leaves undefined are
-        any on a carrier that has `undefined` words; else zeros, or those of the first one of several cases."""
+        """The words at the output ports once the inputs have come through. Bits that the design leaves undefined have
+        any value on a carrier that has `undefined` words; on another carrier they are zeros, or the bits of the first
+        of several cases."""
         run = _Run(self, inputs, carrier)
         return {name: run.word(bits) for name, bits in self.outputs.items()}
 
     def words(self, wires: Mapping[str, Sequence[Wire]], inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:
-        """The words of some wires, as `evaluate` gives those of ports; without those that have none."""
+        """The words of some wires, as `evaluate` gives the words of ports; without wires that have no word."""
         run, words = _Run(self, inputs, carrier), dict[str, Bits]()
         for name, bits in wires.items():
             with suppress(ParameterError, KeyError):  # KeyError: a clock
@@ -166,7 +168,7 @@ def _cell(name: str, row: Mapping[str, Any]) -> Cell:
 
 
 class _Run:
-    """One evaluation. Of a pipeline, all of whose paths have as many registers, these are wires."""
+    """One evaluation. All paths of a pipeline have the same number of registers, so that registers count as wires."""
 
     def __init__(self, netlist: Netlist, inputs: Inputs, carrier: Carrier) -> None:
         assert netlist.latency >= 0
@@ -179,7 +181,7 @@ class _Run:
         return self._assembled(bits)
 
     def _evaluate(self, bits: Sequence[Wire]) -> None:
-        """Give every cell that the bits hang on its word; without recursion, since designs are deep."""
+        """Compute the word of every cell on which the bits depend; without recursion, since designs are deep."""
         waiting, active = self._cells(bits), set[Cell]()
         while waiting:
             cell = waiting[-1]
@@ -207,7 +209,7 @@ class _Run:
 
     def _choice(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
         """The word of the first case whose condition holds, which Yosys places last; undefined where several conditions
-        hold, or none and there is no other word."""
+        hold, or where none holds and there is no default word."""
         cases, every, conditions = operands["S"], operands["B"], self.netlist.choices[cell]
         width = len(cell.output)
         words = [every.extract((place + 1) * width - 1, place * width) for place in range(cases.width)]
@@ -221,7 +223,7 @@ class _Run:
         return select(several, self._undefined(value), value)
 
     def _part(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
-        """Bits of a word from a place on; undefined where some lie outside it."""
+        """Bits of a word from a place on; undefined where some bits lie outside the word."""
         word, place, width, signed = operands["A"], operands["B"], len(cell.output), cell.signed["B"]
         value, most = _either_way(word, place, width, False, signed), word.width - width
         if not signed and (1 << place.width) - 1 <= most:
@@ -233,7 +235,7 @@ class _Run:
         return select(inside, value, self._undefined(value))
 
     def _undefined(self, value: Bits) -> Bits:
-        """A word that may be any, or the one given where the carrier has none."""
+        """A word of any value; the given word where the carrier has no such words."""
         node = self.carrier.undefined(value.width)
         return value if node is None else Bits(self.carrier, value.width, node)
 
@@ -257,7 +259,7 @@ class _Run:
         return reduce(lambda lower, upper: upper.concat(lower), parts)
 
     def _source(self, bit: Wire) -> tuple[str | Cell, int]:
-        """What gives a bit, and the place in its word; of constants the place is -1."""
+        """The driver of a bit, and the place of the bit in the driver's word; the place of a constant is -1."""
         if isinstance(bit, str):
             return bit, -1
         return self.netlist.sources.get(bit, ("x", -1))
@@ -319,7 +321,7 @@ def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
 
 
 def _extended(value: Bits, width: int, signed: bool) -> Bits:
-    """A word with as many bits: cut, or filled up with zeros or its sign."""
+    """A word with `width` bits: cut, or filled up with zeros or its sign."""
     if width <= value.width:
         return value.truncate(width)
     return value.sext(width) if signed else value.zext(width)
@@ -333,7 +335,7 @@ def _shifted(kind: str, value: Bits, amount: Bits, width: int, signed: bool) -> 
 
 
 def _either_way(value: Bits, amount: Bits, width: int, signed: bool, both: bool) -> Bits:
-    """Shifted right, or left by a negative amount; zeros are shifted in."""
+    """A word shifted right, or left by a negative amount; zeros are shifted in."""
     wide = _extended(value, max(width, value.width), signed)
     right = wide.lshr(amount)
     if not both:

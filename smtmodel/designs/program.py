@@ -19,7 +19,7 @@ class MissingProgramError(IncompleteError):
 def finished(
     command: Sequence[str], folder: Path, name: str, given: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program said. Raises IncompleteError for one that does not end in time."""
+    """The finished run of a program, with its output. Raises IncompleteError for a run that does not end in time."""
     try:
         environment = {**os.environ, **(given or {})}
         return subprocess.run(

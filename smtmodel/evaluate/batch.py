@@ -19,8 +19,8 @@ from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time, so that the lanes of a stage stay in the processor's cache
-SHARED_CHUNK = 8192  # vectors at a time for several models: their many operations each take a time of their own
-FEW = 2  # up to so many vectors are evaluated faster one by one, as integers, than together
+SHARED_CHUNK = 8192  # vectors at a time for several models: each of their many operations has a cost of its own
+FEW = 2  # this many vectors, or fewer, are evaluated faster one by one, as integers, than together
 
 
 def evaluate_lanes(
@@ -71,7 +71,7 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns
 
 def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
     """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
-    of their layout); what the models compute alike is computed once."""
+    of their layout); values that several models compute alike are computed once."""
     out = np.empty((len(models), len(table)), dtype=np.uint64)
     for start in range(0, len(table), SHARED_CHUNK):
         part = table[start : start + SHARED_CHUNK]
@@ -85,8 +85,9 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
 
 
 class Shared:
-    """Several models on flat rows of one layout, shape (vectors, columns): each model, and what several compute alike,
-    is computed once. A model of more products than the layout takes zeros for the others, with their scale factors."""
+    """Several models on flat rows of one layout, shape (vectors, columns): each model, and each value that several
+    models compute alike, is computed once. A model of more products than the layout takes zeros for the missing
+    products and their scale factors."""
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table

@@ -271,8 +271,8 @@ class CompiledModel(_Compiled):
 
     def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
         """d for patterns a (rows x length), b (length x columns) and c (rows x columns), of any integer type, and scale
-        factors (rows x scales, scales x columns) of models that take them. For n steps, n times the length and the
-        scales: each step's results are the addends of the next, without conversion."""
+        factors (rows x scales, scales x columns) of models that take them. For n steps K is n times the length,
+        with n times the scale factors: each step's results are the addends of the next, without conversion."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
@@ -291,7 +291,7 @@ class CompiledModel(_Compiled):
 
 @cache
 def compile_model(model: Model) -> CompiledModel | None:
-    """The compiled model; None where the array carrier must do (no compiler, too long a source)."""
+    """The compiled model; None where the array carrier must do the work (no compiler, too long a source)."""
     if compiler() is None:
         return None
     try:

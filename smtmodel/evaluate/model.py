@@ -41,7 +41,7 @@ class Model:
         return hash(self.reference)
 
     def __repr__(self) -> str:
-        """Two lines: what it takes and gives, and its expression."""
+        """Two lines: the formats that the model takes and gives, and its expression."""
         from mmaprobe.smtmodel.units.unitfile import step_texts
 
         texts = step_texts(self.unit)
@@ -135,7 +135,7 @@ class Model:
 
     def apart(self, other: Model) -> list[tuple[str, str, str]]:
         """(parameter, own value, other value) for each parameter in which another model of the same family differs;
-        empty for models of different families, or of none."""
+        empty for models of different families, or without a family."""
         return [] if self.member is None or other.member is None else self.member.apart(other.member)
 
     @property
@@ -179,7 +179,7 @@ def evaluate(
     order of `FURTHER`, each of the width of its format; scale factors must all be given (`model.scales` on each side).
 
     `memo`, for many models on the same inputs: products that several models form alike are formed once (a trace lacks
-    the signals of those taken from it). `traced`: whether signals are kept.
+    the signals of products taken from `memo`). `traced`: whether signals are kept.
     """
     given = tuple(map(len, rest)) + (0,) * (len(FURTHER) - len(rest))
     if given != (wanted := model.counts[-len(FURTHER) :]):
@@ -190,8 +190,7 @@ def evaluate(
 
 
 def pattern_of(node: Node, *patterns: Bits) -> Bits:
-    """The result of an expression over `Given` nodes, the last node of which is a rounding, for vectors of any
-    carrier."""
+    """The result of an expression over `Given` nodes whose last node is a rounding, for vectors of any carrier."""
     f32 = FORMATS["f32"]
     zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
     result = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent()).value(node).pattern

@@ -1,4 +1,4 @@
-"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's types, else of ml_dtypes'."""
+"""Arrays of floating-point numbers as bit patterns, and back, in the types of NumPy, else in those of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, is_wider, kind_of
 
 _CARRIER = ArrayCarrier()
 RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types for ml_dtypes' 8-bit types, and for bf16, in files
-#: formats whose numbers are those of a shorter or unsigned encoding -> the longer format, which their arrays hold
+#: formats of shorter or unsigned encodings -> the longer or signed format of the numbers in their arrays
 _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 
@@ -45,7 +45,7 @@ def format_of(kind: np.dtype[Any]) -> Format | None:
 
 def array_from(given: Any) -> NDArray[Any]:
     """The NumPy array of an object with `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy
-    lacks: its bits are taken, if ml_dtypes has a type of that name. Errors of the libraries are passed on."""
+    lacks: the tensor's bits are taken, if ml_dtypes has a type of that name. Errors of the libraries are passed on."""
     held = getattr(ml_dtypes, str(getattr(given, "dtype", "")).removeprefix("torch."), None)
     torch = sys.modules.get("torch")
     if held is not None and torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
@@ -109,18 +109,18 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
 
 
 def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
-    """Which patterns are the same result: all NaNs are, whatever their patterns."""
+    """Which patterns are the same result: all NaNs are the same, whatever their patterns."""
     return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
 
 
 def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
-    """Patterns with one for all NaNs."""
+    """The patterns, with one pattern for all NaNs."""
     return np.where(nans(patterns, fmt), np.uint64(fmt.nan), patterns)
 
 
 def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
-    """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits.
-    Raises ParameterError."""
+    """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits
+    than the format. Raises ParameterError."""
     wanted = kind_of(fmt)
     if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
         raise ParameterError(
@@ -141,7 +141,7 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
 
 
 def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
-    """Patterns of scale factors that are powers of two. Raises ParameterError for others: none is rounded."""
+    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers: nothing is rounded."""
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):
@@ -155,7 +155,7 @@ def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
 
 
 def in_f64(patterns: Matrix, fmt: Format) -> NDArray[np.float64]:
-    """The numbers that patterns stand for in f64, which has those of all formats."""
+    """The numbers that patterns stand for in f64, which holds the numbers of all formats."""
     held = np.ascontiguousarray(patterns, kind_of(fmt))
     with np.errstate(over="ignore", invalid="ignore"):
         if type_of(fmt) != held.dtype and fmt.signed:

@@ -28,8 +28,8 @@ class Reader(Protocol):
 
 
 def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leave it out") -> None:
-    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one; an
-    array counts as one whatever its numbers, a pattern unless it is +0."""
+    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one;
+    an array counts as an addend whatever its numbers, a pattern unless it is +0."""
     if given and not how.addend:
         raise ParameterError(name, f"{how.reference or 'this device'} does not read c: {instead}")
 

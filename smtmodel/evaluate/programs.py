@@ -20,7 +20,7 @@ SHAPES = 2048
 
 
 class _OtherKindError(Exception):
-    """An input of a class that is not known here, such as that of a changed copy of the datapath."""
+    """An input of a class that is not known here, such as a class of a changed copy of the datapath."""
 
 
 class RecordedArrays(ArrayCarrier):

@@ -1,4 +1,4 @@
-"""A use of a unit, or one elementwise expression, for many outputs at once, by NumPy."""
+"""Evaluation of a use of a unit, or of an elementwise expression, for many outputs at once, by NumPy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An expression over `Given` nodes, the last of which is a rounding: a function of arrays of patterns."""
+    """An expression over `Given` nodes whose last node is a rounding: a function of arrays of patterns."""
 
     node: Node
     formats: tuple[Format, ...]

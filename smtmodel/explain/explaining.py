@@ -130,7 +130,7 @@ def explain(model: Model, operands: Operands[int]) -> Explanation:
 
 @dataclass
 class _Open:
-    """The step under way. `incoming`: the terms from earlier steps, by name; `patterns`: that of its last result."""
+    """The step under way. `incoming`: the terms from earlier steps, by name; `last`: the visit of its last result."""
 
     within: str
     pictures: list[Picture] = field(default_factory=list)
@@ -145,8 +145,8 @@ class _Open:
 
 
 class _Explainer:
-    """One evaluation: the step under way, and what later nodes need of earlier ones. Values are recognised by identity:
-    the trace has one object for a value, wherever it is a term."""
+    """One evaluation: the step under way, and what later nodes need of earlier nodes. Values are recognised by their
+    identity as objects: the trace has one object for a value, wherever the value is a term."""
 
     def __init__(self, model: Model, operands: Operands[int]) -> None:
         self.model, self.operands = model, operands
@@ -222,7 +222,8 @@ class _Explainer:
                 self.step.last = visit
 
     def _called(self, visit: Visit, node: Round) -> str:
-        """The name of a rounded number pictured by itself: its step's, or its operand's name with the format."""
+        """The name of a rounded number pictured by itself: the name of its step, or that of its operand with the
+        format."""
         if node in self.named:
             return visit.prefix.rstrip(".").rpartition(".")[2]
         before = self.names.get(id(self.last[node.term].value)) if isinstance(node.term, Round) else None
@@ -237,7 +238,7 @@ class _Explainer:
         return "x" if result.significand else powers(term_line(item, ()).value)
 
     def _show(self, node: Node, picture: Picture) -> None:
-        """Add a picture to the step; that of a sum's rounding or cut replaces the sum's own."""
+        """Add a picture to the step; the picture of a rounded or cut sum replaces the picture of the sum."""
         if isinstance(node, (Cut, Round)):
             own = self._unfinished(node)
             self.step.pictures = [part for part in self.step.pictures if part is not own]
@@ -398,7 +399,8 @@ class _Explainer:
     # -- special values
 
     def _causes(self, visit: Visit, node: Node) -> list[Cause]:
-        """Why a value is not finite. None for a rounded result: its own step explains it."""
+        """The causes of a value that is not finite. A rounded result has no inputs at fault: its own step explains
+        it."""
         item = item_of("", visit.value)
         if not item.special:
             return []

@@ -37,8 +37,8 @@ class BitLine:
     alignment took away, from the place `cut_first` down.
 
     `exponent`: the one that takes part in the maximum. `signals`: the names of the trace's signals that the row shows.
-    `marks`: "maximum", "raised" (rounding added a unit), "flipped" (its bits were, which adds a unit), "dropped" (a
-    term out of reach, which vanishes), "sticky" (the lowest bit stands for all below it), "nan", "infinite".
+    `marks`: "maximum", "raised" (rounding added a unit), "flipped" (inverting its bits added a unit), "dropped" (a term
+    out of reach, which vanishes), "sticky" (the lowest bit stands for all bits below it), "nan", "infinite".
     """
 
     name: str
@@ -72,7 +72,7 @@ class BitLine:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A sum in a format: its bits at or above the place `lowest`, and those below."""
+    """A sum in a format: its bits at or above the place `lowest`, and its bits below that place."""
 
     format: Format
     mode: str
@@ -92,7 +92,7 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a term is not finite, and the inputs at fault: none where an earlier result is not finite, or where the
+    """Why a term is not finite, and the inputs at fault: no inputs where an earlier result is not finite, or where the
     product of finite factors is too large."""
 
     term: str
@@ -157,7 +157,7 @@ class Group:
 class StepView:
     """One round of a repetition, or all nodes outside of repetitions: its products, and the results that enter it.
 
-    `name`: that in its signals; empty outside of repetitions. `incoming`: the names of the addend and of results of
+    `name`: its name in signals; empty outside of repetitions. `incoming`: the names of the addend and of results of
     earlier steps in the pictures. `result`: the pattern of the last result, in `format`; None where it is not rounded.
     `passes`: all products are zero, and the incoming result leaves unchanged.
     """
@@ -175,8 +175,8 @@ class StepView:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One evaluation as pictures. `facts`: its signals; `factors`: by the names of products, those that are not inputs
-    of one place as they are given, in words."""
+    """One evaluation as pictures. `facts`: its signals; `factors`: by the name of each product whose factors are not
+    just the inputs of one place, these factors in words."""
 
     model: Model
     operands: Operands[int]

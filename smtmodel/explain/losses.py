@@ -1,5 +1,5 @@
 """Where an evaluation loses bits: the result of each rounded step compared with the exact sum of its terms, and with
-what it would be if no step had lost a bit."""
+the result that the step would have if no step had lost a bit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from mmaprobe.smtmodel.nodes.trace import Visit
 
 @dataclass(frozen=True)
 class Loss:
-    """A rounded step. `products`: the first and the last nonzero product of its sum, or the one that it rounds, if
-    there are any; `count`: their number; `cut`: what the alignment took away; `rounded`: what normalising and rounding
-    added or took away; both are 0 for a step that loses nothing; `value`: the result, in `format`. `total`: the result
-    less what it would be if no step up to it had lost a bit of the words that it reads; None where rounding is meant to
-    change more than bits. `word`: whether the step makes a word of an element, and adds nothing."""
+    """A rounded step. `products`: the first and the last nonzero product of its sum, or the one product that it rounds,
+    if there are any; `count`: the number of these products; `cut`: the change by the alignment; `rounded`: the change
+    by normalising and rounding; both changes are 0 for a step that loses nothing; `value`: the result, in `format`.
+    `total`: the result less the result without any lost bit in the steps up to this one, from the same words; None
+    where rounding is meant to do more than drop bits. `word`: whether the step makes a word of an element, and adds no
+    terms."""
 
     step: str
     products: tuple[int, int] | None
@@ -39,9 +40,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class ElementLosses:
-    """The steps of one element that lose bits, of `count`; `result`: its pattern; `words`: what the plan gives of its
-    words without rounding, less the exact result; None where that is not known. The last step is that which gives the
-    element: its total is the element less the exact result."""
+    """The steps of one element that lose bits, out of `count` steps; `result`: the element's pattern; `words`: the
+    result of the plan from its words without rounding, less the exact result; None where this difference is not known.
+    The last step gives the element: its total is the element less the exact result."""
 
     steps: Sequence[Loss]
     count: int
@@ -50,14 +51,14 @@ class ElementLosses:
 
 
 def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
-    """The rounded steps of an evaluation in order, up to one that is not finite; the result's pattern."""
+    """The rounded steps of an evaluation in order, up to a step that is not finite; and the result's pattern."""
     evaluation = evaluate_one(model, operands)
     steps = _steps(evaluation.trace.visits, _words(model.unit.result))
     return list(steps), integer(evaluation.d)
 
 
 def element_losses(model: Model, operands: Operands[int], exact: Fraction | None) -> ElementLosses:
-    """What an element loses. `exact`: what it would be without any rounding; None if an input is not finite."""
+    """The losses of an element. `exact`: the element without any rounding; None if an input is not finite."""
     steps, result = losses(model, operands)
     sums = [step for step in steps if not step.word]
     if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # rounding finds multiples of a modulus
@@ -71,7 +72,7 @@ def element_losses(model: Model, operands: Operands[int], exact: Fraction | None
 
 
 def _words(result: Node) -> Set[Node]:
-    """The nodes that read elements of one side alone: what becomes of an element before it is multiplied."""
+    """The nodes that read elements of one side alone: the words made of an element before it is multiplied."""
     read: dict[Node, frozenset[str]] = {}
     for node in walk(result):
         own = (node.operand.removeprefix("scale_"),) if isinstance(node, Element) else ()
@@ -80,10 +81,10 @@ def _words(result: Node) -> Set[Node]:
 
 
 def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
-    values: dict[Node, Fraction] = {}  # the last value of each node, and its total
+    values: dict[Node, Fraction] = {}  # the last value of each node; below, its last total
     totals: dict[Node, Fraction | None] = {}
-    by_object: dict[int, Fraction | None] = {}  # totals: a term of a sum, or a loop's result, is the object of its node
-    alone: dict[Node | int, int | None] = {}  # the product that a node is of, and the object of its value
+    by_object: dict[int, Fraction | None] = {}  # totals by object: a sum's term or a loop's result is its node's object
+    alone: dict[Node | int, int | None] = {}  # the product of a node, and of its value's object
     cut = rounded = Fraction(0)
     places: list[int] = []
     for visit in visits:
@@ -119,7 +120,8 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
 
 
 def _product(visit: Visit, alone: Mapping[Node | int, int | None]) -> int | None:
-    """The place of the only product that a node is of, or of which it is a factor; None for sums and loops."""
+    """The place of the only product on which the value of a node depends, as the product, a factor, or a change of the
+    product; None for sums and loops."""
     node = visit.node
     assert isinstance(node, Node)
     if isinstance(node, Element):
@@ -131,7 +133,7 @@ def _product(visit: Visit, alone: Mapping[Node | int, int | None]) -> int | None
 
 
 def _total(node: Node, values: Mapping[Node, Fraction], totals: Mapping[Node, Fraction | None]) -> Fraction | None:
-    """The value of a node less what it would be without any loss below it."""
+    """The value of a node less the value that the node would have without any loss in its operands."""
     below = [totals.get(part) for part in node.operands]
     if node.without_loss == "operand":
         return _added(values[node] - values[node.operands[0]], *below)

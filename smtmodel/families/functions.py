@@ -143,7 +143,8 @@ def rvbna(
     step_sums: StepSums = "rounded",
 ) -> Expression:
     """The aligned sum of a step's products, rounded, then added to the result before and rounded again (RISC-V's bulk
-    normalisation); exact sums, or kept as they are until then, where the parameters say so (its matrix extension)."""
+    normalisation). Parameters can make the sums exact, or leave them unrounded until the addition (RISC-V's matrix
+    extension)."""
     sketch = Sketch(steps, inputs, products, Scales(), random=result.random)
 
     def step(at: StepProducts, start: Node) -> Node:

@@ -1,7 +1,7 @@
 """The families by name, and their members: a family with a value for each of its parameters.
 
-The rows of the instruction table are members, `@name=value` after a reference changes a parameter of one, and the grids
-of family files are sets of members.
+The rows of the instruction table are members, `@name=value` after a reference changes a parameter of a member, and the
+grids of family files are sets of members.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FamilyFunction(functions.Family):
         return full
 
     def __call__(self, **values: Any) -> Member:
-        """The member with these values; those not given have their defaults. Raises ParameterError."""
+        """The member with these values; parameters that are not given have their defaults. Raises ParameterError."""
         return Member(self.name, self.completed(values))
 
     def expression(self, values: Mapping[str, Any]) -> Expression:
@@ -93,7 +93,8 @@ class FamilyFunction(functions.Family):
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
-        """The message for a parameter that it does not take: the families that do, else its own parameters."""
+        """The message for a parameter that the family does not take: the families that take it, else the parameters
+        that this family takes."""
         if name in FORMER:
             now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
             return f"its values are families now: {now}"

@@ -27,7 +27,8 @@ _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specia
 
 
 def assignments(parts: Iterable[str]) -> dict[str, str]:
-    """What `name=value` texts give each name. Raises ParameterError for another text, and for a name given twice."""
+    """The values of names from `name=value` texts. Raises ParameterError for another text, and for a name given
+    twice."""
     values: dict[str, str] = {}
     for part in parts:
         name, _, value = (piece.strip() for piece in part.partition("="))

@@ -27,7 +27,7 @@ ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_
 
 @dataclass(frozen=True)
 class ParameterGroup:
-    """A group of parameters, its fields. Raises ParameterError for values that are impossible alone or together."""
+    """A group of parameters: its fields. Raises ParameterError for values that are impossible alone or together."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -69,7 +69,8 @@ class Steps(ParameterGroup):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """Each step's offset from the places of the first step; None where its places are no shift of these."""
+        """Each step's offset from the places of the first step; None where the places of a step are no shift of the
+        places of the first step."""
         return shifts_of_blocks(self.blocks)
 
 
@@ -101,7 +102,7 @@ class Inputs(ParameterGroup):
 
 @dataclass(frozen=True)
 class Products(ParameterGroup):
-    """Two elements multiplied."""
+    """The product of two elements."""
 
     product: str = "unnormalised"
     product_rounding: modes.Mode = "nearest_even"
@@ -262,7 +263,7 @@ class IeeeResult(ParameterGroup):
 
     @property
     def random(self) -> Format | None:
-        """The format of the random bits that the rounding is given, if it is."""
+        """The format of the random bits that the rounding is given, if it is given any."""
         return None if self.random_bits is None else format_named(f"uint{self.random_bits}")
 
 

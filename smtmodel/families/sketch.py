@@ -126,7 +126,7 @@ class Sketch:
         return term
 
     def chained(self, start: Node, form: Callable[[StepProducts, Node], Node]) -> Node:
-        """The steps in order, each starting from the result before; a loop where each is a shift of the first."""
+        """The steps in order, each starting from the result before; a loop where each step is a shift of the first."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
             return form(StepProducts(blocks[0]), start)
@@ -147,7 +147,7 @@ class Sketch:
         more: tuple[tuple[str, Format], ...] = ()
         if self.random is not None:
             name = RANDOM.name
-            if isinstance(result, Repeat) and _rounds_once(result.body):  # each step by bits of its own
+            if isinstance(result, Repeat) and _rounds_once(result.body):  # each step is rounded by bits of its own
                 name, bits = DRAWS.name, Element(DRAWS.name, Index(0, ((result.level, 1),)))
                 assert isinstance(result.body, Round)
                 result = replace(result, body=replace(result.body, random=bits))
@@ -160,7 +160,7 @@ class Sketch:
 
 
 def _rounds_once(result: Node) -> bool:
-    """Whether no rounding but the last one takes random bits, and that one once."""
+    """Whether the last rounding takes random bits, once, and no other rounding does."""
     drawn = [node for node in of_kind(result, Round) if node.random is not None]
     return drawn == [result]
 

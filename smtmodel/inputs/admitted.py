@@ -62,8 +62,8 @@ class Inputs(Strict):
 
 
 def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
-    """The elements of a format that the restrictions leave to one operand. Only a window of exponents outside the
-    format's leaves no number: for every exponent a power of two meets all other restrictions."""
+    """The elements of a format that the restrictions leave to one operand. Only a window outside the exponents of the
+    format leaves no number: for every exponent a power of two meets all other restrictions."""
     window = inputs.exponents
     if window is None or (window.min <= fmt.emax and window.max >= fmt.emin):
         return "numbers"
@@ -99,7 +99,7 @@ def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
 
 
 def zeros_of(inputs: Inputs, models: Sequence[Model], length: int) -> dict[str, str]:
-    """The operands of which several models are given zeros alone, each with why. Raises ParameterError."""
+    """The operands of which several models are given zeros alone, each with the reason. Raises ParameterError."""
     return zeros_only(inputs, models[0], length) | unread_by_some(models)
 
 
@@ -124,8 +124,8 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
 
 
 def with_one_addend(models: Sequence[Model]) -> list[Model]:
-    """The models with one format of c, where they disagree: a model that does not read c has that of those that do, or
-    of the first model."""
+    """The models with one format of c, where they disagree: a model that does not read c takes the format of the
+    models that do, or of the first model."""
     lead = next((model for model in models if model.addend), models[0])
     return [model if model.addend or model.c == lead.c else model.with_addend(lead.c) for model in models]
 

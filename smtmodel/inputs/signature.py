@@ -13,9 +13,9 @@ from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
 class Signature(Model):
-    """A model without arithmetic or reference, for vectors that need formats alone; they name no model.
+    """A model without arithmetic or reference, for vectors that need formats alone, and name no model.
 
-    `addend`: whether the device takes c; without one, c is zero in every vector.
+    `addend`: whether the device takes c; without an addend, c is zero in every vector.
     """
 
     def __init__(

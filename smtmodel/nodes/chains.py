@@ -1,4 +1,4 @@
-"""Chains of steps that add products to a running sum: which products each step takes, and the same with other steps."""
+"""Chains of steps that add products to a running sum: the products of each step, and the same chain in other steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Blocks = Sequence[Sequence[int]]
 
 
 def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
-    """Each step's offset from the places of the first step; None where its places are no shift of these."""
+    """The offset of each step's places from the first step's; None where some step's places are no shift of the
+    first's."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
@@ -46,8 +47,8 @@ def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 
 @dataclass(frozen=True)
 class ProductChain:
     """Steps that each add products to the result of the step before. `blocks`: the places of each step's products;
-    `term`: a product, each of whose inputs is at one place; `terms`: the node of a step's products in `step`, which
-    reads the result before as `Running(OUTER)`."""
+    `term`: a product with each input at one place; `terms`: the node of a step's products within `step`; `step` reads
+    the result of the step before as `Running(OUTER)`."""
 
     blocks: tuple[tuple[int, ...], ...]
     start: Node
@@ -64,7 +65,7 @@ class ProductChain:
         return replaced(self.term, leaf)
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
-        """A chain of the same step over other blocks; None where these are not shifts of one block."""
+        """A chain of the same step over other blocks; None where the blocks are not shifts of one block."""
         offsets, begin = shifts_of_blocks(blocks), self.start if start is None else start
         if offsets is None:
             return None
@@ -87,7 +88,7 @@ def _step_without(step: Node, terms: Node) -> Node:
 
 
 def chain_of(result: Node) -> ProductChain | None:
-    """The chain that an expression is, a repetition or a single step from c, over one range of products; else None."""
+    """An expression as a chain: a repetition, or a single step from c, over one range of products; else None."""
     start, step = result, result
     places: tuple[int, ...] = (0,)
     if isinstance(result, Repeat):
@@ -100,7 +101,7 @@ def chain_of(result: Node) -> ProductChain | None:
             return None  # the running sum is multiplied
         try:
             step = replaced(result, lambda part: Running(OUTER) if part == start else None)
-        except ParameterError:  # of a node that takes inputs alone
+        except ParameterError:  # raised by a node that takes inputs alone
             return None
     ranges = list(of_kind(step, Each))
     indices = {index for node in walk(step) if (index := _single_place(node)) is not None}
@@ -113,7 +114,7 @@ def chain_of(result: Node) -> ProductChain | None:
         items = [item for node in of_kind(step, Sum) for item in node.items]
         terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
     if terms is None or any(_single_place(node) is not None for node in walk(_step_without(step, terms))):
-        return None  # no products, or other terms besides
+        return None  # no products, or other elements besides the products
     term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])
     blocks = tuple(tuple(index.at({OUTER: outer, **own}) for own in inner) for outer in places)
     return ProductChain(blocks, start, term, terms, step)

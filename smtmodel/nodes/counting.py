@@ -1,4 +1,4 @@
-"""A term that counts in an alignment where it is zero, too."""
+"""A term that counts in an alignment also where it is zero."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ZEROS_COUNT, PRODUCTS = "zeros_count", "products"  # the variants of a sum in wh
 
 @dataclass(frozen=True, eq=False)
 class Counting(Unary):
-    """An input, or the product of two, that counts in an alignment with its own exponent where it is zero, too: a zero
-    input with the least exponent of its format, and a product with the sum of its factors' exponents, as where no test
-    for zero precedes the alignment. Its value and its sign are the term's."""
+    """An input, or the product of two inputs, that counts in an alignment with its own exponent also where it is zero:
+    a zero input with the least exponent of its format, a product with the sum of its factors' exponents, as in a unit
+    that does not test for zero before the alignment. Value and sign are the term's."""
 
     kind: ClassVar[str] = "counting"
     source: ClassVar[str] = "alignments that compare exponent fields alone"
@@ -48,7 +48,7 @@ class Counting(Unary):
         return Number(replace(item, is_zero=truth(item.sign.carrier, False)))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Nothing but what the term says of infinities and NaNs."""
+        """Only the term's fact about infinities and NaNs."""
         return replace(UNKNOWN, finite=operands[0].finite)
 
     @classmethod
@@ -64,13 +64,15 @@ class Counting(Unary):
 
 
 def counting(item: Node) -> Node:
-    """An operand of a sum whose terms count where they are zero; itself, where they cannot, or do."""
+    """An operand of a sum with its terms counting where they are zero; the operand itself where its terms cannot count
+    so, or already do."""
     return replace(item, body=counting(item.body)) if isinstance(item, Each) else next(Counting.around(item), item)
 
 
 def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
-    """Variants of a sum in which zero products count, alone and with the inputs that it adds. An input alone counts
-    with the least exponent of its format, which seldom is above that of a product."""
+    """Variants of a sum in which zero products count, without and with the zero inputs that the sum adds. There is no
+    variant of the inputs alone: a zero input counts with the least exponent of its format, which seldom is above a
+    product's."""
     able = [item for item in items if counting(item) != item]
     inputs = [item for item in able if isinstance(item, Terminal)]
     if len(able) > len(inputs):
@@ -80,5 +82,5 @@ def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
 
 
 def with_zeros_counting(items: tuple[Node, ...], which: object) -> tuple[Node, ...]:
-    """The operands of a sum, of which the products, or all terms, count where they are zero."""
+    """The operands of a sum, changed so that the products, or all terms, count where they are zero."""
     return tuple(item if which == PRODUCTS and isinstance(item, Terminal) else counting(item) for item in items)

@@ -74,12 +74,12 @@ class Element(Terminal):
 
     @kept_property
     def way(self) -> Hashable:
-        """The operand with its formats and how it is read: elements of one key are decoded together."""
+        """The operand, and how its elements are read: elements that are read alike are decoded together."""
         return self.operand, self.subnormals, self.positive_zeros
 
     def whole(self, context: Context) -> Unpacked | None:
         """All elements of the operand, decoded at once, of which `unpacked_row` gives one; None where the carrier
-        cannot, or where this element is missing."""
+        cannot decode them so, or where this element is missing."""
         patterns = context.patterns[self.operand]
         if self._at(context) >= len(patterns):
             return None
@@ -208,7 +208,8 @@ class Literal(Terminal):
         return finite_value(self.pattern, self.format)
 
     def _without_zeros(self, term: Term) -> dict[str, Any]:
-        """The significand without the zeros at its end, in which products are as narrow as they can be."""
+        """The significand without the zeros at its end, and its fraction bits: products are then as narrow as they can
+        be."""
         low = (self.pattern >> self.format.padding) & (1 << self.format.fraction) - 1 | 1 << self.format.fraction
         zeros = min((low & -low).bit_length() - 1, term.fraction)
         return {"significand": term.significand.extract(term.significand.width - 1, zeros),
@@ -238,7 +239,7 @@ MINUS = Literal(F32.one | F32.sign_bit, F32)  # -1
 
 
 def power_of_two(exponent: int) -> Literal:
-    """2^exponent as a number of f32. Raises ParameterError for one that is not normal."""
+    """2^exponent as a number of f32. Raises ParameterError for a power that is not a normal number."""
     if not F32.emin <= exponent <= F32.emax:
         raise ParameterError(f"2**{exponent}", "no normal number of f32: number(PATTERN, FORMAT) takes others")
     return Literal(exponent + F32.bias << F32.fraction, F32)

@@ -1,4 +1,4 @@
-"""The exact sum: of two terms with a sticky bit below the bits needed, of more in fixed point over the whole range."""
+"""The exact sum: two terms with a sticky bit below the bits needed, more terms in fixed point over the whole range."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ExactSum(Sum):
 
     @property
     def flat(self) -> ExactSum:
-        """The sum with nested exact sums, at any depth, replaced by their terms: the same value on every input, as
+        """The sum with nested exact sums, at any depth, replaced by their terms. Its value is the same on every input:
         nothing is lost in between, and infinities, NaNs and the sign of a zero depend on all terms."""
         return replace(self, items=tuple(_terms(self))) if any(map(_has_sum, self.items)) else self
 
@@ -74,7 +74,7 @@ class ExactSum(Sum):
                 trace.enter(names, [value.item for value in values])
             sum_of = partial(self._sum, trace, names, keep)
             term = context.formed((self.own, keep), sum_of, *(value.term for value in values))
-        if len(values) == 1:  # a single zero keeps its sign; that of a sum depends on the terms
+        if len(values) == 1:  # a single zero keeps its sign; a zero sum's sign depends on the terms
             return Changed(values[0], replace(term, sign=values[0].sign))
         return Total(term, values)
 
@@ -105,7 +105,7 @@ class ExactSum(Sum):
         if interval is not None and (left := self._left(operands[0])) is not None:
             interval = common(interval, left)
         top, grid, head, digits = top_of(interval), grid_of(operands), None, None
-        others = [known for known in operands if not known.zero]  # a sum of one of them has its bits
+        others = [known for known in operands if not known.zero]  # if there is one such term, the sum has its bits
         bits = others[0].bits if len(others) == 1 else None
         if grid is not None and top is not None and grid <= top:
             head, digits, bits = power(top) - power(grid), -grid, top - grid if bits is None else min(bits, top - grid)
@@ -117,9 +117,9 @@ class ExactSum(Sum):
         )  # fmt: skip
 
     def _left(self, x: Known) -> Interval | None:
-        """The interval of what a rounding leaves of a number, x - r(x): less than a unit in the last place, or what is
-        beyond the largest number. Of a number in the range of integers, rounded to one toward zero, something with the
-        number's sign, below 1 by a last place of the number. None for other sums."""
+        """The interval of a rounding's remainder, x - r(x): less than a unit in the last place, or the excess over the
+        largest number. If x lies in the range of an integer format and is rounded to it toward zero, the remainder has
+        the sign of x, and its magnitude is at most 1 less a last place of x. None for other sums."""
         match self.items:
             case (first, Product(left=Literal() as factor, right=Round(term=term, rounding=how))) if first == term:
                 fmt, whole = how.format, rounded(x.interval, how.format.precision, how.format.emin, how.mode)
@@ -140,8 +140,8 @@ class ExactSum(Sum):
 
 
 def is_positive(terms: Sequence[Known]) -> bool:
-    """Whether, where the sum is zero, not all numbers added are negative or -0. If they are, no term is above zero; one
-    that is never -0 is then below zero, and so is the sum."""
+    """Whether a zero sum always has a number added that is neither negative nor -0. If all numbers added are negative
+    or -0, no term is above zero; a term that is never -0 is then below zero, and so is the sum."""
     own = any(known.never_minus or known.positive for known in terms)
     return any(known.zero and known.never_minus for known in terms) or (own and all(known.agrees for known in terms))
 

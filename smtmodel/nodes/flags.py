@@ -29,9 +29,9 @@ TAKEN = (Round, ExactSum, Product, Element, Literal, Constant)
 
 @dataclass(frozen=True, eq=False)
 class Flags(Unary):
-    """What the roundings in an expression signal, all together: 16 invalid, 4 overflow, 2 underflow, 1 inexact. A
-    result is tiny after rounding or before it, and infinity times zero with a quiet NaN is invalid or not, as
-    `document` has it. Numbers are those of IEEE's formats, subnormal ones among them, and sums are exact."""
+    """The exceptions that all roundings in an expression signal together: 16 invalid, 4 overflow, 2 underflow, 1
+    inexact. `document` decides whether a result is tiny before or after rounding, and whether infinity times zero with
+    a quiet NaN is invalid. Numbers are those of IEEE's formats, with subnormal numbers, and sums are exact."""
 
     kind: ClassVar[str] = "flags"
     source: ClassVar[str] = (
@@ -47,7 +47,7 @@ class Flags(Unary):
             raise ParameterError("flags", f"of a {self.term.kind}: they are those of a result that is rounded")
 
     def check(self) -> None:
-        """Raises ParameterError for an expression in which documents do not define them."""
+        """Raises ParameterError for an expression whose exceptions no document defines."""
         for node in walk(self.term):
             if not isinstance(node, TAKEN):
                 raise ParameterError("flags", f"of a {node.kind}: they are those of exact sums that are rounded")
@@ -58,7 +58,7 @@ class Flags(Unary):
 
     @property
     def rounding(self) -> Rounding:
-        """How the five bits are a result: an integer."""
+        """The rounding that makes the five bits a result: to an integer."""
         return Rounding(FLAGS, "toward_zero")
 
     @cached_property
@@ -68,7 +68,7 @@ class Flags(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         self.check()
-        if context.trace.keeps:  # with the signals of the result itself
+        if context.trace.keeps:  # record the signals of the result itself, too
             context.value(self.term)
         raised = zip(*(self._of(node, context) for node in self.roundings), strict=True)
         result = _word([any_of(flags) for flags in raised])
@@ -77,7 +77,7 @@ class Flags(Unary):
         return Number(unpack(result, FLAGS), result)
 
     def _of(self, node: Round, context: Context) -> tuple[Bit, ...]:
-        """Whether a rounding is inexact, underflows, overflows and is invalid."""
+        """Whether a rounding is inexact, whether it underflows, whether it overflows, and whether it is invalid."""
         fmt, mode = node.rounding.format, node.rounding.fixed
         value = context.value(node.term, fmt.precision)
         term = value.term
@@ -153,8 +153,8 @@ def _signals(leaf: Element | Literal, context: Context) -> Bit:
 
 
 def _becomes(term: Term, fmt: Format, mode: Mode) -> Bit:
-    """Whether a number below the smallest normal one is rounded to it, with the precision of the format and any
-    exponent."""
+    """Whether a number below the smallest normal number is rounded to that number if it is rounded to the format's
+    precision with unbounded exponent."""
     whole = term.normalised()
     bits, short = whole.significand, fmt.precision + 2 - whole.significand.width
     bits = bits.pad(short) if short > 0 else bits

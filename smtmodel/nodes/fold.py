@@ -1,4 +1,4 @@
-"""A value of any kind for each node of an expression, from the values of its operands: loops are gone through here."""
+"""A value of any kind for each node of an expression, from the values of its operands; loops are run here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 class Fold(Generic[T]):
-    """The values of nodes, for the present `places` of loop variables and `running` results, by level."""
+    """The values of nodes, for the current values of the loop variables (`places`) and the running results (`running`),
+    both by level."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -40,8 +41,7 @@ class Fold(Generic[T]):
         return value
 
     def terms(self, items: Sequence[Node]) -> Iterator[Node]:
-        """The terms of the operands of a sum; loop variables have the values for a term until the next one is asked
-        for."""
+        """The terms of the operands of a sum; loop variables have the values of a term until the next term is taken."""
         for item in items:
             if not isinstance(item, Each):
                 yield item

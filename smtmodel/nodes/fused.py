@@ -40,11 +40,11 @@ class FusedSum(Sum):
     """The sum of terms aligned at the largest exponent m among them, in units of 2^(m - F).
 
     `fraction_bits`: F, one for all terms or one for each operand. `rounding`: of a term to its last place. `sticky`:
-    the bits below a term's last place are dropped, and one bit below the sum's last place is set where any was set.
-    `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. Exponents that count in m:
-    `zeros`, that of a zero term (None: it does not count); `least`, the least m; `floors`, one for each operand, the
-    least exponent with which its terms count (None: no floor). `reach`, one for each operand: a term more than that
-    many places below m vanishes (None: none does).
+    the bits below a term's last place are dropped, and one bit below the sum's last place is set where a dropped bit
+    was set. `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. Exponents that
+    count in m: `zeros`, the exponent of a zero term (None: a zero term does not count); `least`, the least m; `floors`,
+    one for each operand, the least exponent with which its terms count (None: no floor). `reach`, one for each operand:
+    a term more than that many places below m vanishes (None: no term vanishes).
     """
 
     kind: ClassVar[str] = "fused"
@@ -75,7 +75,7 @@ class FusedSum(Sum):
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The lower bounds of the largest exponent: that of zeros, the least one, the floors."""
+        """The lower bounds of the largest exponent: the exponent of zeros, the least m, the floors."""
         return tuple(bound for bound in (self.zeros, self.least, *self.floors) if bound is not None)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
@@ -115,15 +115,16 @@ class FusedSum(Sum):
         return self.rounding in SIGNLESS and not self.sticky
 
     def never_wraps(self, terms: Sequence[Known]) -> bool:
-        """Whether there is room for all terms once they are aligned: for less than 2^(1 + carry bits) * 2^m. One F
-        holds for all terms of a sum that may wrap."""
+        """Whether the sum of all aligned terms fits: whether it is less than 2^(1 + carry bits) * 2^m. A sum that may
+        wrap has one F for all terms."""
         if self.carry_bits is None:
             return True
         heads = self._aligned_heads([(known, max(self.bits_of_terms)) for known in terms if not known.zero])
         return heads is not None and sum(heads) < power(1 + self.carry_bits)
 
     def _aligned_heads(self, terms: Sequence[tuple[Known, int]]) -> list[Fraction] | None:
-        """The largest magnitude of each aligned term in units of 2^m, by the number of bits kept of it."""
+        """The largest magnitude of each aligned term in units of 2^m; `terms`: each with the number of bits kept of
+        it."""
         return all_known(
             None if known.head is None else multiple_of(known.head, -bits, self.rounding) for known, bits in terms
         )
@@ -138,7 +139,8 @@ class FusedSum(Sum):
         return max(bounds, default=None)
 
     def _agrees(self, operands: Sequence[Known]) -> bool:
-        """As of an exact sum: nothing wraps, and m is the exponent of a nonzero term, which is not cut to zero."""
+        """`Known.agrees` as for an exact sum: nothing wraps, and m is the exponent of a nonzero term, which is not cut
+        to zero."""
         plain = self.carry_bits is None and not self.bounds and not any(far is not None for far in self.reach)
         return plain and all(known.agrees and _is_kept(known, bits)
                              for known, bits in zip(operands, self.bits_of_terms, strict=True))  # fmt: skip
@@ -239,8 +241,8 @@ class FusedSum(Sum):
 
 
 def _is_kept(known: Known, bits: int) -> bool:
-    """Whether no number other than zero is cut to zero at its own exponent: it has no digit below, or is a number of a
-    format, which below 2^emin is at least 2^grid."""
+    """Whether alignment at its own exponent cuts no nonzero number to zero: the number has no digit below the bits
+    kept, or is a number of a format, and such a number below 2^emin is at least 2^grid."""
     if known.zero or (known.digits is not None and known.digits <= bits):
         return True
     if not known.formats or known.grid is None:

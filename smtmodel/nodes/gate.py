@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.nodes.product import Product
 
 @dataclass(frozen=True, eq=False)
 class Gate(Unary):
-    """A product that is one and the same zero wherever a factor is zero: zero times infinity or NaN gives no NaN.
-    `minus_zero`: this zero is -0, as if the product were left out, which only a sum that rounds down shows; else it is
-    +0, as from a multiplier whose output is held at zero."""
+    """A product that is one fixed zero wherever a factor is zero, so that zero times infinity or NaN gives no NaN.
+    `minus_zero`: this zero is -0, as if the product were left out (only a sum that rounds down tells the two apart);
+    else it is +0, as from a multiplier whose output is held at zero."""
 
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"

@@ -24,10 +24,10 @@ class GridSum(Sum):
 
     `fraction_bits`: F of each operand. `rounding`: of a term to the grid. `frame`: the position of the operand whose
     sign is the adder's: a term m (zeros too) of the opposite sign adds ~m = -m - 1, its bits flipped and nothing added,
-    unless all terms are zero; None: it adds -m. (A frame operand that is a sum and zero is negative here if all its
-    terms are.) `floors`, one for each operand: the least exponent with which its terms count in g, zeros included
-    (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent lies more than that
-    many places below g vanishes (None: none does).
+    unless all terms are zero; None: such a term adds -m. (A frame operand that is a zero sum is negative here if all
+    its terms are negative.) `floors`, one for each operand: the least exponent with which its terms count in g, zeros
+    included (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent lies more
+    than that many places below g vanishes (None: no term vanishes).
     """
 
     kind: ClassVar[str] = "grid"
@@ -60,7 +60,7 @@ class GridSum(Sum):
         leasts = all_known(total(known.least, -bits) for known, bits in terms)
         mosts = all_known(total(known.most, -bits) for known, bits in terms)
         floors = [e - bits for e, bits in zip(self.floors, self.fraction_bits, strict=False) if e is not None]
-        places = None if leasts is None else [max([min(leasts), *floors])]  # of the grid, where a term is not zero
+        places = None if leasts is None else [max([min(leasts), *floors])]  # the least g where a term is not zero
         grid = grid_of(operands)
         if self.frame is not None:
             grid = None if grid is None or places is None else min(grid, *places)
@@ -124,13 +124,13 @@ class GridSum(Sum):
         total = total_of(signs, aligned, None)
         trace.number(Stage.SUM, total, unit, is_signed=True)
         opposes, magnitude = magnitude_of(total)
-        negative = (opposes ^ frame) & magnitude.any()  # the zero of a sum has a plus, as in every sum
+        negative = (opposes ^ frame) & magnitude.any()  # a zero sum has a plus sign, as in every sum
         trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
         trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _counted(self, items: Sequence[Value | Unpacked]) -> list[Exponent]:
-        """The exponents that count in g; each is raised by the difference of its F to the largest F."""
+        """The exponents that count in g; each is raised by the difference between the largest F and its own F."""
         least, raised = self.each_term(self.floors), self.raises_of_terms
         floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]
         own = [item.term.exponent.offset(more) for item, more in zip(items, raised, strict=True)]

@@ -19,18 +19,17 @@ ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 
 @dataclass(frozen=True)
 class Known:
-    """What is true of every value v of a node that is finite. None, or False: not known.
+    """Facts about every finite value v of a node. None, or False: not known.
 
     Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e <= `most`, |v| <= `head` *
     2^e, and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and
     lies in `interval`, as does 0; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is
-    not -0.
-    `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node is
-    infinite or a NaN.
-    `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and comes with a plus where it is zero.
-    `agrees`: where all numbers that were added are negative or -0, v is not above zero, and counts as zero if it is
-    zero. `positive`: v is not zero there. `turns`: if every a and c is negated, and no other input is, v is negated, or
-    stays as it is (False); an infinity too; a zero is a zero of either sign, and a NaN is a NaN."""
+    not -0. `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node
+    is infinite or a NaN. `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and has a plus sign
+    where it is zero. `agrees`: where all numbers that were added are negative or -0, v is not above zero, and counts as
+    zero if it is zero. `positive`: where all numbers that were added are negative or -0, v is not zero. `turns`: if
+    every a and c is negated, and no other input, then v is negated (True) or stays as it is (False), and so does an
+    infinity; a zero stays a zero, of either sign, and a NaN stays a NaN."""
 
     least: int | None = None
     most: int | None = None
@@ -54,9 +53,9 @@ class Known:
     def number(
         formats: frozenset[Format], grid: int | None = None, bits: int | None = None, interval: Interval | None = None
     ) -> Known:
-        """Facts of a number of one of these formats (of none: zero) and, where given, a multiple of 2^grid of at most
-        `bits` significant bits, in an interval. Its exponent is that of its magnitude, but at least emin; with f
-        fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+        """Facts of a number of one of these formats (zero if there is no format) and, where given, a multiple of 2^grid
+        of at most `bits` significant bits, in an interval. Its exponent is that of its magnitude, but at least emin;
+        with f fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.unit for fmt in formats)
@@ -66,7 +65,7 @@ class Known:
         largest = magnitude(interval)
         most = emax if not largest else max(emin, exponent_of(largest))
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
-        if len(formats) == 1:  # below 2^emin the multiples of 2^grid are such numbers, above it those of `bits` bits
+        if len(formats) == 1:  # numbers are multiples of 2^grid below 2^emin, and have `bits` bits above it
             digits = max(0, bits - 1, emin - grid)
         if len(formats) == 1 and next(iter(formats)).complement:  # -2^emax has emin's exponent
             return Known(emin, emin, Fraction(2), emin - grid, grid, bits, interval, formats, agrees=True)
@@ -82,7 +81,7 @@ class Known:
 
     @property
     def largest(self) -> Fraction | None:
-        """|v| is at most this, where that is known."""
+        """An upper bound of |v|; None: not known."""
         return None if self.interval is None else magnitude(self.interval)
 
     @property
@@ -92,13 +91,13 @@ class Known:
 
     @property
     def unsized(self) -> Known:
-        """The facts without what they say of the interval, but that of the formats."""
+        """The facts with the interval of the formats alone."""
         most = UNKNOWN if self.formats is None else Known.number(self.formats)
         return replace(self, interval=most.interval, most=most.most)
 
     @property
     def is_magnitude(self) -> bool:
-        """Whether the formats are known, none of which has a sign or an infinity: v has neither."""
+        """Whether the formats are known and none of them has a sign or an infinity, so that v has neither."""
         return bool(self.formats) and not any(fmt.signed or fmt.has_infinity for fmt in self.formats or ())
 
     def or_else(self, other: Known) -> Known:
@@ -132,7 +131,7 @@ class Known:
 UNKNOWN = Known()
 NOTHING: Interval = (Fraction(0), Fraction(0))
 ZERO = Known(None, None, Fraction(2), 0, ANY, 0, NOTHING, frozenset(), True, True, True, True, agrees=True, turns=True)
-#: how a magnitude in units of a last place is rounded at most, by mode; in the others up
+#: the largest result of rounding a magnitude in units of a last place, by mode; in other modes it is rounded up
 WAYS: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
 
 
@@ -163,7 +162,7 @@ def common(one: Interval, other: Interval) -> Interval:
 
 
 def lies_in(one: Interval, other: Interval) -> bool:
-    """Whether the other interval has all numbers of one."""
+    """Whether all numbers of one interval lie in the other interval."""
     return hull(one, other) == other
 
 
@@ -197,7 +196,7 @@ def rounded(interval: Interval | None, precision: int, least: int | None, mode: 
 
 
 def multiple_of(largest: Fraction, place: int, mode: str) -> Fraction:
-    """The largest magnitude of numbers up to one once they are rounded to multiples of 2^place."""
+    """The largest magnitude of numbers of magnitude up to `largest`, once they are rounded to multiples of 2^place."""
     units = largest * power(-place)
     return WAYS.get(mode, math.ceil)(units) * power(place)
 
@@ -210,7 +209,7 @@ def all_known(values: Iterable[Fact | None]) -> list[Fact] | None:
 
 
 def top_of(interval: Interval | None) -> int | None:
-    """The least t with |v| < 2^t, of numbers in an interval that is known."""
+    """The least t with |v| < 2^t for all numbers v of an interval; None if the interval is not known."""
     if interval is None:
         return None
     largest = magnitude(interval)
@@ -218,8 +217,8 @@ def top_of(interval: Interval | None) -> int | None:
 
 
 def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Interval | None:
-    """The interval of a sum of terms each of which may become larger before: all together by `more`; it is at most
-    head * 2^most. None: not known."""
+    """The interval of a sum whose terms may grow before they are added, all together by at most `more`; its magnitude
+    is at most head * 2^most. None: not known."""
     intervals = all_known(known.interval for known in every)
     own = [] if intervals is None or more is None else [reduce(plus, intervals, (-more, more))]
     top = None if most is None else times(head, power(most))
@@ -234,14 +233,15 @@ def grid_of(every: Sequence[Known]) -> int | None:
 
 
 def turns_of(every: Iterable[Known]) -> bool | None:
-    """Whether all values turn (True), or none does (False), or all and none: a zero is its own negative."""
+    """`Known.turns` that all values have in common: True, False, or None where they differ. Zeros have both (True if
+    all values are zeros), since a zero is its own negative."""
     ways = {known.turns for known in every if not (known.zero and known.finite)}
     return True if not ways else ways.pop() if len(ways) == 1 else None
 
 
 def turned(turns: bool | None, signless: bool) -> bool | None:
-    """`Known.turns` after a step that sees magnitudes alone (`signless`), or signs too: of the latter only what stays
-    as it is, is known to."""
+    """`Known.turns` after a step. A step that sees magnitudes alone (`signless`) keeps it; of a step that sees signs,
+    too, only False (v stays as it is) is known."""
     return turns if signless or not turns else None
 
 

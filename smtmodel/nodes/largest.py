@@ -17,7 +17,8 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 
 def check_magnitudes(fmt: Format) -> None:
-    """Raises ParameterError for a format whose patterns do not compare as magnitudes do, NaNs above all."""
+    """Raises ParameterError for a format whose patterns are not ordered as magnitudes are, with NaNs above all
+    numbers."""
     if fmt.complement or fmt.nan_for_negative_zero or not fmt.subnormals:
         raise ParameterError("largest", f"patterns of {fmt.name} are not ordered as magnitudes are")
 
@@ -30,8 +31,8 @@ def magnitude(pattern: Bits, fmt: Format) -> Bits:
 
 @dataclass(frozen=True, eq=False)
 class Largest(Node):
-    """The largest magnitude of some elements of one operand: a NaN if one of them is, an infinity if one is infinite.
-    `format`: the format of the elements."""
+    """The largest magnitude of some elements of one operand: a NaN if one of them is a NaN, else an infinity if one is
+    infinite. `format`: the format of the elements."""
 
     kind: ClassVar[str] = "largest"
     source: ClassVar[str] = "OCP microscaling 1.0, 6.3"

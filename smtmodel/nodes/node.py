@@ -1,4 +1,4 @@
-"""What every node is: a frozen value with operands, evaluated over any carrier; and the values passed between nodes."""
+"""Nodes, frozen values with operands that any carrier evaluates, and the values passed between nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Value(ABC):
     """The value of a node, rounded or not: `term` and `is_nan`; the other properties are formed when they are asked
     for.
 
-    `pattern`: that of a rounded result.
+    `pattern`: the pattern of a rounded result.
     """
 
     def __init__(self, term: Term, is_nan: Bit, pattern: Bits | None = None) -> None:
@@ -71,8 +71,8 @@ class Number(Value):
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """Its pattern in a format, any NaN for a NaN; None where the format may not hold it. Only where the carrier
-        `fuses`."""
+        """The number's pattern in a format, any NaN's for a NaN; None where the format may not hold the number. Called
+        only where the carrier `fuses`."""
         if self._native is not None and (same := _widened_pattern(*self._native, fmt)) is not None:
             return same
         term = self.term
@@ -100,8 +100,8 @@ class Number(Value):
 
 
 def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
-    """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats.
-    A finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other."""
+    """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats. A
+    finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other pattern."""
     f32 = FORMATS["f32"]
     if own == fmt:
         return pattern
@@ -114,7 +114,7 @@ def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
 
 class Total(Value):
     """A sum: its finite part, and the values added. NaNs, infinities and signs among these values decide the result;
-    the sum counts as zero where all values do."""
+    the sum counts as zero where all values count as zero."""
 
     def __init__(self, term: Term, values: Sequence[Value]) -> None:
         super().__init__(term, any_of([value.is_nan for value in values]))
@@ -136,8 +136,9 @@ class Total(Value):
 
 
 class Changed(Value):
-    """Another value with its finite part replaced, and the same numbers added. It counts as zero where that value does
-    and where `zeros`, is a NaN where that value is and where `nans`, and is infinite with its sign where `infinite`."""
+    """A value with its finite part replaced, and the same numbers added. It counts as zero where the first value does
+    or a bit of `zeros` is set, is a NaN where the first value is or a bit of `nans` is set, and is infinite with the
+    first value's sign where `infinite` is set."""
 
     def __init__(
         self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
@@ -176,9 +177,9 @@ class Context:
     """One evaluation: the inputs, the values of loop variables and running sums, and the signals so far.
 
     `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`:
-    prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, where these are neither place nor
-    prefix. `shared`, by several units on the same inputs: by `Node.key`, the values of nodes that depend on inputs
-    alone.
+    prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, where the name is neither place nor
+    prefix. `shared`: values that several units share on the same inputs, by `Node.key`: those of nodes that depend on
+    inputs alone.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
@@ -212,7 +213,7 @@ class Context:
             return node.evaluate(self, keep)
         key = node.key(self)
         if key is None and not node.free and not self.trace.keeps:
-            key = node, keep  # also where it depends on inputs alone: nobody asks for the signals within
+            key = node, keep  # without loop variables it depends on inputs alone, too; no signals are asked for
         if key is None:
             return node.evaluate(self, keep)
         value = self.shared.get(key)
@@ -221,7 +222,8 @@ class Context:
         return value
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
-        """function(*inputs) by `Carrier.formed`; called directly where signals are kept, which the function records."""
+        """function(*inputs) by `Carrier.formed`; called directly where signals are kept, since the function records
+        them."""
         if self.trace.keeps:
             return function(*inputs)
         return self.patterns["c"][0].carrier.formed(key, function, *inputs)
@@ -254,7 +256,7 @@ class Context:
         return self.trace.prefix + (f"{name}." if name else "")
 
     def step(self, node: Node, item: Unpacked) -> Number:
-        """The value of a node that is a number, whose term is the signal of its step."""
+        """The number that a node gives; its term is recorded as the signal of the node's step."""
         with self.within(self.prefix(node)):
             self.trace.term(Stage.STEP, item.term)
         return Number(item)
@@ -311,17 +313,17 @@ class Variant:
 class Node:
     """One step of a unit: a frozen dataclass (eq=False), equal to another by structure.
 
-    `kind` is its word in unit files; `source` says where its arithmetic is published. Not an ABC, whose isinstance
-    takes a fifth more time.
+    `kind` is its word in unit files; `source` says where its arithmetic is published. Node is no ABC, since isinstance
+    of an ABC takes a fifth more time.
     """
 
     kind: ClassVar[str]
     source: ClassVar[str]
-    #: what it is of its operands (or the first one) if nothing is rounded or cut off; None: none of these
+    #: its value if nothing is rounded or cut off: its operands' sum or product, or its first operand; None: another
     without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
-    #: whether its value is infinite or NaN exactly as its operand is, so that whoever asks why is told of the operand
+    #: whether its value is infinite or NaN exactly as its operand is: the reason for it is then the operand's
     passes_specials: ClassVar[bool] = False
-    #: operands that nodes of published digests lack: left out of the node's text (`structure`) where there is none
+    #: operands added after digests were published: left out of the node's text (`structure`) where they are None
     later: ClassVar[frozenset[str]] = frozenset()
 
     @kept_property
@@ -344,8 +346,8 @@ class Node:
         return self.operands
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The facts of the node's value, derived from those of each term of each node of `known_from`. Kinds of nodes
-        that do not override it state no facts."""
+        """The facts of the node's value, derived from the facts of each term of each node of `known_from`. Kinds of
+        nodes that do not override it state no facts."""
         return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
@@ -354,13 +356,13 @@ class Node:
 
     @classmethod
     def around(cls, node: Node) -> Iterator[Node]:
-        """Nodes of this kind around a node that other units have without it: tried by `identify`, with their variants,
-        where nothing else explains an answer."""
+        """The node with a node of this kind around it, where other units have the bare node; `identify` tries these and
+        their variants where nothing else explains an answer."""
         return iter(())
 
     def varied(self, variant: Variant) -> Node:
-        """The node with a variant's new value wherever a parameter, or one operand's, has the old one; else itself.
-        Raises ParameterError."""
+        """The node with a variant's new value where its parameter, or the parameter's value for an operand, is the old
+        one; else the node itself. Raises ParameterError."""
         if variant.parameter not in self.field_names():
             return self
         given = getattr(self, variant.parameter)
@@ -420,7 +422,8 @@ class Node:
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in their order; () where all are."""
+        """The number of bits kept of each term below the largest exponent, in the order of the terms; () where all bits
+        are."""
         return ()
 
     @property
@@ -481,7 +484,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Unary(Node):
-    """A node with one operand, whose place it has."""
+    """A node with one operand; its place is the operand's."""
 
     term: Node
 
@@ -489,7 +492,7 @@ class Unary(Node):
         return self.term.place(context)
 
     def varied(self, variant: Variant) -> Node:
-        """As other nodes; its operand for a variant of the node's own kind, which leaves it out."""
+        """As for other nodes; for a variant of the node's own kind, which leaves the node out, its operand."""
         return self.term if variant.parameter == self.kind else super().varied(variant)
 
 
@@ -514,8 +517,8 @@ def near(value: int) -> tuple[int, ...]:
 class Knowledge:
     """The facts of the nodes of one unit. `formats`: of its operands, by name; `unsigned`: operands none of whose
     elements is -0; `running`: facts of the running results of the loops around, by level. `fits`: the facts hold on
-    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand beside its
-    format."""
+    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand, besides those of
+    its format."""
 
     formats: Mapping[str, Format]
     unsigned: frozenset[str] = frozenset()
@@ -552,7 +555,7 @@ class Terminal(Node):
 
 
 def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:
-    """The node and all nodes below it, each once, operands first; `without`: those of which no more is asked."""
+    """The node and all nodes below it, each once, operands first; `without`: nodes that are not visited."""
     nodes: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
@@ -571,7 +574,7 @@ Kind = TypeVar("Kind", bound=Node)
 
 
 def of_kind(node: Node, kind: type[Kind] | tuple[type[Kind], ...]) -> Iterator[Kind]:
-    """Of the node and all nodes below it those of a kind, operands first."""
+    """The nodes of a kind among the node and all nodes below it, operands first."""
     return (part for part in walk(node) if isinstance(part, kind))
 
 

@@ -3,17 +3,17 @@
 Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 
 - one place: a repetition with one place is its body there;
-- nested: a repetition whose body is another one from the result so far is one repetition over both places;
+- nested: a repetition whose body is a repetition from the result so far is one repetition over the places of both;
 - variable: a loop variable is shifted so that the least offset of an index that reads it is less than its factor, and
   scaled so that the factors have no common divisor;
 - range: the places of a range of terms are in order, and its variable is shifted and scaled likewise;
-- joined: a repetition that starts from another one with the same body is one over the places of both;
+- joined: a repetition that starts from another one with the same body is one repetition over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
 - commuted: the terms of a sum are in one order.
 
-The rules about loops are about notation: written out, both sides are one expression. The last two are about values:
-tests/units/test_normal_form.py has a solver prove that a rounding keeps what another one can give, for the formats that
-ship, and that sums in any order are equal.
+The rules about loops are about notation: written out, both sides are one expression. The last two rules are about
+values: tests/units/test_normal_form.py has a solver prove, for the formats that ship, that the second rounding keeps
+every result of the first one, and that sums in any order are equal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Forms:
 
 
 def normal(node: Node, forms: Forms | None = None) -> Node:
-    """The normal form. `forms`: those of other expressions, whose parts are not formed again."""
+    """The normal form. `forms`: normal forms of other expressions, whose parts are not formed again."""
     forms = forms or Forms()
     return _commuted(numbered(_normal_of(node, forms.formed), found=forms.numbered), forms.commuted)
 
@@ -97,7 +97,7 @@ def _is_fixed_point(node: Round) -> bool:
 
 
 def _keeps_small(how: Rounding, before: Rounding) -> bool:
-    """Whether a rounding changes no zero and no subnormal number that the rounding before it gives."""
+    """Whether a rounding keeps every zero and every subnormal number that the rounding before it gives."""
     return how.zero == "ieee" and (how.subnormals == "keep" or before.subnormals != "keep")
 
 

@@ -63,7 +63,8 @@ class Product(Node):
         return Number(item)
 
     def _with_all(self, context: Context) -> Unpacked | None:
-        """The product as one row of the products of all elements of a and b, formed at once where the carrier can."""
+        """The product as one row of the products of all elements of a and b, formed at once; None where they cannot
+        be."""
         left, right = self.left, self.right
         if not isinstance(left, Element) or not isinstance(right, Element):
             return None
@@ -88,7 +89,7 @@ class Product(Node):
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
-        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below it."""
+        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below 2^e."""
         left, right = operands
         facts = left.times(right)
         if facts.zero and all(known.zero and known.never_minus for known in operands):

@@ -49,7 +49,7 @@ class Quotient(Node):
 
 
 def _divided(left: Term, right: Term, bits: int) -> Term:
-    """The first bits of a quotient, at least that many, and a last one that is set where there are more."""
+    """At least the first `bits` bits of a quotient, and a last bit that is set where any further bit is."""
     left, right = left.normalised(), right.normalised()
     width = max(left.significand.width, right.significand.width)
     rest = left.significand.pad(width - left.significand.width).zext(width + 1)

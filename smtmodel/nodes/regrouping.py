@@ -22,13 +22,13 @@ from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 
 F2 = 31  # bits kept of the sum of products when a late addend joins it (CDNA3: Xie et al. 2026, Algorithm 10)
-MOST_ROUNDED = 32  # products of a step for which sums of two, each rounded, are tried
+MOST_ROUNDED = 32  # products of a step for which sums of two terms, each sum rounded, are tried
 PRODUCTS, BEFORE = 0, 1  # the positions of the products and of the result before in the sum of a step
 
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
-    """Variants with their expressions, which differ in the steps: their products, the order, where c enters, sums of
-    two rounded one by one, products rounded."""
+    """Variants with their expressions, which differ in the steps: in their products, in the order, in where c enters,
+    in sums of two terms rounded one by one, in rounded products."""
     if after := _added_after(result):
         last, chain, c = after
         yield Variant("addend", "after", "fused"), replace(chain, start=c)
@@ -42,7 +42,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
         every = list(walk(result))
         around = {node for node in every if isinstance(node, (Gate, Counting)) and isinstance(node.term, Product)}
         products = {node for node in every if isinstance(node, Product)} - {node.term for node in around} | around
-        with suppress(ParameterError):  # of a node that takes no rounded products
+        with suppress(ParameterError):  # raised by a node that takes no rounded products
             rounded = rebuilt(result, lambda old, new: Round(new, rounding) if old in products else new, {})
             yield Variant("product", "exact", "rounded_f32"), rounded
 
@@ -95,8 +95,8 @@ def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
-    """The sum `inner` with one more operand, the one at a position of `outer`, which keeps its own parameters; where a
-    sum has one F for all operands, it is written for each of them."""
+    """The sum `inner` with one more operand: the operand at a position of `outer`, with the parameters that it has
+    there. Where a sum has one F for all operands, F is written for each of them."""
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():
@@ -114,7 +114,7 @@ def _addend_after(chain: ProductChain) -> Node | None:
 
 
 def _sum_of_step(chain: ProductChain) -> ExactSum | FusedSum | None:
-    """The sum of a step that adds its products and the result before at once and is rounded; else None."""
+    """The sum that a step rounds, if it adds the step's products and the result before at once; else None."""
     step = chain.step
     total = step.term if isinstance(step, Round) else None
     plain = isinstance(total, (ExactSum, FusedSum)) and total.items == (chain.terms, Running(OUTER))

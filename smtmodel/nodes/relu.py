@@ -1,4 +1,4 @@
-"""The rectifier: a number, but zero in place of one below zero."""
+"""The rectifier: a number, or zero in place of a number below zero."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Relu(Unary):
         no = truth(is_nan.carrier, False)
         is_nan = is_nan | (positive & negative)
         dropped = is_nan if self.nan == "zero" else no
-        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # or below zero
+        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # a dropped NaN, or below zero
         kept = term.significand & (~lost).bits(1).sext(term.significand.width)
         sign = {"positive": no, "keep": term.sign & ~lost, "signed": term.sign & ~dropped}[self.zero]
         rectified = replace(term, sign=sign, significand=kept)

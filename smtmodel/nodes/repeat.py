@@ -86,8 +86,8 @@ class Repeat(Node):
         return knowledge.within(self.level, self.so_far(knowledge)).of(self.body)
 
     def so_far(self, knowledge: Knowledge) -> Known:
-        """The facts of the start and of every result, by induction: those of the start that each result passes to the
-        next."""
+        """The facts of the start and of every result, by induction: the facts of the start that hold of each result if
+        they hold of the result before."""
         start = so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
             either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
@@ -116,7 +116,7 @@ class Repeat(Node):
         for step, place in enumerate(self.places):
             before, read = read, self._read(context, place)
             if step > 1 and not context.trace.keeps and all(map(_alike, before, read)) and _same(last, value.pattern):
-                continue  # the last round changed nothing, and this one reads the same
+                continue  # the last round changed nothing, and this round reads the same inputs
             own = f"{name}[{step}]." if name else f"block{step}." if several else ""
             prefix = outer + own
             if context.trace.keeps and several and not name:
@@ -191,7 +191,7 @@ class Each(Node):
 
 
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
-    """Every element, with the values of the loop variables around it: once for each combination of these, however often
+    """Every element with the ranges of the loop variables around it: once for each combination of ranges, however often
     the steps around it are used."""
     seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # nodes by identity: hashing takes longer
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
@@ -212,8 +212,8 @@ def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]
 
 
 def indices_read(element: Element, ranges: Mapping[int, Places]) -> Iterator[Index]:
-    """The places of an element for all values of some loop variables, over the other ones; of an operand without
-    places, 0."""
+    """The places of an element for all values of the loop variables in `ranges`, as indices over the other loop
+    variables; place 0 for an operand without places."""
     index = element.index or Index()
     inner = [[factor * value for value in ranges[level]] for level, factor in index.factors if level in ranges]
     outer = tuple(pair for pair in index.factors if pair[0] not in ranges)

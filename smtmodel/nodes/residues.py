@@ -1,7 +1,7 @@
 """Residues of integers modulo small numbers, and integers recombined from them by the Chinese remainder theorem.
 
-An integer here is the integer part of a number: what follows the binary point is cut off. Nothing is wider than the
-number is, or than the product of the moduli: powers of two enter as their own residues.
+An integer here is the integer part of a number: the bits after the binary point are cut off. No intermediate result is
+wider than the number, or than the product of the moduli: powers of two enter as their residues.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, choose, consta
 from mmaprobe.smtmodel.nodes.known import Known, magnitude
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Unary, Value
 
-LARGEST = 1 << 16  # modulus
-NARROW = 28  # bits of what is divided by one multiplication: with the multiplier they fit 64 bits
+LARGEST = 1 << 16  # the largest modulus
+NARROW = 28  # bits of a number divided by one multiplication: its product with the multiplier fits 64 bits
 
 
 def width_of(modulus: int) -> int:
@@ -35,7 +35,7 @@ def reduced(value: Bits, modulus: int) -> Bits:
     bits = width_of(modulus)
     if modulus == 1 << bits:
         return value.truncate(bits) if value.width > bits else value.zext(bits)
-    while value.width > max(NARROW, 2 * bits + 2):  # the high part times what 2^low leaves
+    while value.width > max(NARROW, 2 * bits + 2):  # the high part times the residue of 2^low
         low = (value.width + bits + 1) // 2
         high = product(value.extract(value.width - 1, low), _constant(value, (1 << low) % modulus, bits))
         width = max(high.width, low) + 1
@@ -50,7 +50,7 @@ def reduced(value: Bits, modulus: int) -> Bits:
 
 
 def residue(term: Term, modulus: int) -> Bits:
-    """The integer part of a number's magnitude, modulo a number."""
+    """The integer part of a number's magnitude, modulo `modulus`."""
     unit, significand = term.exponent.offset(-term.fraction), term.significand
     place, low = unit.bits, unit.low  # the significand's last bit is 2^(place + low)
     if unit.floats:
@@ -73,8 +73,8 @@ def residue(term: Term, modulus: int) -> Bits:
 
 
 def symmetric(magnitude: Bits, negative: Bit, modulus: int, half: bool) -> tuple[Bit, Bits]:
-    """The sign and the magnitude of the residue nearest to zero, of a number from 0 to below the modulus with a sign.
-    `half`: the sign of the one in the middle, if the modulus is even."""
+    """The sign and the magnitude of the residue nearest to zero, of a number with a sign and a magnitude below the
+    modulus m. `half`: whether a residue of magnitude m/2 is negative, if m is even."""
     width = modulus.bit_length()
     own, whole = magnitude.zext(width), _constant(magnitude, modulus, width)
     other = whole - own
@@ -94,7 +94,7 @@ def _integer(sign: Bit, magnitude: Bits, is_nan: Bit) -> Unpacked:
 
 
 def residues(modulus: int) -> Interval:
-    """The interval of the residues nearest to zero, -m/2 rather than m/2."""
+    """The interval of the residues nearest to zero modulo m, with -m/2 rather than m/2."""
     return Fraction(-(modulus // 2)), Fraction((modulus - 1) // 2)
 
 
@@ -110,14 +110,14 @@ def _is_special(value: Value) -> Bit:
 
 
 def check_modulus(modulus: int) -> None:
-    """Raises ParameterError for what is no modulus."""
+    """Raises ParameterError for a number that is no modulus."""
     check_number("modulus", modulus, (2, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
 class Residue(Unary):
-    """The integer part of a number, modulo another one: the residue nearest to zero, -m/2 rather than m/2. A NaN if it
-    is not finite."""
+    """The integer part of a number, modulo another one: the residue nearest to zero, -m/2 rather than m/2. A NaN if the
+    number is not finite."""
 
     kind: ClassVar[str] = "residue"
     source: ClassVar[str] = "Ozaki, Uchino and Imamura 2025, Ozaki scheme II, section 3"
@@ -145,8 +145,9 @@ def _nearest(term: Term, is_nan: Bit, modulus: int) -> Unpacked:
 
 @dataclass(frozen=True, eq=False)
 class Recombined(Node):
-    """The integer nearest to zero that has the residues of some integers modulo pairwise coprime numbers, one for each:
-    P/2 rather than -P/2 if their product P is even. A NaN if one of them is not finite."""
+    """The integer nearest to zero with the residues of some integers modulo pairwise coprime numbers, one modulus for
+    each integer: P/2 rather than -P/2 if the product P of the moduli is even. A NaN if one of the integers is not
+    finite."""
 
     kind: ClassVar[str] = "recombined"
     source: ClassVar[str] = "RIKEN-RCCS/GEMMul8, src/oz2/undo_scaling/crt_tree.hpp"

@@ -19,7 +19,7 @@ Numbered = dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node]
 
 
 def with_operands(node: Node, operands: Iterable[Node]) -> Node:
-    """The node with other operands, in the order of its own; itself, if they are its own."""
+    """The node with other operands, in the order of its own operands; the node itself, if they are the same."""
     others = tuple(operands)
     if all(new is old for new, old in zip(others, node.operands, strict=True)):
         return node
@@ -31,7 +31,7 @@ def with_operands(node: Node, operands: Iterable[Node]) -> Node:
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
             changes[name] = tuple(next(given) for _ in value)
     made: Node = replace(node, **changes)  # type: ignore[type-var]
-    hash(made)  # now, as the operands' hashes are known: asked later from the top, it would recurse through all of them
+    hash(made)  # now that the operands' hashes are known; later, from the top, it would recurse through all nodes
     return made
 
 
@@ -110,8 +110,8 @@ def written_out(node: Node) -> Node:
 
 
 def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node:
-    """The expression with its loops `levels` deeper; `element` replaces each of its inputs, in whose index the levels
-    are already shifted."""
+    """The expression with its loops `levels` deeper; `element` gives the node in place of each input, whose index has
+    its levels shifted already."""
 
     def leaf(part: Node) -> Node | None:
         if isinstance(part, Element):
@@ -132,8 +132,8 @@ def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node
 
 
 def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
-    """The expression with levels counted from `depth`: each loop's is one more than that of the loop around it. `found`
-    keeps the result for each node."""
+    """The expression with levels counted from `depth`: each loop's level is one more than the level of the loop around
+    it. `found` keeps the result for each node."""
     found = {} if found is None else found
 
     def visit(part: Node, names: dict[int, int], depth: int) -> Node:

@@ -53,14 +53,14 @@ def is_random(fmt: Format) -> bool:
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a number becomes one of a format, as a value without a node.
+    """How a number is rounded to a format: a plain value, not a node.
 
-    `overflow`: beyond the largest finite number, infinity in every mode, the largest number, or what IEEE 754-2019, 7.4
-    prescribes; or IEEE P3109's SatFinite, the largest number for infinities too, or SatPropagate, for these only where
-    the format has none. `subnormals`: kept, or zero of the same sign if the rounded result is subnormal
-    (`flush_after`), or if the exact one lies below the smallest normal number (`flush_before`). `zero`: the sign of a
-    zero result: IEEE's; +0 for an exact zero sum; +0 for every zero. `nan`: the pattern of a NaN result; None: any
-    quiet NaN.
+    `overflow`: the result beyond the largest finite number: infinity in every mode, the largest number, or the result
+    that IEEE 754-2019, 7.4 prescribes; or IEEE P3109's SatFinite (the largest number, for infinities too), or
+    SatPropagate (the same, for infinities only where the format has none). `subnormals`: kept, or zero of the same sign
+    if the rounded result is subnormal (`flush_after`), or if the exact result lies below the smallest normal number
+    (`flush_before`). `zero`: the sign of a zero result: IEEE's; +0 for an exact zero sum; +0 for every zero. `nan`: the
+    pattern of a NaN result; None: any quiet NaN.
     """
 
     format: Format
@@ -133,16 +133,16 @@ class Rounding:
     def known(self, y: Known, fits: bool) -> Known:
         """The facts of a number y once it is rounded. `fits`: y is finite, and does not overflow.
 
-        A multiple of 2^g stays one, unless the largest number, or the pattern for NaNs, which may be any number, takes
-        its place. A number below the largest ones with no more bits than the format keeps gets no more of them. Unless
-        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them
-        is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
+        A multiple of 2^g stays a multiple of 2^g, unless the largest number, or the pattern for NaNs, which may be any
+        number, takes its place. A number below 2^emax with at most as many bits as the format keeps gets no further
+        bits. Unless rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if
+        one of them is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
-        if not fmt.subnormals:  # a zero, or what is near it, becomes the smallest number
+        if not fmt.subnormals:  # a zero, or a number near zero, becomes the smallest number
             return Known.number(frozenset({fmt}))
         turns = turned(y.turns, self.is_signless)
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
-        same = fits or y.finite or (fmt.has_infinity and not self.bounds_infinity)  # none is written as a number
+        same = fits or y.finite or (fmt.has_infinity and not self.bounds_infinity)  # no infinity is written as a number
         below = fits or (same and y.top is not None and y.top <= fmt.emax)
         interval = rounded(y.interval if plain and same else None, fmt.precision, fmt.emin, self.mode)
         facts = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None, interval)
@@ -159,16 +159,17 @@ class Rounding:
         )  # fmt: skip
 
     def keeps_nonzero(self, y: Known) -> bool:
-        """Whether no number y other than zero is rounded to zero."""
+        """Whether every number y other than zero is rounded to a number other than zero."""
         return self._is_far(y, self.subnormals != "keep")
 
     def keeps(self, y: Known) -> bool:
-        """Whether no number y is changed, nor an infinity or a NaN; but for the sign of a zero.
+        """Whether every number y stays as it is, and so do infinities and NaNs; but for the sign of a zero.
 
-        A number of the format is not, unless it is subnormal and these are flushed; nor one of at most as many bits as
-        the format has that lies below the largest power of two, a multiple of the smallest number that is kept."""
+        A number of the format stays, unless it is subnormal and subnormal numbers are flushed. So does a number below
+        the largest power of two that has at most as many bits as the format and is a multiple of the smallest number
+        that is kept."""
         fmt = self.format
-        if not fmt.subnormals or y.grid is None:  # it has no zero
+        if not fmt.subnormals or y.grid is None:  # the format has no zero, or y's grid is not known
             return False
         fine = y.grid >= (fmt.unit if self.subnormals == "keep" else fmt.emin)
         if self.bounds_infinity and not y.finite:
@@ -181,8 +182,9 @@ class Rounding:
             y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
 
     def holds_beside(self, terms: Sequence[Known], counts: Sequence[int]) -> bool:
-        """Whether no sum is rounded to a number beyond the largest: one term is a number of the format, added once, and
-        all others are less than half a unit in the largest number's last place. `counts`: how often each is added."""
+        """Whether no sum is rounded beyond the largest number: one term is a number of the format, added once, and all
+        other terms together are less than half a unit in the largest number's last place. `counts`: how often each is
+        added."""
         fmt, sizes = self.format, all_known(known.largest for known in terms)
         if fmt.complement or self.mode not in (*NEAREST, "toward_zero") or sizes is None:
             return False
@@ -192,13 +194,13 @@ class Rounding:
         return any(every - size < power(fmt.emax - fmt.precision) for size in numbers)
 
     def _is_far(self, y: Known, normal: bool) -> bool:
-        """Whether y is zero or at least 2^e, the smallest positive number of the format, the smallest normal one if
-        `normal`.
+        """Whether y is zero or at least 2^e, the smallest positive number of the format, or its smallest normal number
+        if `normal`.
 
-        It is if it is a multiple of 2^e; or an exact sum of terms all of which but one, x, are multiples of 2^(e + p),
-        where x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum of the
-        other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is at
-        least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
+        This holds if y is a multiple of 2^e; or if y is an exact sum whose terms, but for one term x, are multiples of
+        2^(e + p), and x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum
+        of the other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is
+        at least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
         fmt, terms = self.format, y.terms or (y,)
         least = fmt.emin if normal else fmt.unit
         if y.grid is not None and y.grid >= least:
@@ -244,7 +246,7 @@ class Round(Unary):
         return 0 if self.random is None else formats[self.random.operand].width
 
     def bits(self, random: Term) -> Bits:
-        """The random bits, of the number that they are."""
+        """The random bits, from the number that they form."""
         if isinstance(self.random, Literal):
             return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
         return random.significand
@@ -291,7 +293,7 @@ class Round(Unary):
         self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bit, Bits, Bits, Unpacked]:
         """The sign, the pattern of the finite result, the pattern of the result, and its number. `of_zero`: the sign of
-        an exact zero, where the term has another."""
+        an exact zero; None where it is the term's sign."""
         how = self.rounding
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
@@ -317,7 +319,7 @@ class Round(Unary):
         if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
             return None
         flush, term = how.subnormals == "flush_before", self.term
-        if flush:  # tiny after rounding: what is rounded to as many bits as a normal number has
+        if flush:  # tiny after rounding: a number is rounded first to as many bits as a normal number has
             if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
                 return None
             term = term.term

@@ -46,8 +46,8 @@ class Scale(Node):
 
 
 def spread(item: Node, free: Callable[[Node], bool]) -> Node:
-    """A term of a sum, or each of those over a range, with a scaled exact sum replaced by the exact sum of its terms,
-    each scaled, if `free` says so of both factors, and neither depends on the place of terms over a range."""
+    """A term of a sum, or each term over a range, with a scaled exact sum replaced by the exact sum of its scaled
+    terms, if `free` holds for both factors, and neither factor depends on the place of terms over a range."""
     if isinstance(item, Each):
         return replace(item, body=spread(item.body, free))
     if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
@@ -59,5 +59,5 @@ def spread(item: Node, free: Callable[[Node], bool]) -> Node:
 
 
 def _scaled(node: Scale, term: Node) -> Node:
-    """A term, or each of those over a range, times the factors of a node."""
+    """A term, or each term over a range, times the factors of a node."""
     return replace(term, body=_scaled(node, term.body)) if isinstance(term, Each) else replace(node, term=term)

@@ -20,7 +20,7 @@ class Segment(Unary):
     """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
     the binary point, clear in a subnormal number); in an alignment it counts with the exponent of the whole number. If
     all its bits are clear it is a zero with the number's sign, or +0 if `positive`. The segment that starts at 0 has
-    the number's infinities and NaNs; in the others these are +0. `leading`: bits are counted from the leading one, in
+    the number's infinities and NaNs; in other segments these are +0. `leading`: bits are counted from the leading 1, in
     subnormal numbers too."""
 
     kind: ClassVar[str] = "segment"

@@ -17,16 +17,16 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 @cache
 def powers_of(fmt: Format) -> Format:
-    """The format of the powers of two that numbers of a format may share: every exponent of one of the numbers, and of
-    the inverse of one. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
+    """The format of the powers of two that numbers of a format may share: every exponent of such a number, and of the
+    inverse of such a number. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
     most = max(fmt.fraction - fmt.emin, fmt.emax + 1, 1)
     width = most.bit_length() + 1
     return Format(f"powers_{fmt.name}", width, 0, (1 << (width - 1)) - 1, "all_ones", signed=False, subnormals=False)
 
 
 def own_power(value: Unpacked, powers: Format, up: bool) -> Bits:
-    """The pattern of the largest power of two up to a magnitude, or with `up` the smallest one from it on. Patterns
-    compare as magnitudes do."""
+    """The pattern of the largest power of two that is at most a magnitude, or with `up` of the smallest that is at
+    least the magnitude. Patterns compare as magnitudes do."""
     term = value.term.normalised()
     width = max(powers.width, term.exponent.bits.width + 1)
     field = fit(term.exponent.bits, width) + constant(term.sign.carrier, term.exponent.low + powers.bias, width)
@@ -38,7 +38,8 @@ def own_power(value: Unpacked, powers: Format, up: bool) -> Bits:
 
 
 def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
-    """The power of a row by the largest pattern of its elements: 1 if all are zero, NaN if one is not finite."""
+    """The power of two of a row, from the largest pattern of its elements: 1 if all elements are zero, NaN if one is
+    not finite."""
     carrier, width = largest.carrier, powers.width
     one, nan = constant(carrier, powers.bias, width), constant(carrier, powers.nan, width)
     power = select(largest.any(), largest, one)

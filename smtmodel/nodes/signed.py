@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unar
 
 
 class _Kept(Changed):
-    """A sum that is zero with a sign of its own where `kept`, whatever the signs of what is added."""
+    """A sum that is a zero with the sign `sign` where `kept` is set, whatever the signs of the numbers added."""
 
     def __init__(self, value: Value, kept: Bit, sign: Bit) -> None:
         super().__init__(value, replace(value.term, sign=choose(kept, sign, value.sign)))
@@ -32,7 +32,7 @@ class _Kept(Changed):
 @dataclass(frozen=True, eq=False)
 class Signed(Unary):
     """An aligned sum that has the sign of the exact sum of its terms where it is zero and the exact sum is not, because
-    of what the alignment cuts off. Without this node the sign of such a zero is that of an exact zero sum."""
+    the alignment cuts bits off. Without this node the sign of such a zero is that of an exact zero sum."""
 
     kind: ClassVar[str] = "signed"
     source: ClassVar[str] = "adders that compare magnitudes before they align, as vector units have"

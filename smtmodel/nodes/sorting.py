@@ -1,4 +1,4 @@
-"""A sum of three terms in the order of their exponents: two additions, and one sticky bit for what both cut off."""
+"""A sum of three terms in the order of their exponents: two additions, and one sticky bit for the bits cut off."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
 class _Placed(NamedTuple):
-    """A term to be sorted: its sign, its magnitude with the place 2^head first, and head, on the scale of all terms;
-    below all others where the term is a zero that does not count."""
+    """A term to be sorted: its sign, its magnitude with the first place 2^head, and head on the scale of all terms. The
+    head of a zero that does not count is below all others."""
 
     sign: Bit
     magnitude: Bits
@@ -30,14 +30,14 @@ class _Placed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SortedSum(Node):
-    """The sum of three terms, x, y and z in the order of their exponents, those that stand first before others with the
-    same exponent: x + y, then z.
+    """The sum of three terms, x, y and z from the largest exponent to the smallest (terms with the same exponent stay
+    in order): x + y is formed, then z is added.
 
-    An exponent is that of the first place that a term may have, 2^m in x: a product counts with one more than the sum
-    of its factors' exponents. `fraction_bits`: how many places below 2^m the first addition keeps, and the second. What
-    is added is cut off there in two's complement: toward the sum so far where signs agree, away from zero where they do
-    not, as a borrow. A bit below the last place is set where either addition lost a bit. Where x and y cancel, the sum
-    is z.
+    A term's exponent is that of the first place that the term may have, 2^m in x: a product counts with one more than
+    the sum of its factors' exponents. `fraction_bits`: how many places below 2^m the first addition keeps, and how many
+    the second. The term added is cut off there in two's complement: toward zero where its sign and the sum's agree,
+    away from zero where they do not, as a borrow. A bit below the last place is set where either addition lost a bit.
+    Where x and y cancel, the sum is z.
     """
 
     kind: ClassVar[str] = "sorted"
@@ -89,7 +89,7 @@ class SortedSum(Node):
         return Term(sign, total, at, fraction)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Nothing but what the terms say of infinities and NaNs."""
+        """Only the terms' facts about infinities and NaNs."""
         return replace(UNKNOWN, finite=all(known.finite for known in operands), adds=True)
 
     def variants(self) -> Iterator[Variant]:
@@ -148,7 +148,7 @@ def _cut(term: _Placed, head: Bits, fraction_bits: int) -> tuple[Bits, Bit]:
 
 
 def _added(sign: Bit, so_far: Bits, term: _Placed, head: Bits, fraction_bits: int) -> tuple[Bit, Bits, Bit]:
-    """The sign and the magnitude of a sum with one more term, and whether bits of this are lost."""
+    """The sign and the magnitude of a sum with one more term, and whether bits of this term are lost."""
     kept, lost = _cut(term, head, fraction_bits)
     opposes = sign ^ term.sign
     width = kept.width + 1

@@ -25,15 +25,15 @@ class Sum(Node):
     carry_bits: int | None = None
 
     def check_items(self) -> None:
-        """Raises ParameterError for a sum of nothing."""
+        """Raises ParameterError for a sum without operands."""
         if not self.items:
             raise ParameterError(self.kind, "a sum needs a term")
 
     def check_alignment(
         self, fraction_bits: int | tuple[int, ...], floors: tuple[int | None, ...], reach: tuple[int | None, ...]
     ) -> None:
-        """Raises ParameterError for an impossible number of bits, and for a parameter of each operand without one value
-        for each; `floors` and `reach` may have none at all."""
+        """Raises ParameterError for an impossible number of bits, and for a parameter of the operands without exactly
+        one value for each operand; `floors` and `reach` may be empty."""
         self.check_items()
         every = fraction_bits if isinstance(fraction_bits, tuple) else (fraction_bits,) * len(self.items)
         for name, given in (("fraction_bits", every), ("floors", floors), ("reach", reach)):
@@ -52,7 +52,7 @@ class Sum(Node):
 
     @property
     def kept_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent with which one counts."""
+        """The number of bits kept of each term below the largest exponent with which a term counts."""
         return tuple(bits + more for bits, more in zip(self.bits_of_terms, self.raises_of_terms, strict=True))
 
     @property
@@ -62,7 +62,7 @@ class Sum(Node):
 
     @property
     def frame_term(self) -> int | None:
-        """The place among the terms of the one whose sign is the frame (see `GridSum`)."""
+        """The place, among the terms, of the term whose sign is the frame (see `GridSum`)."""
         return None
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
@@ -77,7 +77,7 @@ class Sum(Node):
         return tuple(str(given[position]) for given in values if isinstance(given, tuple) and given)
 
     def each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
-        """The value of a parameter for the operand at a position, whether one holds for all or each has its own."""
+        """The value of a parameter for the operand at a position: the value for all operands, or the operand's own."""
         return given if not isinstance(given, tuple) else given[position] if given else None
 
     def each_term(self, given: int | tuple[int | None, ...] | None) -> list[int | None]:
@@ -91,7 +91,7 @@ class Sum(Node):
 
 
 def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:
-    """The names and the values of the terms that some operands are."""
+    """The names and the values of the terms for which some operands stand."""
     named = [pair for item in items for pair in item.terms(context)]
     return [name for name, _ in named], [value for _, value in named]
 
@@ -100,8 +100,8 @@ def summed(
     node: Node, context: Context, key: Hashable, sum_of: Callable[..., Term], names: Sequence[str],
     values: Sequence[Value], *given: object,
 ) -> Total:  # fmt: skip
-    """The value of an aligned sum: `sum_of` is called with a trace, the names, what is `given`, and the terms, without
-    their special values where no signals are kept."""
+    """The value of an aligned sum: `sum_of` is called with a trace, the names, the further arguments `given`, and the
+    terms; these come without their special values where no signals are kept."""
     with context.within(context.prefix(node)):
         form = partial(sum_of, context.trace, names)
         if context.trace.keeps:
@@ -116,9 +116,9 @@ def counted_exponents(
     zeros: int | None = None,
     least: int | None = None,
 ) -> list[Exponent]:
-    """The exponents with which terms count in an alignment, on one scale that has `least` too: at least their floors.
-    A zero counts with the exponent `zeros`; None: with the smallest of all, which changes no sum, since a sum of zeros
-    is zero at any scale."""
+    """The exponents with which terms count in an alignment, each at least its floor, on one scale on which `least`
+    lies, too. A zero counts with the exponent `zeros`; None: with the smallest exponent of all, which changes no sum,
+    since a sum of zeros is zero at any scale."""
     bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
     floats = any(exponent.floats for exponent in exponents)
     low = min([item.term.exponent.low for item in items] + bounds) - floats

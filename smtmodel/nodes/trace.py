@@ -14,7 +14,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 
 
 class Stage(Enum):
-    """What a signal is in its step; the value is its word in names. STEP: the step's own name."""
+    """The role of a signal in its step; the value is the role's word in names. STEP: the signal has the step's own
+    name."""
 
     PRODUCT = "product"
     ADDEND = "addend"
@@ -84,7 +85,7 @@ class Signal:
     """A named value of a stage.
 
     `scale`: the value is the integer times 2^scale; None for flags, patterns, and exponents, whose value is the integer
-    plus a static offset. `format`: that of a pattern.
+    plus a static offset. `format`: the format of a pattern.
     """
 
     name: Name
@@ -110,8 +111,9 @@ class Signal:
 
 @plain_value(frozen=True)
 class Visit:
-    """A node in an evaluation: the prefix of its signals, that of the round of the repetition around it, its place
-    among the inputs (where that names it best), its value, and of a sum the terms that it adds, by name."""
+    """A node in an evaluation: the prefix of its signals, the prefix of the round of the repetition around it, its
+    place among the inputs (where the place names it best), its value, and, for a sum, the terms that it adds, by
+    name."""
 
     node: object
     prefix: str

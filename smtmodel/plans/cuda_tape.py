@@ -53,7 +53,7 @@ extern "C" __global__ void {name}({parameters}, uint32_t blocks, uint32_t rows, 
 
 class CudaTape(Tape):
     """The steps of a plan for K products, as tables, and the text of its kernel. Raises ParameterError for a K that
-    does not fit, UncompiledError for what has no kernel."""
+    does not fit, UncompiledError for a plan without a kernel."""
 
     def __init__(self, plan: Plan, length: int) -> None:
         self._functions: dict[tuple[object, ...], int] = {}
@@ -83,7 +83,7 @@ class CudaTape(Tape):
         return self._functions[key]
 
     def _reader(self, side: int, number: int) -> str:
-        """The function that reads an element of a side as a word; nothing for the element itself."""
+        """The function that reads an element of a side as a word; empty for the element itself."""
         word = self.words[side][number]
         if word is None:
             return ""

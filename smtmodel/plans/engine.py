@@ -1,4 +1,4 @@
-"""What carries out the steps of a plan: an engine makes an expression (lowering.py), computes with matrices
+"""Engines carry out the steps of a plan: an engine makes an expression (lowering.py), computes with matrices
 (matrices.py), or writes steps down."""
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
-#: ways in which what additions lose is made up for
+#: ways in which the rounding errors of additions are compensated
 Way = Literal["neumaier", "kahan"]
 
 
 class Engine(ABC, Generic[V]):
-    """What carries out the steps of a plan; V: the type of a sum so far."""
+    """An engine carries out the steps of a plan; V: the type of a sum so far."""
 
     @abstractmethod
     def zero(self, fmt: Format) -> V:
@@ -29,10 +29,11 @@ class Engine(ABC, Generic[V]):
 
     @abstractmethod
     def tile(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """One use of a unit, on words of at most its length of products; those that are missing are zero."""
+        """One use of a unit, on the words of at most as many products as its length; missing products are zero."""
 
     def tiles(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """Uses of a unit for all products of a span, which its length divides; each result is the next one's addend."""
+        """Uses of a unit for all products of a span, a multiple of the unit's length; each result is the next use's
+        addend."""
         return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, words, part, x))[0]
 
     @abstractmethod
@@ -41,14 +42,14 @@ class Engine(ABC, Generic[V]):
 
     @abstractmethod
     def lost(self, values: Sequence[V], total: V, rounding: Rounding) -> V:
-        """What values have more than their rounded sum: the exact sum of the values less the total, rounded."""
+        """The rounding error of a sum of values: their exact sum minus `total`, rounded."""
 
     def compensated(
         self, start: V, parts: Sequence[tuple[Span, str]], body: Callable[[Span], V], rounding: Rounding, by: Way
     ) -> V:
-        """The sums of parts (each with its name) added to a start one after another, each addition rounded. What each
-        loses is added up beside, and to the result in the end; by Kahan's way, is computed from the rounded sum (fast
-        2Sum), and added to the next part."""
+        """The sums of parts (each with its name) added to a start one after another, each addition rounded. The
+        rounding errors are added up in a sum of their own, which is added to the result in the end; by Kahan's way,
+        each error is computed from the rounded sum (fast 2Sum), and added to the next part."""
         value, beside = start, list[V]()
         for span, name in parts if by == "kahan" else ():
             with self.part(name):
@@ -68,7 +69,7 @@ class Engine(ABC, Generic[V]):
         return self.rounded([value, self.in_order(beside, rounding)], rounding)
 
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
-        """The body repeated, from the loop variable and the result so far."""
+        """The body, applied `count` times to the loop variable and the result so far."""
         for number in range(count):
             start = body(Index(number), start)
         return start
@@ -88,7 +89,7 @@ class Engine(ABC, Generic[V]):
 def in_turn(
     engine: Engine[V], span: Span, count: int, name: str, start: V, body: Callable[[Span, V], V]
 ) -> tuple[V, Span | None]:
-    """The body for every `count` products of a span in turn, and what is left of the span."""
+    """The result of the body on every `count` products of a span in turn, and the rest of the span."""
     whole, rest = span.cut(span.count - span.count % count)
     if whole is None:
         return start, rest

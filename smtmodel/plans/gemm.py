@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape, UncompiledError, block_of, noted
 
-#: by NumPy, by generated C, or by what is quicker; both give the same
+#: by NumPy, by generated C, or by the quicker of the two; the results are the same
 Engine = Literal["auto", "numpy", "compiled"]
 SMALL = 1 << 20  # products below which compiling does not pay,
 LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
@@ -28,7 +28,7 @@ LONG = 512  # unless this many instructions follow one another: NumPy takes some
 #: a plan's whole product by other means: D of patterns A, B and C, and scale factors
 Product = Callable[[Plan, Matrix, Matrix, Matrix, Mapping[str, Matrix], Callable[[int, int], None] | None], Matrix]
 
-ROWS = 128  # that NumPy computes together; no result depends on it
+ROWS = 128  # rows that NumPy computes together; no result depends on their number
 
 
 def simulate(
@@ -42,11 +42,11 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
     scales: Mapping[str, Matrix] | None = None,
 ) -> Matrix:
-    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, of which
-    one row or one column is that of all (`addend`).
+    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, which may
+    be one row or one column for all (`addend`).
 
     A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
-    tile's addend. `scales`: of models with scale factors, `scale_a` (rows x K / scale block) and `scale_b` (K / scale
+    tile's addend. `scales`: for models with scale factors, `scale_a` (rows x K / scale block) and `scale_b` (K / scale
     block x columns). `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C
     that is not +0 where c is not read.
     """
@@ -84,7 +84,7 @@ def simulate(
         starts = [(row, column) for row in down for column in across]
         with ThreadPoolExecutor(max_workers=threads) as pool:
             try:
-                for outputs in (pool.map if len(starts) > 1 else map)(block, starts):  # one alone needs no thread
+                for outputs in (pool.map if len(starts) > 1 else map)(block, starts):  # a single block needs no thread
                     done += outputs
                     if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
                         progress(done // out.shape[1], out.shape[0])
@@ -99,13 +99,13 @@ def simulate_each(
     a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan, scales: Mapping[str, Matrix] | None = None
 ) -> Matrix:
     """D of each block (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C (blocks
-    x rows x columns) and scale factors: as `simulate` computes each, small ones together. Raises ParameterError as it
-    does."""
+    x rows x columns) and scale factors: as `simulate` computes each, small blocks together. Raises ParameterError as
+    `simulate` does."""
     plan = Plan.chained(model) if isinstance(model, Model) else model
     each = a.shape[1] * b.shape[2]
     if len(a) > 1 and each and plan.scale is None and not scales:
         with plan.named():
-            small = each <= prod(BLOCK)  # a larger one fills the processors alone
+            small = each <= prod(BLOCK)  # a larger block fills the processors alone
             work = _tape(plan, a.shape[2], a.size * b.shape[2], "auto") if small else None
         if work is not None:
             check_addend(plan, c is not None and bool(c.any()), "C")
@@ -158,8 +158,8 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
 
 
 def filled_scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
-    """The scale factors of one product, filled up with zeros beside zero products; none for what takes none. Raises
-    ParameterError."""
+    """The scale factors of one product, filled up with zeros beside zero products; none for a plan that takes none.
+    Raises ParameterError."""
     unit = plan.models[0]
     wanted = [row for row in FACTORS if row.name in plan.formats]
     if unknown := given.keys() - {row.name for row in wanted}:

@@ -21,7 +21,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 @dataclass(frozen=True)
 class InTurn(Join):
-    """A join that takes one part after another, to the sum so far."""
+    """A join that adds one part after another to the sum so far."""
 
     loop: ClassVar[str]
     """the name of a part of a loop"""
@@ -44,7 +44,7 @@ class InTurn(Join):
 
 @dataclass(frozen=True)
 class Through(InTurn):
-    """Each part from the sum so far."""
+    """Each part begins with the sum so far."""
 
     word: ClassVar[str] = "through"
     begin: ClassVar[Begin] = "so far"
@@ -59,7 +59,7 @@ class Through(InTurn):
 
 @dataclass(frozen=True)
 class Promote(InTurn):
-    """Each part from +0; its sum is added to the accumulator and rounded."""
+    """Each part begins with +0; its sum is added to the accumulator and rounded."""
 
     word: ClassVar[str] = "promote"
     begin: ClassVar[Begin] = "zero"
@@ -75,9 +75,9 @@ class Promote(InTurn):
 
 @dataclass(frozen=True)
 class Compensate(Join):
-    """Each part from +0; its sum is added to the accumulator, and what the rounding of each addition loses is added up
-    beside, and to the result in the end (Neumaier 1974; what is lost is computed by 2Sum or fast 2Sum), or is added
-    to the next part (Kahan 1965)."""
+    """Each part begins with +0; its sum is added to the accumulator. The rounding errors of the additions are added up
+    in a sum of their own, which is added to the result in the end (Neumaier 1974; each error is computed by 2Sum or
+    fast 2Sum), or each error is added to the next part (Kahan 1965)."""
 
     word: ClassVar[str] = "compensate"
     begin: ClassVar[Begin] = "zero"
@@ -96,8 +96,8 @@ class Compensate(Join):
 
 @dataclass(frozen=True)
 class Add(Join):
-    """The first part from the start, the others from +0. Their sums are added in order, in pairs until one is left, or
-    in order from the last one, each addition rounded."""
+    """The first part begins with the start, the others with +0. Their sums are added in order, in pairs until one sum
+    is left, or in order from the last sum, each addition rounded."""
 
     word: ClassVar[str] = "add"
     begin: ClassVar[Begin] = "start"
@@ -127,7 +127,7 @@ class Add(Join):
 
 
 def _single(parts: Sequence[Part]) -> Iterator[tuple[Span, str]]:
-    """Parts one by one, those of loops too, with their names."""
+    """The parts one by one, the parts of loops too, with their names."""
     for part in parts:
         rest, number = part.span, 0
         while part.each and rest.count > part.each:
@@ -141,7 +141,8 @@ def _single(parts: Sequence[Part]) -> Iterator[tuple[Span, str]]:
 
 @dataclass(frozen=True)
 class Tree(Join):
-    """As an addition, in the order of the partition's own tree. Sums that are added have the stage's format."""
+    """The sums of the parts are added as by `Add`, in the order of the partition's own tree. Sums that are added have
+    the stage's format."""
 
     word: ClassVar[str] = "tree"
     begin: ClassVar[Begin] = "start"

@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Step:
-    """`period` products from one sum to the next: for every multiple of it, the stage is this step repeated from its
-    start, and then `last`, the roundings of its result."""
+    """A step that takes `period` products from one sum to the next: on every multiple of `period` products, the stage
+    that repeats it is this step repeated from the stage's start, and then `last`, the roundings of the result."""
 
     stage: Stage
     period: int
@@ -39,13 +39,13 @@ def step_of(stage: Stage) -> Step | None:
 
 
 def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
-    """A stage of a plan for some number of products, from any sum so far, which is its c."""
+    """A stage of a plan for some number of products, as a unit whose c is any sum so far."""
     return unit_of_plan(plan.with_result(Products(stage, Element("c")), c=sums), length)
 
 
 def around(plan: Plan, node: Node) -> Node:
     """A part of a plan's result as an expression over its sums of products, each replaced by a given number (its place
-    among them)."""
+    among the sums)."""
 
     def leaf(part: Node) -> Node | None:
         return Given(plan.sums.index(part), part.stage.d) if isinstance(part, Products) else None

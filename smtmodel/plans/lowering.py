@@ -1,4 +1,4 @@
-"""A plan at a given K as a unit: one expression, which everything that works on units works on."""
+"""A plan at a given K as a unit: one expression, to which all functions for units apply."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from mmaprobe.smtmodel.plans.span import Span, added, moved
 from mmaprobe.smtmodel.plans.words import Gathered, Scaled, Words, word_at
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
-DEEPEST = 200  # nodes within one another: what reads them goes from node to node
+DEEPEST = 200  # nodes within one another: readers of an expression recurse from node to node
 
 
 @lru_cache(maxsize=256)
 def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
-    """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits, and for one at which too many
-    steps follow one another without a loop."""
+    """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits, and for a length at which too
+    many steps follow one another without a loop."""
     check_number("length", length, (1, most))
     engine = Lowering(plan, length)
 
@@ -83,7 +83,7 @@ def _depth(node: Node) -> int:
 @lru_cache(maxsize=256)
 def partly_filled(model: Model, count: int) -> Model:
     """The unit that takes the first `count` of a unit's products, and zeros for the others: the unit itself, if it has
-    no others."""
+    no other products."""
     if count >= model.length:
         return model
     unit, block = model.unit, model.scale_block
@@ -93,7 +93,7 @@ def partly_filled(model: Model, count: int) -> Model:
 
 
 class Lowering(Engine[Node]):
-    """Makes expressions. `signals`: what the signals of loops begin with."""
+    """Makes expressions. `signals`: the prefixes of the signals of loops."""
 
     def __init__(self, plan: Plan, length: int) -> None:
         self.plan, self.length = plan, length
@@ -103,15 +103,15 @@ class Lowering(Engine[Node]):
         self._taken = set[str]()  # the names so far, in the loop that is made
         self._gathered: dict[tuple[Gathered, int, tuple[tuple[int, int], ...]], Node] = {}
         self._blocks = any(part.block for part in plan.gathered)
-        #: for loops whose results are what the unit would read: how it reads the start, and the format
+        #: for loops whose results the unit reads unchanged: how it reads the start, and the start's format
         self.reads: dict[int, tuple[Element, Format]] = {}
 
     def zero(self, fmt: Format) -> Node:
         return Constant()
 
     def gathered(self, node: Gathered, index: Index) -> Node:
-        """What all elements of a side give; of blocks, those of the one in which an element lies. Raises ParameterError
-        where a loop over tiles does not begin with a block each time."""
+        """The number found from all elements of a side, or from the elements of the block in which an element lies.
+        Raises ParameterError where a tile of a loop does not begin with a block."""
         block, first = node.block or self.length, index if node.block else Index()
         if any(factor % block for _, factor in first.factors):
             raise ParameterError("block", f"tiles do not begin where {block} elements begin that are read together")
@@ -143,7 +143,8 @@ class Lowering(Engine[Node]):
         return self._named(loop, name)
 
     def _named(self, node: Node, name: str) -> Node:
-        """Give a node the name of its part, with a number where another one has it: each signal has its own name."""
+        """Give a node the name of its part, with a number where another node has this name: each signal has its own
+        name."""
         if node not in self.signals:
             plain = f"{self.path}{name}".removesuffix(".")
             names = chain([plain], (f"{plain}{number}" for number in count(2)))
@@ -161,7 +162,7 @@ class Lowering(Engine[Node]):
     def tile(self, model: Model, words: Words, span: Span, start: Node) -> Node:
         read = self.plan.read(words)
         result = partly_filled(model, span.count).unit.result
-        if span.groups > 1 or self._blocks:  # the place of each element is told, as in which block it lies
+        if span.groups > 1 or self._blocks:  # each element is written with its own place, which tells its block, too
             result = _spelt(written_out(result))
 
         def element(given: Element) -> Node:
@@ -180,7 +181,7 @@ class Lowering(Engine[Node]):
         return self._named(expression, "") if self.path else expression
 
     def _factor(self, element: Element) -> Node:
-        """A scale factor: that of a word, where the plan's words have factors."""
+        """A scale factor: the factor of a word, where the plan's words have factors."""
         if self.plan.factors is None:
             return element
         factor, block = self.plan.factors[element.operand == "scale_b"], self.plan.models[0].scale_block
@@ -203,8 +204,8 @@ class Lowering(Engine[Node]):
         return self._read_as(node, element, word.rounding.format)
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
-        """How a unit reads a number that stands in the place of one of its inputs; the input's format holds all values
-        of the number. Raises ParameterError where no rounding node describes that."""
+        """A number as a unit reads it in the place of one of its inputs; the input's format holds all values of the
+        number. Raises ParameterError where no rounding node describes this reading."""
         flushes, plus = element.subnormals != "keep", element.positive_zeros
         if isinstance(node, Constant):
             return Constant(node.negative and not plus)
@@ -224,7 +225,7 @@ class Lowering(Engine[Node]):
 
 
 def _reads_as_it_gives(addend: Element, model: Model) -> bool:
-    """Whether a unit that reads subnormal addends as zero gives none, and takes every zero as it gives it."""
+    """Whether a unit reads subnormal addends as zero, gives no subnormal results, and reads every zero as it is."""
     return addend.subnormals == "zero" and not addend.positive_zeros and _no_subnormals(model.unit.rounding)
 
 
@@ -233,12 +234,12 @@ def _flushes(node: Node) -> bool:
 
 
 def _no_subnormals(how: Rounding) -> bool:
-    """Whether no result of a rounding is subnormal: the number written for a NaN may be."""
+    """Whether no result of a rounding is subnormal, nor the number that it writes for a NaN."""
     return how.subnormals != "keep" and how.nan_or_zero
 
 
 def _spelt(node: Node) -> Node:
-    """An expression without repetitions, in which every term of a sum stands for itself."""
+    """An expression without repetitions, with every range of terms of its sums written out."""
 
     def leaf(part: Node) -> Node | None:
         if not isinstance(part, Sum):
@@ -269,9 +270,9 @@ def _padded(node: Node, count: int, block: int) -> Node:
     def terms(item: Node) -> list[Node]:
         if not isinstance(item, Each):
             return [replaced(item, leaf)]
-        if any(of_kind(item.body, Each)):  # a range within it is of one place of this one
+        if any(of_kind(item.body, Each)):  # an inner range belongs to one place of this range
             return [replaced(at_place(item.body, item.level, place), leaf) for place in item.places]
-        sides: dict[int, list[int]] = {0: [], 1: [], 2: []}  # none, some, every element is beyond
+        sides: dict[int, list[int]] = {0: [], 1: [], 2: []}  # the places where no, some, all elements are beyond
         for place in item.places:
             missing = [is_beyond(part, {item.level: place}) for part in inputs(item.body)]
             sides[any(missing) + all(missing)].append(place)

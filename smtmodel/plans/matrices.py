@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Gathered, Words, factor_over, over_given
 
-INPUTS = 4  # of an expression that is computed at once, at most; of more, each rounding is one
+INPUTS = 4  # the most inputs of an expression computed at once; with more, each rounding is computed apart
 
 
 class Formatted(Protocol):
@@ -50,11 +50,11 @@ class Patterns:
 
 
 class EndedError(Exception):
-    """What was computed is not wanted any more."""
+    """The result under way is not wanted any more."""
 
 
 class Job:
-    """A plan with its whole inputs: A and B as the units take them, each word of them a matrix.
+    """A plan with its whole inputs: A and B as the units take them, one matrix for each word.
 
     `scales`: by name the scale factors of A (rows x K / block) and B (K / block x columns), of a unit that has them.
     `ended`: set where the result is not wanted any more; the next tile of a strip raises EndedError.
@@ -85,7 +85,7 @@ class Job:
 
 @dataclass(frozen=True)
 class OwnPattern:
-    """For each element the pattern of which the largest one counts, as a function of bit vectors."""
+    """The pattern of each element, of which the largest decides the common number, as a function of bit vectors."""
 
     part: Gathered
 
@@ -94,8 +94,8 @@ class OwnPattern:
 
 
 def found_of(part: Gathered, side: Matrix, axis: int) -> Matrix:
-    """The patterns of what the elements along an axis give, which has length one in the result, or of what every block
-    of them does. Missing elements of a last block are zeros."""
+    """The patterns of the numbers found from the elements along an axis, which has length one in the result, or from
+    every block of these elements. Missing elements of a last block are zeros."""
     own, width = OwnPattern(part), part.given.width
     count = part.block or max(1, side.shape[axis])
     with np.errstate(over="ignore"):
@@ -118,7 +118,7 @@ def spread_over(found: Matrix, block: int | None, length: int, axis: int) -> Mat
 
 def factors_of(plan: Plan, length: int, found: Mapping[Gathered, Matrix], axes: tuple[int, int]) -> dict[str, Matrix]:
     """By name the scale factors of A and of B that come with the words of a plan, along the axis of K in each, filled
-    up with zeros beside zero products; none for another plan. `found`: what its parts give."""
+    up with zeros beside zero products; none for another plan. `found`: the patterns of the plan's gathered numbers."""
     scales, unit = dict[str, Matrix](), plan.models[0]
     for name, factor, axis in zip(("scale_a", "scale_b"), plan.factors or (), axes, strict=False):
         node, read = factor_over(factor)
@@ -136,7 +136,7 @@ def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
 
 
 class Results(Engine[F]):
-    """What a plan makes of its sums and of c."""
+    """The results that a plan computes from its sums and c."""
 
     c: F
 
@@ -146,17 +146,17 @@ class Results(Engine[F]):
 
     @abstractmethod
     def zeros(self, fmt: Format, negative: bool) -> F:
-        """+0 or -0."""
+        """+0, or -0 if `negative`."""
 
     @abstractmethod
     def gathered(self, node: Gathered) -> F:
-        """What all elements of a row or a column give."""
+        """The number found from all elements of a row or a column."""
 
     def zero(self, fmt: Format) -> F:
         return self.zeros(fmt, False)
 
     def value(self, node: Node, count: int) -> F:
-        """A node of a plan, of that many products: a sum of them, c, or rounded."""
+        """The value of a node of a plan for `count` products: a sum of products, c, or a rounded node."""
         if isinstance(node, Products):
             start = node.start
             fmt = node.stage.accumulator
@@ -197,7 +197,7 @@ class Strip(Results[Patterns]):
 
     def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
         self.job, self.rows, self.c = job, rows, Patterns(kept(c.matrix, c.format), c.format)
-        self._zeros: dict[tuple[Format, bool], Patterns] = {}  # what is computed is never put in place of an input
+        self._zeros: dict[tuple[Format, bool], Patterns] = {}  # made once: no computation overwrites its inputs
 
     def result(self) -> Matrix:
         return self.value(self.job.plan.result, self.job.length).matrix
@@ -242,7 +242,7 @@ def kept(matrix: Matrix, fmt: Format) -> Matrix:
 
 @lru_cache(maxsize=256)
 def _sum(formats: tuple[Format, ...], rounding: Rounding) -> Round:
-    """One node for each sum, which then knows its hash."""
+    """The node of a sum, made once, so that its hash is computed once."""
     leaves = tuple(Given(slot, fmt) for slot, fmt in enumerate(formats))
     return Round(ExactSum(leaves) if len(leaves) > 1 else leaves[0], rounding)
 

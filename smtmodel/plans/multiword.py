@@ -1,7 +1,7 @@
 """Error-compensated products as plans: numbers cut into words of the unit's format, and the cross products kept.
 
 `multiword` is the general scheme (Fasi et al. 2023 as used by Valero-Lara et al. 2023); the others have the parameters
-of their sources. PARAMETERS says what each means.
+of their sources. PARAMETERS says what each parameter means.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"
 TF64_UNIT = "ieee/fma/f64.f32.f32.f64"
 
-FREE = {"unit", "order"}  # what these may be depends on more than their names
+FREE = {"unit", "order"}  # parameters whose possible values depend on more than their names
 
 PARAMETERS: dict[str, Parameter] = {
     "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
@@ -68,11 +68,11 @@ _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 class Multiword:
     """c + sum of a_k * b_k with numbers of p words (Fasi et al. 2023; Valero-Lara et al. 2023, sections 2.2 and 3.2).
 
-    Every word is what is left of a number, rounded; what is left after it is their IEEE difference in the source format
-    (exact for numbers inside the range of both formats), times 2^scale. So an infinity, or a number that rounds to one,
-    leaves a second word that is NaN or infinite, as it does on a GPU. Valero-Lara et al. call the unit once for each
-    whole product, the leading one first, every result the next call's C (their Figure 2; their code adds the results of
-    the calls outside), and do not say how numbers are rounded.
+    Every word is the remainder of a number, rounded; the next remainder is the IEEE difference of remainder and word in
+    the source format (exact for numbers inside the range of both formats), times 2^scale. So an infinity, or a number
+    that rounds to infinity, has a second word that is NaN or infinite, as on a GPU. Valero-Lara et al. call the unit
+    once for each whole product, the leading product first, with every result as the next call's C (their Figure 2;
+    their code adds the results of the calls outside), and do not say how numbers are rounded.
 
     Raises ParameterError for values that are impossible alone or together.
     """
@@ -137,7 +137,7 @@ class Multiword:
 
     @property
     def groups(self) -> list[tuple[int, tuple[Pair, ...]]]:
-        """The sums: of each, the size of its products (the sum of the words' numbers) and the products in order."""
+        """The sums, each as the size of its products (the sum of the words' numbers) and the products in order."""
         if self.sums == "one":
             return [(0, self.pairs)]
         sizes = dict.fromkeys(sum(pair) for pair in self.pairs)
@@ -151,7 +151,7 @@ class Multiword:
     # -- the plan
 
     def plan(self, model: Model) -> Plan:
-        """The plan, of the unit that it names. Raises ParameterError for a unit that does not fit."""
+        """The plan, with the unit that the scheme names. Raises ParameterError for a unit that does not fit."""
         self._check(model)
         source, adds = self.source_format, Rounding(model.c)
         a, b = (as_read(split(source, Rounding(fmt, self.split), self.words, self.scale)) for fmt in (model.a, model.b))
@@ -181,7 +181,7 @@ class Multiword:
             raise ParameterError("unit", f"{self.unit} takes c in {model.c.name} and gives {model.d.name}")
 
     def _sum(self, chains: Sequence[Chain], many: Many, addend: str | None, adds: Rounding) -> Node:
-        """The sum of some cross products, with c where `addend` says; None: without it."""
+        """The sum of some cross products, with c where `addend` says; None: without c."""
         start = Element("c") if addend in ("unit", "first") else Constant()
         if many == "all":
             stage: Stage = _then(chains)
@@ -198,8 +198,8 @@ class Multiword:
 
     @staticmethod
     def _by_tiles(chains: Sequence[Chain], many: int, from_zero: bool, adds: Rounding) -> Stage:
-        """All products of a tile after those of the tile before, so many instructions before each addition; the first
-        ones from the start, unless all are from +0."""
+        """All products of a tile after those of the tile before, with `many` instructions before each addition; the
+        first of these begin with the start, unless all begin with +0 (`from_zero`)."""
         tile, count = chains[0].period, len(chains)
         if many % count == 0:
             body, every = _then(chains), tile * many // count

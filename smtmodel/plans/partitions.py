@@ -1,7 +1,7 @@
 """Partitions: how a stage divides the products of a span into parts. A partition is a frozen value that has the parts,
 its name in plan files, its description in words, and the numbers of products that two stages with it divide alike.
 
-A further partition is a class in `PARTITIONS`; nothing is proved where the class overrides no method that tells it.
+A further partition is a class in `PARTITIONS`; rules prove nothing from a method that the class does not override.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class All(Partition):
 
 @dataclass(frozen=True)
 class Runs(Partition):
-    """Every `every` products. What is left at the end is a shorter run, or goes through the tail; with `even` (not 0)
-    the shorter run and the one before it are made equal: the first of them has half of the products, rounded down (up
-    where `even` is 1), then up to a multiple of `even`; with `share` (not 0) all runs are made equal, of the next
-    multiple of `share` above an equal share; the last one takes what is left."""
+    """Runs of `every` products. The products left at the end are a shorter run, or go through the tail. With `even`
+    (not 0) the shorter run and the run before it are made equal: the first of the two has half of their products,
+    rounded down (up where `even` is 1), then up to a multiple of `even`. With `share` (not 0) all runs are made equal:
+    each has the next multiple of `share` above an equal share, the last run the products left."""
 
     word: ClassVar[str] = "turns"
     usual: ClassVar[str] = "through"
@@ -117,7 +117,7 @@ class Runs(Partition):
         return "ordered" if stage.join.in_order else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """Of runs that are added in order the first one begins with what the sum starts from."""
+        """Of runs that are added in order, the first run begins with the start of the sum."""
         return (self.every, stage.period) if self.grows(stage) == "ordered" else super().repeats(stage)
 
     def turn(self, stage: Parted) -> int:
@@ -143,7 +143,8 @@ class Sized(Partition):
 
     @abstractmethod
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
-        """How many of a number of products each has. Raises ParameterError for one that does not fit."""
+        """The number of products of each run, of `count` in all. Raises ParameterError for a `count` that does not
+        fit."""
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         return Cut(_numbered("part", _of_sizes(span, self.sizes(span.count, stage))))
@@ -167,9 +168,9 @@ def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
 
 @dataclass(frozen=True)
 class Equal(Sized):
-    """`ways` runs of K / `ways`, rounded up to a multiple of `grain` (0: of the body's period); the last ones may be
-    shorter, or none. With `tiles` even, run i of the K / `grain` tiles, rounded up, ends after i / `ways` of them,
-    rounded up; one that has none is left out."""
+    """`ways` runs of K / `ways` products, rounded up to a multiple of `grain` (0: of the body's period); the last runs
+    may be shorter, or missing. With `tiles` even, K has K / `grain` tiles, rounded up, and run i ends after i / `ways`
+    of the tiles, rounded up; a run without tiles is left out."""
 
     unused: ClassVar[frozenset[str]] = frozenset({"grain", "tiles"})
     later: ClassVar[frozenset[str]] = frozenset({"tiles"})
@@ -197,7 +198,7 @@ class Equal(Sized):
         return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}{even}{joined}"
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """Equal runs, if they are multiples of the grains of all."""
+        """The runs are equal if they are multiples of the grains of all stages."""
         grains = (one.partition.grain or one.body.period for one in stages if isinstance(one.partition, Equal))
         return self.ways * math.lcm(number, *grains)
 
@@ -213,8 +214,8 @@ def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
 
 @dataclass(frozen=True)
 class At(Sized):
-    """Runs that end at given numbers of products, the last one at the end: stream-K deals tiles of K to workers, and
-    one of them may end a result and begin the next one."""
+    """Runs that end at given numbers of products, the last run at the end of K: stream-K deals tiles of K to workers,
+    and a worker may end one result and begin the next."""
 
     growth: ClassVar[Growth] = "last"
     divided: ClassVar[str] = "at"
@@ -250,7 +251,7 @@ class At(Sized):
         return len(self.at) + 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """No K ends before the last place."""
+        """Every K ends after the last place."""
         return number
 
 
@@ -281,7 +282,7 @@ class Dealt(Partition):
 
 @dataclass(frozen=True)
 class Interleaved(Dealt):
-    """`ways` parts that take runs of `grain` products in turn. What no full turn takes goes through the tail."""
+    """`ways` parts that take runs of `grain` products in turn. The products that fill no turn go through the tail."""
 
     word: ClassVar[str] = "interleave"
     usual: ClassVar[str] = "add"
@@ -311,14 +312,15 @@ class Interleaved(Dealt):
 
 
 def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
-    """Of a span the `grain` products from `first` on, of each of some turns."""
+    """The `grain` products from `first` on of each of the first `turns` turns of a span."""
     return Span(moved(span.start, first * span.step), turns, turn * span.step, grain, span.step)
 
 
 @dataclass(frozen=True)
 class Swizzled(Dealt):
     """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of each, and
-    so on. A pass is the whole body over its own products: it divides these alone, and fills up a last tile of them."""
+    so on. A pass is the whole body over the pass's own products: the body divides these alone, and fills up their last
+    tile."""
 
     word: ClassVar[str] = "swizzle"
     usual: ClassVar[str] = "through"
@@ -346,8 +348,8 @@ class Swizzled(Dealt):
 
 @dataclass(frozen=True)
 class Whole(Partition):
-    """Whole multiples of `number` products. Those left over go through the tail after them, or through the head before
-    them, which takes `number` products where none are left over."""
+    """Whole multiples of `number` products. The products left over go through the tail after them, or through the head
+    before them; the head takes `number` products where none are left over."""
 
     word: ClassVar[str] = "whole"
     usual: ClassVar[str] = "through"
@@ -377,7 +379,7 @@ class Whole(Partition):
         return f"multiples of {counted(self.number, 'product')}{first}{joined}"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """The head takes `number` products of a multiple of it."""
+        """Of a multiple of `number` products, the head takes `number`."""
         return (0 if stage.head is None else self.number), stage.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -423,8 +425,8 @@ class First(Partition):
 @dataclass(frozen=True)
 class Halves(Partition):
     """More than `most` products are two halves. The first half is a multiple of `grain`: the least that is the larger
-    half, or the largest that is the smaller one (`first`); where that leaves one half without products, they are not
-    halved. In a tree, as pairwise summation has it, the sums of two halves are added."""
+    half, or the largest that is the smaller half (`first`); where this leaves a half without products, the products are
+    not halved. In a tree, as pairwise summation has it, the sums of two halves are added."""
 
     word: ClassVar[str] = "halve"
     usual: ClassVar[str] = "tree"
@@ -446,8 +448,8 @@ class Halves(Partition):
 
     @property
     def width(self) -> int:
-        """At most this times 2^t products have at most t levels."""
-        over = 0 if self.first == "larger" else self.grain - 1  # a second half may be so much longer
+        """At most `width` times 2^t products have at most t levels."""
+        over = 0 if self.first == "larger" else self.grain - 1  # a second half may be longer by this much
         return (self.longest - over) // self.grain * self.grain
 
     def _halved(self, span: Span) -> tuple[Span, Span] | None:
@@ -490,7 +492,7 @@ class Halves(Partition):
         return "halves" if stage.join.word == "tree" else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """Of halves in a tree, products are any number; the parts of others are multiples of the grain."""
+        """In a tree, halves take any number of products; in other joins the parts are multiples of the grain."""
         return 0, 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -499,9 +501,9 @@ class Halves(Partition):
 
 @dataclass(frozen=True)
 class Windows(Partition):
-    """Windows of `every` products. What is missing to whole windows is missing from the first and from the last one,
-    half of it each (one more from the last). In a tree, more than `every` sums are added by windows in the same way,
-    until there are at most so many, which are added in order."""
+    """Windows of `every` products. The products missing to whole windows are missing from the first and the last
+    window, half of them each (an odd one from the last). In a tree, more than `every` sums are added by windows in the
+    same way, until at most `every` sums are left, which are added in order."""
 
     word: ClassVar[str] = "windows"
     usual: ClassVar[str] = "tree"
@@ -520,7 +522,7 @@ class Windows(Partition):
             raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
 
     def sizes(self, count: int) -> list[int]:
-        """How many of a number of products, or of sums, each window has."""
+        """The number of products, or of sums, that each window has, of `count` in all."""
         number = -(-count // self.every)
         first = self.every - (number * self.every - count) // 2
         return (
@@ -549,20 +551,20 @@ class Windows(Partition):
         return f"windows of {counted(self.every, 'product')}, {ends}, and windows of their sums{joined}"
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """Nothing is missing from windows of whole multiples."""
+        """Whole multiples of `every` products fill all windows."""
         return self.every
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Groups of `ways` lanes, `stride` apart, each become one: added in order, each addition rounded. Of fewer
-    than `ways` * `stride` lanes, the last groups have one fewer."""
+    """Groups of `ways` lanes, `stride` apart, each become one lane: added in order, each addition rounded. Of fewer
+    than `ways` * `stride` lanes, the last groups have one lane fewer."""
 
     ways: int
     stride: int
 
     def takes(self, lanes: int) -> bool:
-        """Whether that many lanes are such groups."""
+        """Whether that many lanes form such groups."""
         size = self.ways * self.stride
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
@@ -580,14 +582,14 @@ class Fold:
 
 @dataclass(frozen=True)
 class Lanes(Partition):
-    """The lanes of vectors: a step that is a number of lanes takes whole turns, of `grain` products for each lane; a
-    fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
-    say; lane 0 begins with the start, the others with +0. What is left in the end goes through the tail, from the sum;
-    without one the last lanes that take products take it in a turn that is short: the first of them `grain` products
-    each, the next one what is left. With `head` (not 0) a short turn
-    comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
-    the first lanes take a multiple of `unroll` products, with `order` backwards each `unroll` of them from the last
-    turn to the first one; what is left goes to later steps or the tail."""
+    """The lanes of vectors. A step that is a number of lanes takes whole turns, of `grain` products for each lane; a
+    fold adds lanes to each other. Later steps take the products that earlier steps left, with as many of the first
+    lanes as the step says; lane 0 begins with the start, the others with +0. The products left in the end go through
+    the tail, from the sum; without a tail, the last step that is a number of lanes takes them in a short turn: its
+    first lanes take `grain` products each, the next lane the rest. With `head` (not 0) a short turn comes first: of the
+    products that fill no turn of the first lanes, the largest multiple of `head`. With `unroll` (not 0) the first lanes
+    take a multiple of `unroll` products, with `order` backwards each `unroll` products from the last turn to the first;
+    the rest goes to later steps or the tail."""
 
     word: ClassVar[str] = "lanes"
     usual: ClassVar[str] = "tree"
@@ -643,7 +645,7 @@ class Lanes(Partition):
 
     @property
     def lanes(self) -> int:
-        """How many there are at first."""
+        """The number of lanes at first."""
         first = self.steps[0] if self.steps else None
         if first is None or isinstance(first, Fold):
             raise ParameterError("lanes", "the first step is a number of lanes")
@@ -724,7 +726,8 @@ class Lanes(Partition):
         return rest
 
     def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:
-        """What a lane takes of the first `count` products: its whole turns, then a turn in which it has fewer."""
+        """The products that a lane takes of the first `count`: its whole turns, then a turn in which it has fewer
+        products."""
         turn, first = lanes * self.grain, lane * self.grain
         if (own := count - first) <= 0:
             return

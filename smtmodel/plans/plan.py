@@ -55,10 +55,11 @@ class Products(Node):
 class Plan:
     """How D is computed from A, B and C (`a`, `b`, `c`: their formats), for any K.
 
-    `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
-    how elements become ones of the units' formats, or of a format whose numbers these hold, where they are not taken as
-    they are: the word of a side that a unit reads if it names no other. `names`: parts of the expression that the
-    plan's file names; `words`: words of each side that it names. `place`: the file, line and key of its result.
+    `result`: an expression over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`,
+    `convert_b`: how elements are rounded to the units' formats, or to a format whose numbers these formats hold, where
+    elements are not taken as they are; it gives the word of a side that a unit reads if it names no other. `names`:
+    parts of the expression that the plan's file names; `words`: words of each side that the file names. `place`: the
+    file, line and key of its result.
     """
 
     a: Format
@@ -130,7 +131,8 @@ class Plan:
 
     @classmethod
     def chained(cls, model: Model, from_zero: bool = False) -> Plan:
-        """The plan that has a unit take K in tiles, from c; from +0 where it does not read c, or if it is to."""
+        """The plan in which a unit takes K in tiles, from c; from +0 where the unit does not read c, or if
+        `from_zero`."""
         result = Products(Chain(model), Element("c") if model.addend and not from_zero else Constant())
         return cls(model.a, model.b, model.c, result, reference=model.reference)
 
@@ -162,8 +164,8 @@ class Plan:
 
     @property
     def adds_integers(self) -> bool:
-        """Whether all its sums are in formats of integers, in which one too large wraps or saturates; in others it is
-        rounded."""
+        """Whether all its sums are in formats of integers, in which too large a sum wraps or saturates; in other
+        formats it is rounded."""
         return all(products.stage.d.is_integer for products in self.sums)
 
     @cached_property
@@ -178,7 +180,7 @@ class Plan:
 
     @cached_property
     def gathered(self) -> frozenset[Gathered]:
-        """What it reads of several elements of a row or a column at once, in its words and its result."""
+        """The numbers found from several elements of a row or a column at once that its words and its result read."""
         words = (word for side in range(2) for word in self.words_read(side) if word is not None)
         return frozenset(part for node in (*words, self.result) for part in gathered(node))
 
@@ -190,7 +192,7 @@ class Plan:
         return None if one is None or other is None else (one, other)
 
     def read(self, words: Words) -> Words:
-        """What a unit reads of elements, given the words that its chain names."""
+        """The words that a unit reads of elements, given the words that its chain names."""
         a, b = words
         return (a or self._converted[0], b or self._converted[1])
 
@@ -199,7 +201,7 @@ class Plan:
         return self._word("a", self.convert_a), self._word("b", self.convert_b)
 
     def _word(self, side: str, how: Rounding | None) -> Round | None:
-        """The word of a side that is converted, in the format that units take which name no other: the first of them
+        """The word of a converted side, in the format of the units that name no other word: that of the first such unit
         for all."""
         if how is None:
             return None
@@ -209,7 +211,7 @@ class Plan:
         return Round(word, Rounding(taken[0])) if wider else word
 
     def words_read(self, side: int) -> tuple[Round | None, ...]:
-        """The words of a (0) or of b (1) that its units read, each once: after those of which it is made."""
+        """The words of a (0) or of b (1) that its units read, each once, after the words of which it is made."""
         return self._words_read[side]
 
     @cached_property
@@ -241,7 +243,8 @@ class Plan:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Within it, a ParameterError of a stage, as of products that do not fit, names the plan or its place too."""
+        """Within this context, a ParameterError of a stage, such as for products that do not fit, names the plan or its
+        place, too."""
         try:
             yield
         except ParameterError as error:

@@ -25,7 +25,8 @@ def plans() -> tuple[str, ...]:
 
 
 def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:
-    """A shipped plan, or that of a file by its path (it ends in .yaml). Raises UnknownNameError or InputError."""
+    """A shipped plan, or the plan of a file by its path (which ends in .yaml). Raises UnknownNameError or
+    InputError."""
     if name.endswith(".yaml"):
         return read_plan(Path(name), model_of)
     if name not in plans():
@@ -39,7 +40,7 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
 
 
 def beside(folder: Path, reference: str) -> str:
-    """A reference in a file: the path of a file is looked for in the folder of that file first."""
+    """A reference in a file: a path that it has is looked for in the folder of this file first."""
     match = _FILE.fullmatch(reference.strip())
     if match is None or not is_file(str(folder / match["path"])):
         return reference

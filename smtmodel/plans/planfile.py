@@ -7,10 +7,10 @@ where a STAGE is a unit, or a partition of the products (partitions.py) and a jo
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     mma(a1, b0)                                 the same of `words` of the elements; a and b are elements as they are
     then(STAGE, STAGE, ...)                     the same products by each, from the sum before
-    chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
+    chain(mma, tail=STAGE)                      as mma; products that fill no tile go through a stage, not beside zeros
     promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
-                                                partition into runs is their number, one at places a list
-    split(4, STAGE, r, grain=64)                a partition's name, with its usual join; all options beside each other
+                                                partition into runs is written as their number, one at places as a list
+    split(4, STAGE, r, grain=64)                a partition's name, with its usual join; the options of both follow
     first(4, STAGE, STAGE)                      the stage of the first products, and that of the others
     lanes(STAGE, r, 8, fold(2, 4), fold(4, 1))  lanes and folds stand at the end
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
@@ -45,7 +45,7 @@ from mmaprobe.smtmodel.units.unitfile import ExpressionReader, MistakeError, Sco
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 from mmaprobe.smtmodel.units.written import NODES, WRITTEN
 
-CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}  # without lists
+CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}  # where no list is given
 JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
 #: stages that have names of their own: a partition and a join
 NAMED: dict[str, tuple[type[Partition], type[Join]]] = {
@@ -60,7 +60,7 @@ def _parameters(kind: type[Partition | Join]) -> tuple[str, ...]:
 
 
 def _options(kind: type[Partition | Join]) -> tuple[str, ...]:
-    """Those that are given by name: that have a default."""
+    """The fields that are given by name: those that have a default."""
     return tuple(field.name for field in fields(kind) if field.default is not MISSING)
 
 
@@ -73,7 +73,7 @@ def _form(name: str, kind: type[Partition], join: type[Join]) -> str:
     return f"{name}({', '.join(['NUMBER', *first, 'STAGE', *how])})"
 
 
-#: how each stage is written that is a call
+#: how each stage that is a call is written
 STAGES = {
     "chain": "chain(UNIT, tail=STAGE)", "then": "then(STAGE, ...)",
     **{name: _form(name, *own) for name, own in NAMED.items()},
@@ -155,7 +155,7 @@ class _Reader(ExpressionReader):
         return self.roundings[name]
 
     def _read_word(self, name: str) -> None:
-        """A word: an expression over an element of a, or of b, and over words above it."""
+        """A word: an expression over an element of a, or of b, and over the words above it in the file."""
         self._reads = set()
         node = self._read("words", name, self.data.words[name], lambda tree: self._node(tree, Scope()))
         sides, self._reads = self._reads, None
@@ -268,8 +268,8 @@ class _Reader(ExpressionReader):
         return Chain(self._unit(name), self._stage(options["tail"]) if "tail" in options else None, *words)
 
     def _parted(self, tree: ast.Call, name: str, options: dict[str, ast.expr]) -> Stage:
-        """A stage by the name of its join, after which its partition comes (runs are a number, places a list); or by
-        that of a partition, which has its usual join."""
+        """A stage by the name of its join, after which its partition comes (a number for runs, a list for places); or
+        by the name of a partition, which has its usual join."""
         kind, join = NAMED.get(name) or (Runs, JOINED[name])
         first = tree.args[0] if tree.args else tree
         apart = first if name in JOINED and isinstance(first, ast.Call) and first is not tree else None
@@ -301,7 +301,7 @@ class _Reader(ExpressionReader):
     def _cut(
         self, tree: ast.Call, kind: type[Partition], numbers: Sequence[ast.expr], options: dict[str, ast.expr]
     ) -> Partition:
-        """A partition, of one number or several of them, and options."""
+        """A partition, from one number or several numbers, and options."""
         self._only(tree, options, _options(kind))
         name = _parameters(kind)[0]
         hint = get_type_hints(kind)[name]

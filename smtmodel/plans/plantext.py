@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.units.unitfile import formats_text
 from mmaprobe.smtmodel.units.written import NODES, rounding_text
 
 DEEPEST = 60  # nodes within one another that are one expression: Python reads 200 parentheses
-#: what is called in the expressions of a plan, its stages apart
+#: the calls in the expressions of a plan, stages apart
 CALLS = (
     "sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale", "largest",
     "quotient", "block_scaled",
@@ -39,15 +39,16 @@ def plan_text(plan: Plan) -> str:
 
 
 def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations, of
-    which several products have their order. Raises as `plan_text` does."""
+    """The step `d` of a plan alone, on one line, with the whole references of units; but IEEE's operations have short
+    names, and turns of several products their order. Raises as `plan_text` does."""
     if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
         raise ParameterError("plan", "a rounding with rules of its own has no text here")
     return step_text(plan)[0]
 
 
 def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
-    """The step `d` of a plan as `stage_text` has it, and the roundings that it names. Raises as `plan_text` does."""
+    """The step `d` of a plan as `stage_text` writes it, and the roundings that the step names. Raises as `plan_text`
+    does."""
     writer = _Writer(plan)
     whole = {
         model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference
@@ -59,7 +60,7 @@ def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
 
 
 def named_texts(plan: Plan) -> tuple[list[tuple[str, str]], str]:
-    """What a plan's file names, each with its text: units, roundings, words of elements; and the file's step `d`.
+    """The names of a plan's file, each with its text (units, roundings, words of elements), and the file's step `d`.
     Raises as `plan_text` does."""
     writer = _Writer(plan)
     roundings = [(name, rounding_text(how)) for how, name in writer.roundings.items()]
@@ -79,7 +80,7 @@ def words_text(plan: Plan) -> dict[str, str]:
 class _Writer:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.parts: dict[Node, str] = {}  # of the result that are steps of their own, with their names
+        self.parts: dict[Node, str] = {}  # parts of the result that are steps of their own
         self.units: dict[Model, str] = {}
         for model in plan.models:
             named = model.reference.count("/") == 2 or model.reference.startswith(TURN)
@@ -115,7 +116,7 @@ class _Writer:
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
 
     def steps(self) -> dict[str, str]:
-        """The step `d`, and before it parts of it that are as deep as one expression should be."""
+        """The step `d`, and before it those of its parts that are as deep as one expression should be."""
         depths: dict[Node, int] = {}
         for node in walk(self.plan.result):  # operands first
             depths[node] = 1 + max((0 if one in self.parts else depths[one] for one in node.operands), default=0)
@@ -125,7 +126,8 @@ class _Writer:
         return steps | {"d": self._step(self.plan.result)}
 
     def _words(self, side: int) -> dict[Node, str]:
-        """The words of a side that units read, and those of which several others are made, with their names."""
+        """The words of a side that units read, and the words of which several other words are made, with their
+        names."""
         read = list(dict.fromkeys(word for chain in self.plan.chains if (word := chain.words[side]) is not None))
         every = dict.fromkeys(node for word in read for node in walk(word))
         uses = Counter(operand for node in every for operand in node.operands)
@@ -141,8 +143,7 @@ class _Writer:
                 for side, names in enumerate(self.words) for node, name in names.items()}  # fmt: skip
 
     def _word(self, node: Node, names: Mapping[Node, str], side: str, whole: bool = False) -> str:
-        """The text of a word or of a part of a word: its name, unless `whole` says that it is the definition of that
-        name."""
+        """The text of a word or of a part of a word: its name, or its definition if `whole`."""
         if node in names and not whole:
             return names[node]
         return side if isinstance(node, Given) else self._written(node, lambda part: self._word(part, names, side))
@@ -160,7 +161,7 @@ class _Writer:
         return self._written(node, self.node)
 
     def _written(self, node: Node, of: Callable[[Node], str]) -> str:
-        """A node by the texts of its operands."""
+        """The text of a node, from the texts of its operands."""
         if isinstance(node, SharedOf):
             return f"{'1 / ' if node.inverse else ''}shared({node.operand}{', up=true' if node.up else ''})"
         if isinstance(node, LargestOf):
@@ -199,7 +200,7 @@ class _Writer:
         others = {"head": stage.head, "tail": stage.tail}
         further = [f", {name}={self.stage(part)}" for name, part in others.items() if part is not None]
         first = []
-        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the partition has no place in it
+        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the word names the join alone
             numbers, options = [f"{partition.word}({', '.join(numbers)}{options})"], ""
         elif partition.takes == "first" and stage.head is not None:
             first, further = [self.stage(stage.head)], further[1:]

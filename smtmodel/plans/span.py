@@ -9,20 +9,20 @@ from mmaprobe.smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:
-    """The place that many places further on."""
+    """The place that lies `places` places further on."""
     return Index(index.offset + places, index.factors)
 
 
 def added(one: Index, other: Index, factor: int = 1) -> Index:
-    """One place plus another one times a factor. Their loop variables are of different levels."""
+    """One place plus another place times a factor. The loop variables of the two have different levels."""
     factors = tuple((level, factor * own) for level, own in other.factors)
     return Index(one.offset + factor * other.offset, one.factors + factors)
 
 
 @dataclass(frozen=True)
 class Span:
-    """`groups` groups of `size` products each: group i has its first product at `start` + i * `pitch`, the next ones
-    follow at every `step` places."""
+    """`groups` groups of `size` products each: group i has its first product at `start` + i * `pitch`, its next
+    products follow at every `step` places."""
 
     start: Index
     groups: int
@@ -32,7 +32,7 @@ class Span:
 
     @classmethod
     def of(cls, count: int, start: Index | None = None, step: int = 1) -> Span:
-        """A number of products, one every `step`."""
+        """`count` products, one every `step` places."""
         return cls(start or Index(), 1, count * step, count, step)
 
     @property
@@ -66,7 +66,7 @@ class Span:
         return Index(parts[0] // block, tuple((level, factor // block) for level, factor in start.factors))
 
     def cut(self, count: int) -> tuple[Span | None, Span | None]:
-        """The first products, and the rest; None where there is none. Raises ParameterError."""
+        """The first `count` products, and the rest; None for no products. Raises ParameterError."""
         if not 0 < count < self.count:
             return (self, None) if count else (None, self)
         if self.groups == 1:
@@ -79,8 +79,8 @@ class Span:
         return replace(self, groups=groups), rest
 
     def loops(self, count: int) -> tuple[Span, tuple[tuple[int, int], ...]]:
-        """The first `count` products, and the loops (how often, how far each time) that reach all of them, the outer
-        one first. `count` divides the span's. Raises ParameterError."""
+        """The first `count` products, and the loops (number of turns, distance of a turn) that reach all products of
+        the span, the outer loop first. `count` divides the span's number of products. Raises ParameterError."""
         if self.size % count == 0:
             inner, step = self.size // count, count * self.step
             return Span.of(count, self.start, self.step), ((self.groups, self.pitch), (inner, step))
@@ -90,7 +90,7 @@ class Span:
         raise self.unfit(count)
 
     def at(self, variable: Index, distance: int) -> Span:
-        """The span that lies a loop variable times a distance further on."""
+        """The span moved on by a loop variable times a distance."""
         return replace(self, start=added(self.start, variable, distance))
 
     def unfit(self, count: int) -> ParameterError:

@@ -1,5 +1,5 @@
-"""Stages: how a plan adds the products of a span. A stage is a unit, in tiles, or a partition of the products
-(partitions.py) and a join of the sums of its parts (joins.py), each of which another stage makes. Each is a frozen
+"""Stages: how a plan adds the products of a span. A stage is a unit that takes products in tiles, or a partition of the
+products (partitions.py) and a join (joins.py) of the sums of its parts, which another stage forms. A stage is a frozen
 value that directs an engine (engine.py)."""
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
-#: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
+#: the value with which a part of a stage begins: the sum so far; +0; the start in the first part, +0 in the others
 Begin = Literal["so far", "zero", "start"]
-#: how a stage takes n times as many products: in n times as many parts ("parts"), of which the first one begins with
-#: the start and the others are added to its sum in their order ("ordered"); in parts of n times as many ("each"); with
-#: the last of its parts, after those of one K ("last"); by halves; in n times as many parts, with more carried on than
-#: the sum so far ("carried"); in none of these ways ("")
+#: how a stage takes n times as many products: in n times as many parts ("parts"); in as many parts, of which the first
+#: begins with the start and the others are added to its sum in their order ("ordered"); in parts of n times as many
+#: products ("each"); with its last part, the other parts being those of one K ("last"); by halves ("halves"); in n
+#: times as many parts, with more carried on than the sum so far ("carried"); in none of these ways ("")
 Growth = Literal["parts", "ordered", "each", "last", "halves", "carried", ""]
 
 
@@ -40,7 +40,7 @@ def check_holds(what: str, fmt: Format, other: Format) -> None:
 
 
 def check_positive(name: str, number: int, or_zero: bool = False) -> None:
-    """Raises ParameterError for a number that is not positive; `or_zero`: nor 0, which means none."""
+    """Raises ParameterError for a number that is not positive; 0, which means none, is allowed if `or_zero`."""
     if number < 1 - or_zero:
         none = ", or 0 for none" if or_zero else ""
         raise ParameterError(name, f"{number} is impossible; it takes a positive whole number{none}")
@@ -71,7 +71,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def period(self) -> int:
-        """The least number of products that it takes without a part of them being a tail."""
+        """The least number of products that it takes without a tail."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class Stage(ABC):
         """The stages that it is made of."""
 
     def walk(self) -> Iterator[Stage]:
-        """The stage, and each of its parts with the parts of that."""
+        """The stage, and each of its parts with the parts of that part."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -102,7 +102,7 @@ class Stage(ABC):
         return self.run(engine, span, engine.zero(self.accumulator))
 
     def run_tail(self, engine: Engine[V], span: Span, start: V) -> V:
-        """What its tail makes of the products left over."""
+        """The result of its tail on the products left over."""
         assert self.tail is not None
         with engine.part("tail"):
             return self.tail.run(engine, span, start)
@@ -119,7 +119,7 @@ class Stage(ABC):
 
     @cached_property
     def roundings(self) -> tuple[Rounding, ...]:
-        """How it rounds sums outside its units, itself first, then its parts."""
+        """The roundings of sums outside its units: its own first, then those of its parts."""
         every = (stage.rounding for stage in self.walk() if isinstance(stage, Parted))
         return tuple(how for how in every if how is not None)
 
@@ -192,7 +192,8 @@ class Chain(Stage):
 
 @dataclass(frozen=True)
 class Then(Stage):
-    """The same products by several stages one after another, each from the sum before: those of several words."""
+    """The same products by several stages one after another, each from the sum before: the products of several
+    words."""
 
     bodies: tuple[Stage, ...]
     tail: Stage | None = field(default=None, init=False)
@@ -232,7 +233,7 @@ class Then(Stage):
 
 @dataclass(frozen=True)
 class Part:
-    """Products that a body adds at once; with `each` (not 0) as many at a time, in a loop."""
+    """Products that a body adds at once; with `each` (not 0), `each` products at a time, in a loop."""
 
     span: Span
     name: str = ""
@@ -279,7 +280,7 @@ class Partition(ABC):
 
     @classmethod
     def likely(cls, count: int) -> Iterable[Partition]:
-        """Those that a library may have for a number of products."""
+        """The partitions that a library may have for a number of products."""
         return ()
 
     @abstractmethod
@@ -288,31 +289,32 @@ class Partition(ABC):
 
     @abstractmethod
     def words(self, stage: Parted, joined: str) -> str:
-        """The parts in words, and `joined`: how their sums are."""
+        """The parts in words, with `joined`, the words of the join of their sums."""
 
     def equal_words(self, stage: Parted) -> str:
-        """`equal`, of this one."""
+        """`equal`, with this partition's parameters."""
         return self.equal.format(**vars(self))
 
     def check(self, stage: Parted) -> None:
-        """Raises ParameterError for parameters that cannot be."""
+        """Raises ParameterError for impossible parameters."""
         for number, own in enumerate(fields(self)):
             value, name = getattr(self, own.name), own.name if number else stage.word
             if isinstance(value, int):
                 check_positive(name, value, own.default == 0)
 
     def period(self, stage: Parted) -> int:
-        """The least number of products that the stage takes without a part of them being left over."""
+        """The least number of products that the stage takes with no product left over."""
         return self.multiple(stage.body.period, (stage,)) or stage.body.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """The m of which any multiple of products is divided alike by stages with this partition (`unused` apart), in
-        whole parts, each of a multiple of `number` products if all `counts` are multiples of it; 0: nothing is told."""
+        """A number m: stages with this partition (`unused` parameters apart) divide any multiple of m products alike,
+        in whole parts, each of a multiple of `number` products if all `counts` are multiples of `number`. 0: no m is
+        known."""
         return 0
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """What has to be a multiple of the body's number of products."""
+        """The numbers that have to be multiples of the body's number of products."""
         given = getattr(self, self.divided) if self.divided else ()
         return given if isinstance(given, tuple) else (given,)
 
@@ -321,24 +323,24 @@ class Partition(ABC):
         return self.growth
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """How many products are taken once, and after them any number of times how many."""
+        """The number of products taken once, and the number of products taken any number of times after them."""
         return 0, stage.period
 
     @property
     def sums(self) -> int:
-        """How many sums there are at most; 0 where nothing is told."""
+        """The largest number of sums; 0 where it is not known."""
         return 0
 
     def starts(self, length: int, stage: Parted) -> Iterable[int]:
-        """Where parts begin, of K products: where a difference is looked for."""
+        """The places where the parts of K products begin: there a difference is looked for."""
         return ()
 
     def turn(self, stage: Parted) -> int:
-        """After how many products something begins anew."""
+        """The number of products after which a turn begins anew."""
         return stage.period
 
     def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        """The first products of the sums of K products: where large ones lead to large errors."""
+        """The places of the first products of the sums of K products: large products there lead to large errors."""
         return ()
 
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
@@ -383,8 +385,8 @@ class Join(ABC):
 
 @dataclass(frozen=True)
 class Parted(Stage):
-    """The parts of a partition, each summed by the body, and their sums joined. `head`: the stage of products before
-    them; `tail`: of those that are left over, from the sum."""
+    """The parts of a partition, each summed by the body, and their sums joined. `head`: the stage of the products
+    before the parts; `tail`: the stage of the products left over, from the sum."""
 
     partition: Partition
     join: Join
@@ -426,7 +428,7 @@ class Parted(Stage):
 
     @property
     def word(self) -> str:
-        """What it is called in a plan file."""
+        """Its name in a plan file."""
         return self.partition.word if self.partition.usual == self.join.word else self.join.word
 
     @property
@@ -435,7 +437,7 @@ class Parted(Stage):
 
     @property
     def rounding(self) -> Rounding | None:
-        """That of its additions."""
+        """The rounding of its additions."""
         how: Rounding | None = getattr(self.join, "rounding", None)
         return how
 
@@ -470,8 +472,8 @@ class Parted(Stage):
 
     @property
     def grows(self) -> Growth:
-        """How it takes n times as many products, each time in the same steps. Steps from the sum so far that are those
-        of one loop, its products in another order, are n times as many."""
+        """How it takes n times as many products, each time in the same steps. Parts that begin with the sum so far and
+        repeat one step are together one loop over products in another order: n times as many steps."""
         growth = self.partition.grows(self)
         if self.join.carries:
             return "carried" if growth == "parts" else growth if growth == "each" else ""
@@ -494,7 +496,7 @@ class Parted(Stage):
 
 
 def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:
-    """The partition of a stage, if it is of a kind, and joined so."""
+    """The partition of a stage, if the partition is of a kind and the join of a class; else None."""
     if isinstance(stage, Parted) and isinstance(stage.partition, kind) and isinstance(stage.join, join):
         return stage.partition
     return None

@@ -113,9 +113,9 @@ class Noted:
 
 @dataclass(frozen=True)
 class Sides:
-    """What units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word, what the
-    elements of rows and of columns give (blocks x 1 x rows or columns), and the scale factors that come with words
-    (blocks x factors x rows or columns), if any."""
+    """The words that units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word, the
+    numbers found from the elements of rows and of columns (blocks x 1 x rows or columns), and the scale factors that
+    come with words (blocks x factors x rows or columns), if any."""
 
     a: Sequence[Matrix]
     b: Sequence[Matrix]
@@ -123,7 +123,7 @@ class Sides:
     scales: Sequence[Matrix] = ()
 
     def part(self, rows: slice, columns: slice) -> Sides:
-        """Those of some rows and columns."""
+        """The sides of some rows and columns."""
         found = {node: own[:, :, rows if node.operand == "a" else columns] for node, own in self.found.items()}
         scales = [x[:, :, part] for x, part in zip(self.scales, (rows, columns), strict=False)]
         return Sides([x[:, :, rows] for x in self.a], [x[:, :, columns] for x in self.b], found, scales)
@@ -180,7 +180,7 @@ class Tape(Results[Noted]):
         for count, distance in loops:
             starts = np.add.outer(starts, distance * np.arange(count)).ravel()
         within = np.array(first.places) - first.start.offset
-        most = len(starts) if model.c.width == model.d.width else 1  # each result is first made an addend
+        most = len(starts) if model.c.width == model.d.width else 1  # else each result is first converted to an addend
         for done in range(0, len(starts), most):
             some = starts[done : done + most]
             start = self._tiles(model, words, np.add.outer(some, within).ravel(), some.tolist(), first, start)
@@ -189,7 +189,7 @@ class Tape(Results[Noted]):
     def _tiles(
         self, model: Model, words: Words, places: Any, starts: Sequence[int], first: Span, start: Noted
     ) -> Noted:
-        """Steps of a unit, their products at some places; `starts`: where spans begin that are like the `first`."""
+        """Steps of a unit, their products at some places; `starts`: the places where spans like `first` begin."""
         c = self.in_format(start, model.c)
         factors: list[int] = []
         if model.scales:
@@ -206,7 +206,8 @@ class Tape(Results[Noted]):
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
-        """The body is noted twice: later ones read places that are as far on again, and begin with the sum before."""
+        """The body is noted twice: later turns read places as far on again, and begin with the sum of the turn
+        before."""
         if count < 4:
             return super().repeat(count, name, start, body)
         ends, sums = [self._end()], [start]
@@ -231,7 +232,7 @@ class Tape(Results[Noted]):
         return Noted(start.number + size * (count - 2), start.format)
 
     def _end(self) -> tuple[int, int, int]:
-        """How many values, steps and places there are."""
+        """The numbers of values, steps and places so far."""
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
@@ -242,11 +243,12 @@ class Tape(Results[Noted]):
         return self._step((call, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format)
 
     def unit(self, model: Model, a: int, b: int) -> int:
-        """What computes a unit that reads some words of a and of b: the address of its code. Raises UncompiledError."""
+        """The number by which steps call a unit that reads some words of a and of b: the address of its code. Raises
+        UncompiledError."""
         return _compiled(model).address
 
     def lanes(self, function: Elementwise) -> int:
-        """What computes an expression of values: the address of its code. Raises UncompiledError."""
+        """The number by which steps call an expression of values: the address of its code. Raises UncompiledError."""
         compiled = compile_lanes(function, tuple(fmt.width for fmt in function.formats))
         if compiled is None:
             raise UncompiledError(str(function.node))
@@ -318,7 +320,7 @@ def noted(plan: Plan, length: int) -> Tape:
 
 
 def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The steps, with it said of each part of their places whether they follow one another."""
+    """The steps, with each range of their places marked by whether the places follow one another."""
     table = np.array(steps, dtype=np.int64).reshape(-1, NUMBERS)
     breaks = np.cumsum(np.diff(places, prepend=places[:1]) != 1)
     for part in (PRODUCTS, FACTORS):
@@ -329,8 +331,8 @@ def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[NDArray[np.int64], int, list[int]]:
-    """The steps with the places of values that are read no more given to later ones; how many places there are, and
-    those of some values: the last one is the result, the others are there from the start, as c and zero are."""
+    """The steps with the places of values that are read no more given to later values; the number of places; and the
+    places of `some` values: the last of them is the result, the others are there from the start, as c and zero are."""
     last = np.full(count, -1)
     for slot in range(MOST):
         reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
@@ -367,7 +369,7 @@ def _word(fmt: Format) -> Any:
 
 
 def _read_as(word: Round | None, side: Matrix, fmt: Format, found: Mapping[Gathered, Matrix]) -> Matrix:
-    """A side as units take it, of a word."""
+    """A side as units take it: a word of each element."""
     if word is not None:
         node, own = over_given(word)
         formats = (fmt, *(part.given for part in own))

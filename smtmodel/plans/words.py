@@ -1,5 +1,5 @@
-"""Words: what a unit of a plan reads in place of an element, as an expression over this element (`Given`), rounded. It
-may hold what the elements of the whole row or column give, or those of a block (`Gathered`)."""
+"""Words: a word is the number that a unit of a plan reads in place of an element: a rounded expression over this
+element (`Given`), and perhaps over numbers found from all elements of the row or column, or of a block (`Gathered`)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.shared import own_power, powers_of, shared_power
 
-#: what is read in place of an element of a, and of one of b; None: the element as it is
+#: the words read in place of an element of a, and of an element of b; None: the element as it is
 Words = tuple[Round | None, Round | None]
 PLAIN: Words = (None, None)
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered(Terminal):
-    """A number found from all elements of a row of A, or of a column of B; or, with `block`, from every so many of
-    them. It has a value for a given K only. `format`: of the elements."""
+    """A number found from all elements of a row of A, or of a column of B; or, with `block`, from every `block` of
+    these elements. It has a value for a given K only. `format`: the format of the elements."""
 
     source: ClassVar[str] = ""
     later: ClassVar[frozenset[str]] = frozenset({"block"})
@@ -75,7 +75,7 @@ class SharedOf(Gathered):
     inverse: bool = False
 
     def __post_init__(self) -> None:
-        if self.block is not None:  # the rules about slices are of whole rows
+        if self.block is not None:  # the rules about slices are about whole rows
             raise ParameterError("block", "a power of two is shared by all elements of a row: largest(a, block=32)")
 
     @cached_property
@@ -141,7 +141,7 @@ class Scaled(Round):
 
     @property
     def element(self) -> Round:
-        """What is read in place of the element."""
+        """The number read in place of the element."""
         assert isinstance(self.term, Round)
         return self.term
 
@@ -152,19 +152,20 @@ def factor_of(word: Round | None) -> Round | None:
 
 
 def gathered(node: Node) -> tuple[Gathered, ...]:
-    """What an expression reads of several elements, each once."""
+    """The numbers found from several elements that an expression reads, each once."""
     return tuple(of_kind(node, Gathered))
 
 
 @cache
 def over_given(word: Round) -> tuple[Round, tuple[Gathered, ...]]:
-    """A word over the element, and over what it reads of several in their order, as `Given` nodes."""
+    """A word over `Given` nodes: the element, then the numbers found from several elements, in their order; and these
+    numbers."""
     return _over(word.element if isinstance(word, Scaled) else word, 1)
 
 
 @cache
 def factor_over(factor: Round) -> tuple[Round, tuple[Gathered, ...]]:
-    """A scale factor over what it reads of several elements, in their order, as `Given` nodes."""
+    """A scale factor over `Given` nodes: the numbers found from several elements, in their order; and these numbers."""
     return _over(factor, 0)
 
 
@@ -177,7 +178,7 @@ def _over(word: Round, first: int) -> tuple[Round, tuple[Gathered, ...]]:
 
 
 def check_word(name: str, word: Node, fmt: Format) -> None:
-    """Raises ParameterError for what is no word of elements of a format."""
+    """Raises ParameterError for an expression that is no word of elements of a format."""
     if not isinstance(word, Round):
         raise ParameterError(name, "a word is rounded to a format: its last step is a round")
     for node in walk(word):
@@ -218,7 +219,7 @@ def split(source: Format, how: Rounding, count: int, scale: int = 0) -> tuple[No
 
 
 def plain_words(source: Format, how: Rounding, count: int) -> tuple[Round | None, ...]:
-    """Those of `split`, unscaled and with a plain rounding, as a unit reads them."""
+    """The words of `split`, unscaled and with a plain rounding, as a unit reads them."""
     return as_read(split(source, Rounding(how.format, how.mode), count))
 
 
@@ -228,6 +229,6 @@ def as_read(words: Sequence[Node]) -> tuple[Round | None, ...]:
 
 
 def word_at(word: Round, element: Element, found: Callable[[Gathered], Node]) -> Node:
-    """A word of an element."""
+    """A word with its `Given` node replaced by an element, and its gathered numbers by `found`."""
     return replaced(word, lambda node: element if isinstance(node, Given) else
                     found(node) if isinstance(node, Gathered) else None)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the tables hold, a row for each model, kept in models.json so that a list need not build the models.
+"""The contents of the tables, a row for each model, kept in models.json so that a list need not build the models.
 
 `python -m mmaprobe.smtmodel.tables.catalogue` writes the file. If the tables have changed since, the rows are made
 anew.
@@ -40,7 +40,7 @@ Entry = dict[str, Any]
 
 
 def catalogue() -> list[Entry]:
-    """The rows of all models: those of FILE if the tables have not changed since it was made."""
+    """The rows of all models: from FILE if the tables have not changed since FILE was made."""
     try:
         kept = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -32,12 +32,12 @@ from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
 FLAGS = "flags"  # of a reference whose result is the exceptions
-#: whose documents say which exceptions an instruction signals; IEEE's own operations are those of each
+#: the documents that say which exceptions an instruction signals; every document defines IEEE's own operations
 SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
     "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
 }  # fmt: skip
-MULADD = "ieee/muladd/"  # what the names of a product and a sum, both rounded, begin with
+MULADD = "ieee/muladd/"  # the beginning of the names of units that round the product and the sum
 CORE = ".fpcore"  # the end of a path
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
@@ -45,7 +45,7 @@ _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n([0-9]{1,9})(k.*)")
 
 
-@lru_cache(maxsize=4096)  # every vector of a file asks for it
+@lru_cache(maxsize=4096)  # called for every vector of a file
 def normalised_name(arch: str, unit: str, instruction: str) -> str:
     """The reference of an instruction whose parts are written as in vector files (upper case, spaces)."""
     return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
@@ -66,7 +66,7 @@ def keys_of(path: str) -> Collection[str]:
 
 def parse_reference(text: str) -> Model:
     """The model of a reference, or of the path of a unit file (it ends in .yaml) or of an FPCore expression (.fpcore),
-    or of a plan for a given K (plan:NAME@length=64, NAME one that ships or the path of a plan file).
+    or of a plan for a given K (plan:NAME@length=64; NAME: a plan that ships, or the path of a plan file).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
@@ -89,7 +89,7 @@ def parse_reference(text: str) -> Model:
 
 
 def is_plan(text: str) -> bool:
-    """Whether a reference is that of a plan."""
+    """Whether a reference names a plan."""
     return text.startswith(PLAN)
 
 
@@ -142,8 +142,8 @@ def _known_model(text: str) -> Model:
 
 
 def with_flags(model: Model, document: str) -> Model:
-    """The model whose result is the exceptions that a model signals, as a document has them. Raises NotModelledError
-    where no document defines them, and ParameterError."""
+    """The model whose result is the exceptions that a model signals, as a document defines them. Raises
+    NotModelledError where no document defines them, and ParameterError."""
     name = next((own for own in DOCUMENTS if own == document), None)
     if name is None:
         raise ParameterError(FLAGS, f"{document or 'nothing'} is none of {', '.join(DOCUMENTS)}")
@@ -196,7 +196,7 @@ def _base_model(base: str) -> Model:
 
 
 def _unknown_error(base: str) -> MmaprobeError:
-    """The error for an unknown name, with the names that it begins, or near names of as many parts."""
+    """The error for an unknown name, with the names that it begins, or near names with as many parts."""
     known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
     if any(name.startswith(f"{base}/") for name in known):
         return ParameterError(base, f"the beginning of several names: `mmaprobe list models {base}` shows them")

@@ -22,7 +22,7 @@ _EXTENSIONS = {"zvdota": "dota", "zvbdota": "bdota"}
 
 
 def bulk_normalised(length: int) -> Call:
-    """n products aligned with 23 + log2(n) bits below the largest exponent, what is cut off ORed into the last bit;
+    """n products aligned with 23 + log2(n) bits below the largest exponent, the bits cut off ORed into the last bit;
     both roundings are to odd."""
     bits = 23 + (length - 1).bit_length()
     odd = {"align_rounding": "to_odd", "output_rounding": "to_odd", "zero_sign": "always_positive", "nan": NAN}

@@ -17,7 +17,8 @@ class SourcePart:
 
 @dataclass(frozen=True)
 class Source:
-    """A publication, and others for some parameters; `note` says what it is about. As text it names all of them."""
+    """A publication, and other publications for some parameters; `note` says what the main publication is about. The
+    text of a source names all publications."""
 
     publication: str
     parts: tuple[SourcePart, ...] = ()
@@ -28,7 +29,7 @@ class Source:
         return "; ".join([first, *(f"{part.what} from {part.publication}" for part in self.parts)])
 
     def of(self, parameters: Collection[str]) -> str:
-        """The publications of some parameters; the main publication for those without one of their own."""
+        """The publications of some parameters; the main publication for parameters without one of their own."""
         others = {name: part.publication for part in self.parts for name in part.parameters}
         return " and ".join(dict.fromkeys(others.get(name, self.publication) for name in parameters or ("",)))
 

@@ -2,9 +2,9 @@
 
 Arguments are elements of a and b, and c: by their names, if these are a0, a1, ..., b0, b1, ... and c; else the factors
 of each product are an element of a and of b, in the order of the products, and one argument beside them is c. An
-operator in `:precision real` is exact; in another precision its result is rounded to it. What units have no words for
-(divisions, subtractions, conditions on numbers) is an error that names its line. Tensors have a K, and loops over them
-are unrolled.
+operator in `:precision real` is exact; in another precision its result is rounded to it. Operations that units do not
+have (divisions, subtractions, conditions on numbers) are errors that name their line. Tensors have a K, and loops over
+them are unrolled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 ROUNDINGS = {word: mode for mode, word in MODES.items()}
 NAMES = {word: name for name, word in PRECISIONS.items()}
-TOLD = (":name", ":description", ":cite")  # of a core: said of it, without effect
+TOLD = (":name", ":description", ":cite")  # properties of a core that have no effect
 _ARGUMENT = re.compile(r"[ab](0|[1-9][0-9]{0,4})|c")
 _NUMBER = r"[+-]?[0-9]{1,400}(/[0-9]{1,400}|(\.[0-9]{1,400})?(e[+-]?[0-9]{1,4})?)"
 
@@ -51,14 +51,14 @@ def read_fpcore(path: Path, length: int | None = None) -> Unit:
 
 
 def unit_text_of(text: str, file: str, length: int | None = None) -> str:
-    """The text of a unit file of the core that a text has. Raises InputError."""
+    """The text of a unit file, from the text of a core. Raises InputError."""
     return _Core(file).unit(unrolled(parsed(text, file), length, file))
 
 
 @dataclass
 class _Core:
-    """`formats`: of the arguments; `places`: what each is in the unit; `steps`: of names bound by `let`, in order;
-    `rounded`: the format of each rounded term, by its text."""
+    """`formats`: the formats of the arguments; `places`: the input of the unit that each argument is; `steps`: the
+    steps of names bound by `let`, in order; `rounded`: the format of each rounded term, by its text."""
 
     file: str
     formats: dict[str, str] = field(default_factory=dict)
@@ -185,12 +185,12 @@ class _Core:
     # -- expressions
 
     def term(self, given: Expression, names: Mapping[str, str], context: Context) -> str:
-        """A term of the unit: of what is exact its terms in exact(...)."""
+        """A term of the unit; several terms of an exact sum are written in exact(...)."""
         terms = self.terms(given, names, context)
         return terms[0] if len(terms) == 1 else f"exact({', '.join(terms)})"
 
     def terms(self, given: Expression, names: Mapping[str, str], context: Context) -> list[str]:
-        """The terms of an exact sum; one for whatever else there is. `names`: those bound by `let`, with
+        """The terms of an exact sum; a single term for any other expression. `names`: the names bound by `let`, with
         their steps."""
         if isinstance(given, Word):
             return [self.word(given, names)]

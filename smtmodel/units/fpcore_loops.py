@@ -1,8 +1,8 @@
-"""An FPCore with tensors at one K, as one without: loops unrolled, conditions decided, elements named by themselves.
+"""An FPCore with tensors at one K, as an FPCore without tensors: loops unrolled, conditions decided, elements named.
 
-`(FPCore ((A K) (B K) c) ...)`: the first tensor is a, the second one b; what else is an argument is c. Counts, places
-and conditions are computed from K. An element is read in the core's precision; where that is real, by a `cast` to its
-own.
+`(FPCore ((A K) (B K) c) ...)`: the first tensor is a, the second one b; a further argument is c. Counts, places and
+conditions are computed from K. An element is read in the core's precision; where the core is real, by a `cast` to the
+element's own precision.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tensors_of(core: Group) -> list[Group]:
 
 
 def unrolled(core: Group, length: int | None, file: str) -> Group:
-    """The core at a number of products; one without tensors as it is. Raises InputError."""
+    """The core at a number of products; a core without tensors as it is. Raises InputError."""
     tensors = tensors_of(core)
     if not tensors:
         if length is not None:
@@ -51,8 +51,8 @@ def unrolled(core: Group, length: int | None, file: str) -> Group:
 
 @dataclass
 class _Unrolling:
-    """`sides`: of each tensor its side; `precisions`: those that its elements are read in, where the core is real;
-    `exact`: whether operators are real where the work is."""
+    """`sides`: the side of each tensor; `precisions`: the precision in which each tensor's elements are read, where the
+    core is real; `exact`: whether operators are real at the current place."""
 
     file: str
     length: int
@@ -164,7 +164,7 @@ class _Unrolling:
         if isinstance(value, Word):
             return value.text
         self.names += 1
-        name = f"t{self.names}"  # of no element, c or operator
+        name = f"t{self.names}"  # no element or operator has this name, nor has c
         steps.append(Group((Word(name, value.line), value), value.line))
         return name
 
@@ -184,7 +184,7 @@ class _Unrolling:
         return _within(steps, self.expression(body, {**names, so_far: name}))
 
     def pair(self, given: Expression, size: int) -> tuple[str, Sequence[Expression]]:
-        """The one binding that a loop has of a kind: its name, and what stands behind it."""
+        """The single binding of a kind that a loop has: its name, and the expressions after the name."""
         if isinstance(given, Group) and len(given.items) == 1 and isinstance(own := given.items[0], Group):
             name = own.items[0] if own.items else given
             if isinstance(name, Word) and len(own.items) == size:
@@ -218,7 +218,7 @@ class _Unrolling:
         return found
 
     def counted(self, given: Expression, names: Names) -> Fraction | None:
-        """What an expression of K, counters and whole numbers is; None for any other."""
+        """The value of an expression of K, counters and whole numbers; None for any other expression."""
         if isinstance(given, Word):
             found = names.get(given.text)
             if isinstance(found, Fraction):

@@ -27,7 +27,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Group:
-    """What stands in brackets."""
+    """The expressions within brackets."""
 
     items: tuple[Expression, ...]
     line: int

@@ -69,7 +69,8 @@ class _Reader:
         return result
 
     def _sum(self, total: Node, end: str) -> Node:
-        """The sum of a first term and those that follow, up to the bracket `end`, or to the text's end if empty."""
+        """The sum of a first term and the terms that follow, up to the bracket `end`, or to the text's end if `end` is
+        empty."""
         while (token := self._next()) != end:
             if token != "+":
                 raise self._error(f"+ is missing before {token!r}" if token else "a bracket is not closed")

@@ -28,8 +28,8 @@ Memo = dict[tuple[tuple[str, Format], ...], Shared]
 def operand_formats(
     a: Format, b: Format, c: Format, scale: Format | None, more: Sequence[tuple[str, Format]] = ()
 ) -> dict[str, Format]:
-    """The formats of operands by name; `scale`: that of both scale factors, if there are any; `more`: the keys and
-    formats of further operands."""
+    """The formats of operands by name; `scale`: the format of both scale factors, if there are any; `more`: the keys
+    and formats of further operands."""
     given = {"a": a, "b": b, "c": c, "scale": scale, **dict(more)}
     return {row.name: fmt for row in OPERANDS if (fmt := given.get(row.key)) is not None}
 
@@ -40,9 +40,9 @@ class Unit:
     further operands that `more` has formats of (by the keys of `OPERANDS`).
 
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
-    `names` are those of closed steps, in the order in which they are written; `signals` the prefixes of nodes' signals,
-    and `titles` the names of nodes as terms of a sum, where their place among the steps does not give them. `unrolled`:
-    the products of each step, where successive steps do not form a repetition.
+    `names` are the names of closed steps, in the order in which the steps are written; `signals` the prefixes of nodes'
+    signals, and `titles` the names of nodes as terms of a sum, where the nodes' place among the steps does not give
+    these. `unrolled`: the products of each step, where successive steps do not form a repetition.
     """
 
     a: Format
@@ -130,8 +130,8 @@ class Unit:
 
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the products that each step takes, in order: of each round of a repetition, and of the products
-        outside repetitions; one block of all products where nothing is repeated."""
+        """The places of the products that each step takes, in order: a block for each round of a repetition, and one
+        for the products outside repetitions; one block of all products where nothing is repeated."""
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in of_kind(self.result, Repeat) if not node.free]
@@ -178,7 +178,7 @@ class Unit:
     def labels(self) -> dict[Node, str]:
         """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
         begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
-        that of the rounding; else the kind, with a number where there are several."""
+        the prefix of the rounding; else the kind, with a number where there are several."""
         names: dict[Node, str] = {node.body: "" for node in of_kind(self.result, Repeat)}
         names |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):

@@ -1,7 +1,7 @@
 """Unit files: the text of a unit in YAML, read and written here alone.
 
-A step is one expression in Python's syntax, read by Python's own parser and never executed: `NODES` has what is
-called; besides there are elements and ranges of them (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, the
+A step is one expression in Python's syntax, read by Python's own parser and never executed: `NODES` has the nodes that
+are called; besides these there are elements and ranges of them (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, the
 names of earlier steps, and roundings of `roundings` applied.
 """
 
@@ -53,23 +53,23 @@ VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
-    """The unit of a text; `name` is that of its file. `whole`: every product has to be read by some step, or to be
-    said to be ignored, and every step to be used. Raises InputError with file, line, key and column."""
+    """The unit of a text; `name` is the name of its file. `whole`: every product has to be read by some step or
+    declared as ignored, and every step has to be used. Raises InputError with file, line, key and column."""
     from mmaprobe.smtmodel.base.yamlfile import read_yaml, validate
-    from mmaprobe.smtmodel.units.unitkeys import UnitFile  # whoever reads no file loads no schemas
+    from mmaprobe.smtmodel.units.unitkeys import UnitFile  # schemas are loaded only to read a file
 
     file = read_yaml(text, name)
     return _Reader(file, validate(file, UnitFile)).unit(whole)
 
 
-#: what Python reads as numbers and nobody else: 1_0, 0b10, 0o7
+#: spellings of numbers that only Python reads: 1_0, 0b10, 0o7
 _ODD_NUMBER = re.compile(r"\b(0[bo][0-9_]+|0x[0-9a-f_]*_[0-9a-f_]*|[0-9]+_[0-9_]*)\b", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
 @dataclass
 class Scope:
-    """What names stand for at a place of an expression."""
+    """The meanings of names at a place of an expression."""
 
     levels: dict[str, int] = field(default_factory=dict)
     repeats: list[int] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Affine:
 
 
 class ExpressionReader:
-    """Reads the expressions of a file. `steps`: those read so far."""
+    """Reads the expressions of a file. `steps`: the steps read so far."""
 
     calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
     further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # options of calls besides those of their nodes
@@ -116,7 +116,7 @@ class ExpressionReader:
             self._own_formats[self._new_name(name, "own_formats")] = self._own(name, own)
         self.formats = self._formats()
         given = [row for row in NAMED.values() if row.key in self.formats]
-        self.alone = {row.name for row in given if row.per == "sum"}  # which have no index
+        self.alone = {row.name for row in given if row.per == "sum"}  # the operands without an index
         if data.formats.get("c") == NO_ADDEND:
             self.alone.remove("c")
 
@@ -139,7 +139,8 @@ class ExpressionReader:
             raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
 
     def check_used(self) -> None:
-        """Raises InputError for a step on which the result does not hang, and for a format that nothing has."""
+        """Raises InputError for a step on which the result does not depend, and for a format of the file's own that no
+        operand or step has."""
         texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
         while waiting:
             tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
@@ -346,8 +347,8 @@ class ExpressionReader:
         return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
 
     def _of_row(self, row: Written, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        """A node with any number of terms, or one with operands that are fields of their own, after which options
-        follow; further options by name."""
+        """A node with any number of terms, or a node with operands that are fields of their own, after which options
+        follow; further options are given by name."""
         kind: Any = row.node
         for option in row.options:
             if option.by_name and option.default == "needed" and option.name not in options:
@@ -382,7 +383,7 @@ class ExpressionReader:
         return tree.args
 
     def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
-        """What a call gives by name."""
+        """The arguments that a call gives by name."""
         options: dict[str, ast.expr] = {}
         for word in tree.keywords:
             if word.arg is None:
@@ -505,7 +506,7 @@ class ExpressionReader:
         return Scale(term, left, right)
 
     def _is_positive(self, node: Node) -> bool:
-        """Whether a node is a number above zero, or one found from magnitudes, which may be zero."""
+        """Whether a node is a number above zero, or a number found from magnitudes, which may be zero."""
         if isinstance(node, Literal):
             return int(node.format.subnormals) <= node.pattern <= node.format.largest
         return node.is_number and node.never_below_zero
@@ -542,14 +543,14 @@ class ExpressionReader:
 
 
 def _of_length(tree: ast.expr, places: range) -> range:
-    """The places, of which there are no more than products."""
+    """The places. Raises MistakeError for more places than a unit may have products."""
     if places[LONGEST:]:
         raise MistakeError(tree, f"these are more than {LONGEST} places")
     return places
 
 
 def _over_places(item: Node, made: Callable[[Node], Node]) -> Node:
-    """A node around an item, or around each of those over a range."""
+    """A node around an item, or around each item over a range."""
     return replace(item, body=made(item.body)) if isinstance(item, Each) else made(item)
 
 
@@ -595,8 +596,8 @@ class _Reader(ExpressionReader):
                 raise self.file.error(("formats", row.key), f"no step reads {which}")
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:
-        """Raises InputError where no step reads some factor of a product and the file does not say that it is ignored
-        (`whole`), and where it says so of one that is read."""
+        """Raises InputError for a product with a factor that no step reads and that the file does not declare as
+        ignored (if `whole`), and for a product declared as ignored that is read."""
         ignored, said = unit.ignored(), sorted(set(self.data.ignored))
         for k in said:
             if k not in ignored:
@@ -644,8 +645,9 @@ def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> di
 
 
 def unit_text(unit: Unit) -> str:
-    """The text of a unit, which `parse_unit` reads back as an equal one. Raises ParameterError for one that no file
-    says: of a plan whose units read their inputs in different ways, or with too many loops within one another."""
+    """The text of a unit, which `parse_unit` reads back as an equal unit. Raises ParameterError for a unit that no file
+    can describe: the unit of a plan whose units read their inputs in different ways, or a unit with too many loops
+    within one another."""
     return _Writer(unit).text()
 
 
@@ -668,7 +670,7 @@ class _Writer:
             self.names[node] = f"step{number}"
         self.order = [node for node in walk(unit.result) if node in self.names]
         self.roundings = self._named_roundings()
-        self.open: list[int] = []  # the levels of the repetitions around what is written
+        self.open: list[int] = []  # the levels of the repetitions around the node being written
 
     def _named_roundings(self) -> dict[Rounding, str]:
         roundings = dict.fromkeys(node.rounding for node in of_kind(self.unit.result, Round))
@@ -697,7 +699,7 @@ class _Writer:
         return _yaml(data)
 
     def _inputs(self) -> dict[str, str]:
-        """How inputs are read, where not as they are."""
+        """How inputs are read, where they are not read as they are."""
         elements = {node for node in of_kind(self.unit.result, Element) if not node.is_factor}
         reads: dict[str, str] = {}
         for operand in READ:
@@ -789,7 +791,7 @@ class _Writer:
 
 
 def _ranges(items: Sequence[Node]) -> str:
-    """`a[0:16]`, where items are a range of elements, all read as they are."""
+    """`a[0:16]`, where items are a range of elements that are all read alike; else empty."""
     first = items[0]
     if not isinstance(first, Element) or first.index is None or first.index.factors:
         return ""
@@ -814,7 +816,7 @@ def _places(places: Places) -> str:
 
 def _yaml(data: dict[str, Any]) -> str:
     """YAML with short mappings on one line, as in a file written by hand."""
-    import yaml  # a twentieth of the time of a command that writes no unit
+    import yaml  # its import is a twentieth of the time of a command that writes no unit
 
     class Dumper(yaml.SafeDumper):
         pass

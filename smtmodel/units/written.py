@@ -21,7 +21,7 @@ TRUTH = "true, false"
 
 @dataclass(frozen=True)
 class Option:
-    """What a call takes by its place (an upper-case name) or by name: meaning, values, and what it is if not given."""
+    """An argument that a call takes by its place (an upper-case name) or by name: its meaning, values and default."""
 
     name: str
     meaning: str
@@ -30,12 +30,12 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The field of the node that has it."""
+        """The field of the node that has the option's value."""
         return {"F": "fraction_bits", "carry": "carry_bits"}.get(self.name, self.name.lower())
 
     @property
     def by_name(self) -> bool:
-        """Whether it is given by name; F is too, as papers write it."""
+        """Whether it is given by name, as F is, too, which is upper-case as in papers."""
         return self.name == "F" or not self.name.isupper()
 
     def line(self) -> str:
@@ -47,7 +47,7 @@ class Option:
 @dataclass(frozen=True)
 class Written:
     """One node: how it is written, what it means, what it takes, and the step `d` of a unit with it. `formats` and
-    `length` of that unit; `more`: its further lines. `ranged`: of a range of terms it is one for each of them."""
+    `length` of that unit; `more`: its further lines. `ranged`: around a range of terms, it is a node for each term."""
 
     node: type[nodes.Node]
     written: str
@@ -77,10 +77,10 @@ class Written:
         return tuple(option.name for option in self.options if option.by_name)
 
     def text(self, node: nodes.Node, operands: Iterable[str]) -> str:
-        """A call with the texts of its operands and, of the options, those given by place and those that differ from
-        what they are if not given."""
+        """A call with the texts of its operands the options given by place, and the options that differ from their
+        defaults."""
         kind: Any = self.node
-        own = {item.name for item in fields(kind)}  # what is given by place may be an operand, too
+        own = {item.name for item in fields(kind)}  # an option given by place may be an operand, too
         placed = [_value_text(getattr(node, option.field))
                   for option in self.options if not option.by_name and option.field in own]  # fmt: skip
         named = [(option.name, option.field) for option in self.options if option.by_name]
@@ -101,7 +101,7 @@ def words_of(types: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def changed(value: Any, options: Iterable[tuple[str, str]]) -> list[str]:
-    """Of options, each with the field that has it, those that differ from their defaults, as they are written."""
+    """The texts of the options (each given with its field) that differ from their defaults."""
     defaults = {item.name: item.default for item in fields(value)}
     given = ((name, field, getattr(value, field)) for name, field in options)
     return [f"{name}={_value_text(own)}" for name, field, own in given if own != defaults[field]]
@@ -130,7 +130,7 @@ _REACH = Option("reach", "a term more than this many places below the largest ex
                 "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
 
 #: the nodes that are called, of which error messages, `mmaprobe list nodes` and docs/nodes.md are made, and by which
-#: files are read and written: an option that stands in no row is none
+#: files are read and written: an option that stands in no row does not exist
 NODES = {row.name: row for row in (
     Written(nodes.Product, "product(X, Y)",
             "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",

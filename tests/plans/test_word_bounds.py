@@ -304,7 +304,7 @@ BROKEN: list[tuple[str, Any, str, Any, dict[str, Any]]] = [
     ("subnormal words are not flushed", steps, "pair_read", lambda plan, model, words: tuple(
         Element(name, Index()) if word is None else word_at(word, Element(name, Index()), steps._refused)
         for name, word in zip("ab", plan.read(words), strict=True)), {"unit": "flush", "count": 1, "pairs": ((0, 0),)}),
-    ("an instruction from zero loses nothing", sums, "_split", lambda form: (NOUGHT, form), {"stage": "promote"}),
+    ("an instruction from zero loses nothing", Form, "split", lambda form, own: (NOUGHT, form), {"stage": "promote"}),
     ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, told, each, times: told.facts,
      {"stage": "plain", "addend": False, "count": 1, "pairs": ((0, 0),), "unit": "one",
       "space": SPACES[2]}),

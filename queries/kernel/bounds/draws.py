@@ -66,8 +66,8 @@ def draw_lemmas(node: Round, formats: Mapping[str, Format]) -> list[Lemma]:
 @rule
 def drawn(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A term y, the first premise, rounded without overflow by the random bits of the second, loses at most one unit of
-    the last place, whatever they are: it is rounded toward zero, or away from it, and loses what the rule `rounded`
-    says of these, at most what it says of a rounding in either direction (to_odd)."""
+    the last place, whatever these bits are: y is rounded toward zero, or away from zero, and loses what the rule
+    `rounded` says of these modes, at most its loss for a rounding in either direction (to_odd)."""
     goals = goals_about("drawn", node, places, operands_at(node, places), premises)
     unit, y = goals[0].unit, goals[0].facts
     facts = after_rounding(y, replace(node.rounding, mode="to_odd"))

@@ -1,9 +1,9 @@
-"""What is proved of a node: how far its value lies from the exact one, and the quantities that an alignment needs.
+"""Facts proved about a node: how far its value lies from the exact value, and the quantities that an alignment needs.
 
-Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
-reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs, under the
-hypotheses that it states: what is assumed of results so far, which roundings are kept, and where nothing overflows. A
-rule's conclusion has the hypotheses of all its premises, but for those that the rule discharges.
+Of a node N, v(N) is its value in the unit; x(N) is the value of the same expression without rounding, for the inputs as
+the unit reads them (if the unit reads subnormals as zero, so does x). Every statement is about all finite inputs, under
+the hypotheses that it states: the assumptions about results so far, the roundings that are kept, and the places where
+nothing overflows. A rule's conclusion has the hypotheses of all its premises, but for those that the rule discharges.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables tha
 @dataclass(frozen=True)
 class Facts:
     """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
-    2^e <= weight (None: not known). `known`: what else is known of v where nothing overflows."""
+    2^e <= weight (None: not known). `known`: further facts about v where nothing overflows."""
 
     low: Form
     high: Form
@@ -95,8 +95,8 @@ class Facts:
 @dataclass(frozen=True)
 class Assumption:
     """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
-    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size. Of none: it is zero, v = x
-    = 0."""
+    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size. Without formats: it is
+    zero, v = x = 0."""
 
     level: int
     formats: frozenset[Format]
@@ -114,7 +114,7 @@ Hypothesis: TypeAlias = Assumption | Kept
 
 
 def knowledge_of(unit: Unit | PlanAt | Windowed) -> Knowledge:
-    """What is known of the nodes of a unit on finite inputs on which nothing overflows."""
+    """The knowledge about the nodes of a unit on finite inputs on which nothing overflows."""
     return Knowledge(unit.formats, fits=True, given=unit.given if isinstance(unit, Windowed) else {})
 
 
@@ -130,12 +130,12 @@ def index_at(node: Element, places: Places) -> Index | None:
 @dataclass(frozen=True)
 class NoOverflow:
     """A rounding does not overflow, a product does not reach its limit, or, for the sum of a plan, no rounding of its
-    steps overflows; whatever the loop variables are that have no value in `places`.
+    steps overflows; for any values of the loop variables that have no value in `places`.
 
     A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
-    is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
+    is at most `most` (None: not known), for which `where` gives the error and the size of the results so far of loops.
     So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
-    `each`: within a sum of a plan, where magnitudes are those of any single element, and no sums over all products."""
+    `each`: within a sum of a plan; there magnitudes are of any single element, and are no sums over all products."""
 
     node: Node
     places: Places
@@ -155,8 +155,8 @@ class NoOverflow:
         return self.most is not None and self.most.value(value) < power(self.below)
 
     def after(self, level: int, error: Form, size: Form) -> NoOverflow:
-        """The same once it is known of each result so far of the loop of a level that |v - x| <= error, |x| <= size.
-        Raises RuleError if another loop of the same level lies within."""
+        """This hypothesis, given |v - x| <= error and |x| <= size for each result so far of the loop of a level. Raises
+        RuleError if another loop of the same level lies within."""
         told = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
         if any(factor.offset == level for factor, _ in self.where):
             raise RuleError("repeated: a loop within it has the same level")
@@ -169,8 +169,8 @@ CHAIN = -1
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true.
-    Raises RuleError for two assumptions about one loop: E and A would be two numbers each."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs for which the hypotheses `provided` are
+    true. Raises RuleError for two assumptions about one loop: E would mean two numbers, and so would A."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -230,8 +230,8 @@ def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[No
 
 
 def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
-    """What the premises of a rule assume, all together. No premise may assume otherwise than another of a rounding or
-    of the addend: x would be another number in each. Raises RuleError."""
+    """The assumptions of all premises of a rule together. Two premises may not differ in their assumptions about a
+    rounding or the addend: their x would be different numbers. Raises RuleError."""
     assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = assumed - goal.assuming
@@ -246,13 +246,13 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
 
 
 def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
-    """Where nothing may overflow so that the goals hold, all together."""
+    """The hypotheses of all goals about where nothing overflows."""
     return frozenset[NoOverflow]().union(*{goal.provided for goal in goals})
 
 
 def enclosed(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem],
              *more: NoOverflow) -> Made:  # fmt: skip
-    """What a rule makes of the facts about a node: `more` must not overflow either."""
+    """The conclusion of a rule with the facts about a node. `more`: further hypotheses that nothing overflows."""
     assuming, provided = assumed_together(node.kind, goals), provided_together(goals) | frozenset(more)
     return Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
 
@@ -315,7 +315,7 @@ def literal(unit: Unit | PlanAt | Windowed, node: Literal) -> Made:
 def assumed(unit: Unit | Windowed, node: Running | Element, formats: frozenset[Format]) -> Made:
     """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
-    subnormal numbers as zero, |v - x| <= E + 2^emin. Of no format: either is zero."""
+    subnormal numbers as zero, |v - x| <= E + 2^emin. Without formats: the result so far, or the addend, is zero."""
     level, lost, known = CHAIN, NOUGHT, Known.number(formats)
     if isinstance(node, Running):
         level = node.level
@@ -366,10 +366,10 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
 
 @rule
 def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence[Theorem]) -> Made:
-    """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
-    where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
-    exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
-    sign of one, and what is above zero stays as it is."""
+    """A product that is left out where a factor is zero equals the whole product, with the same exponent, but for the
+    sign of a zero: a finite product with a factor of zero is zero. A sum that counts as zero where it cancels equals
+    the sum, with its exponent wherever it still counts. A rectifier, in v and in x alike, neither makes |v - x| larger
+    nor changes the sign of v - x, and keeps values above zero as they are."""
     goals = goals_about("unchanged", node, places, operands_at(node, places), premises)
     return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
@@ -388,8 +388,8 @@ def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Place
 
 @rule
 def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
-    """An exact sum, v = sum of v_t: errors add up, and sizes. In an alignment it counts with the exponent 0, whatever
-    its size."""
+    """An exact sum, v = sum of v_t: errors add up, and so do sizes. In an alignment it counts with the exponent 0,
+    whatever its size."""
     goals = goals_about("exact", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
@@ -397,7 +397,7 @@ def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
     return enclosed(node, places, facts, goals, premises)
 
 
-#: by mode: how many units of the last place kept a value may fall, and rise
+#: mode: the most that rounding makes a value fall, and rise, in units of the last place that is kept
 LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
     "nearest_even": (Fraction(1, 2), Fraction(1, 2)),
     "nearest_away": (Fraction(1, 2), Fraction(1, 2)),
@@ -417,15 +417,15 @@ class _Aligned:
     reach: int | None
 
     def lemma(self, mode: Mode) -> AlignmentLoses | None:
-        """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
-        head needs; None for a sum, and if one of them is not known."""
+        """The lemma about the term's alignment, for a significand of `digits` bits below its exponent and as many above
+        as its head needs; None for a sum, and if the digits or the head are not known."""
         digits, head = self.facts.known.digits, self.facts.known.head
         if digits is None or head is None or self.facts.known.bits is None:
             return None
         return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
 
     def loss(self, mode: Mode, side: int) -> Fraction:
-        """The most that it falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
+        """The most that the term falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
         kept = LOSSES[mode][side] * power(-self.bits)
         if self.reach is None:
             return kept
@@ -436,12 +436,12 @@ class _Aligned:
 
     @property
     def whole(self) -> bool:
-        """Whether it loses nothing if its exponent is m."""
+        """Whether the term loses nothing if its exponent is m."""
         digits = self.facts.known.digits
         return digits is not None and digits <= self.bits
 
     def safe(self, m: int) -> bool:
-        """Whether it loses nothing aligned at this m, whatever its exponent is."""
+        """Whether the term, aligned at this m, loses nothing, whatever its exponent is."""
         grid = self.facts.known.grid
         return self.reach is None and grid is not None and grid >= m - self.bits
 
@@ -465,8 +465,8 @@ def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> l
 
 
 def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) -> Made:
-    """What a rule made, with the lemmas about the datapath that it needs as further premises. Raises RuleError if one
-    of them is about another datapath, and OpenLemmaError if one is not proved."""
+    """A rule's conclusion, with the lemmas about the datapath that it needs as further premises. Raises RuleError if a
+    lemma is about another datapath, and OpenLemmaError if one is not proved."""
     proved = [lemma.goal for lemma in lemmas if is_theorem(lemma)]
     if any(goal not in needed for goal in proved):
         raise RuleError("a lemma is about another datapath")
@@ -480,9 +480,9 @@ def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) 
 def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
     rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
-    whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
-    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| <= head * 2^(m - r - 1). A sticky
-    bit adds at most half a unit 2^(m - F), for the largest F.
+    whose exponent is m is such a multiple if it has at most F digits below its exponent; so if all terms have at most F
+    digits, one of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| <= head * 2^(m - r -
+    1). A sticky bit adds at most half a unit 2^(m - F), for the largest F.
 
     m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
     which changes nothing if no term's exponent lies below it. A sum that wraps must have room for all terms once they
@@ -603,9 +603,9 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
 
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:
-    """The facts about a term with the facts `y` once it is rounded, as in `rounded`: one that is certainly zero or at
-    least 2^emin has no fixed loss. Raises RuleError for a format without subnormal numbers (one without a sign is none
-    that a number can be rounded to)."""
+    """The facts about the rounding of a term with the facts `y`, as in `rounded`: a term that is certainly zero or at
+    least 2^emin has no fixed loss. Raises RuleError for a format without subnormal numbers (no number can be rounded to
+    a format without a sign)."""
     fmt = how.format
     if not fmt.subnormals:
         raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
@@ -625,7 +625,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
 
 @rule
 def whole(premise: Theorem) -> Made:
-    """|x| of a sum that is only rounded from here to the result is |exact|, the magnitude of the exact result."""
+    """If only roundings lead from a sum to the result, |x| of the sum is |exact|, the magnitude of the exact result."""
     goal: Enclosed = goal_of(premise, Enclosed, "whole")
     if goal.assuming:
         raise RuleError("whole: the premise assumes something of it")

@@ -37,7 +37,7 @@ class Factor(NamedTuple):
     raised: bool = False
 
     def at(self, level: int, place: int) -> Factor:
-        """The same with the value `place` for the loop variable of a level."""
+        """The factor with the value `place` for the loop variable of a level."""
         if all(own != level for own, _ in self.factors):
             return self
         moved = sum(factor * place for own, factor in self.factors if own == level)
@@ -45,13 +45,13 @@ class Factor(NamedTuple):
 
 
 Monomial = tuple[Factor, ...]
-Atom = frozenset[Monomial]  # the maximum of these
+Atom = frozenset[Monomial]  # the maximum of its monomials
 ONE: Atom = frozenset({()})
 Values = Callable[[Factor], Fraction]
 
 
 def added(numbers: Iterable[Fraction]) -> Fraction:
-    """Their sum, brought to lowest terms once."""
+    """The sum of numbers, brought to lowest terms once."""
     terms = tuple(numbers)
     common = lcm(*(x.denominator for x in terms))
     return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
@@ -108,7 +108,7 @@ class Form:
 
     @property
     def lifts(self) -> frozenset[str]:
-        """The names of the operands of which it has a raised magnitude."""
+        """The names of the operands of which the form has a raised magnitude."""
         return frozenset(factor.name for atom in self.parts for item in atom for factor in item if factor.raised)
 
     def lifted(self, names: Set[str]) -> Form:
@@ -126,7 +126,7 @@ class Form:
         return Form({atom: most[tuple(factor.name for factor in item)] for atom in flat.parts for item in atom})
 
     def at(self, level: int, place: int) -> Form:
-        """The same with the value `place` for the loop variable of a level."""
+        """The form with the value `place` for the loop variable of a level."""
         return self.renamed(lambda factor: factor.at(level, place))
 
     def renamed(self, change: Callable[[Factor], Factor]) -> Form:
@@ -140,7 +140,7 @@ class Form:
         return Form({atom: round_up(value) for atom, value in self.parts.items()})
 
     def value(self, values: Values) -> Fraction:
-        """Its value for these magnitudes."""
+        """The form's value for these magnitudes."""
         known, products = cache(values), {}
         for item in {item for atom in self.parts for item in atom}:
             products[item] = reduce(mul, map(known, item)) if item else Fraction(1)

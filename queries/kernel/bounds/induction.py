@@ -1,4 +1,4 @@
-"""Induction: what one step does to the error of the result so far, carried through any number of steps."""
+"""Induction: the effect of one step on the error of the result so far, carried through any number of steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.nodes import Repeat
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.units.unit import Unit
 
-MOST_CARRIED = 1 << 16  # instructions of a chain, and so products of one in a report
+MOST_CARRIED = 1 << 16  # the most instructions of a chain, and so the most products of a chain in a report
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def step_of(goal: Enclosed, assumption: Assumption) -> Step:
 
 
 def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
-    """The coefficients of E and of A, and the rest. Raises RuleError for what is not linear in them."""
+    """The coefficients of E and of A, and the rest. Raises RuleError for a form that is not linear in E and A."""
     error, size = (frozenset({(Factor(name, level),)}) for name in (ERROR, SIZE))
     whole = Form({})
     for atom, value in form.parts.items():
@@ -113,8 +113,8 @@ def _reads(item: tuple[Factor, ...], level: int) -> bool:
 def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: Theorem | None = None) -> Made:
     """Induction over the places of a loop. The start has |v - x| <= E0, |x| <= A0; a step takes any E and A to growth *
     E + part * A + own and to A + size; then `Step.run` gives the bounds of the last result. With a growth of at least 1
-    these are bounds of every result so far, too: what may not overflow within the loop depends on them. If the start is
-    zero, the first step may be told by `zero`, a bound of the body where the result so far is zero."""
+    these are bounds of every result so far, too: the hypotheses that nothing overflows within the loop depend on them.
+    If the start is zero, `zero`, a bound of the body where the result so far is zero, may stand for the first step."""
     first: Enclosed = goal_of(start, Enclosed, "repeated")
     goal: Enclosed = goal_of(body, Enclosed, "repeated")
     if (first.node, goal.node) != (node.start, node.body) or first.unit is not goal.unit:
@@ -171,8 +171,8 @@ def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, 
 
 @dataclass(frozen=True)
 class Chained:
-    """A chain of instructions, each with the previous result as its addend c: the effect of one of them on |d -
-    exact|, on all finite inputs on which nothing overflows: those of which `provided` is true of each."""
+    """A chain of instructions, each with the previous result as its addend c: the effect of one instruction on |d -
+    exact|, on all finite inputs on which nothing overflows: `provided` is true in each instruction."""
 
     unit: Unit
     step: Step

@@ -1,4 +1,4 @@
-"""Bounds in the largest elements of a row of A and of a column of B, from those in all of them."""
+"""Bounds in the largest elements of a row of A and of a column of B, from bounds in all elements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 @dataclass(frozen=True)
 class OfLargest:
     """A bound of |d - exact| for a unit, for a chain of `count` instructions of it, or for a plan, on all finite inputs
-    on which nothing overflows. In `form` the magnitude of a is the largest one of all elements of the row, that of b
-    the largest of the column, raised ones of elements that are raised; and K and G are magnitudes, as in the bounds of
-    plans for any K."""
+    on which nothing overflows. In `form` the magnitude of a is the largest of all elements of the row, that of b the
+    largest of the column; a raised magnitude is the largest of raised ones; and K and G are magnitudes, as in the
+    bounds of plans for any K."""
 
     unit: Unit | PlanAt | Windowed
     count: int | None
@@ -36,8 +36,9 @@ class OfLargest:
 @rule
 def of_largest(bound: Theorem) -> Made:
     """No element is larger than the largest one, so that K products together are at most K times the product of both
-    largest ones, and K elements K times theirs. If one magnitude of an operand is raised, all are. The exact result, of
-    which what is rectified is a part, is at most the sum of the magnitudes of all that it adds."""
+    largest ones, and K elements together at most K times the largest. If one magnitude of an operand is raised, all
+    are. The magnitude of the exact result, which a rectifier only reduces, is at most the sum of the magnitudes of all
+    terms."""
     unit: Unit | PlanAt | Windowed
     count: int | None
     if type(bound.goal) is Carried:
@@ -63,7 +64,7 @@ def of_largest(bound: Theorem) -> Made:
 
 
 def bound_text(goal: Enclosed | Carried | OfLargest) -> str:
-    """What |d - exact| is at most by a goal about the result, as text."""
+    """The bound of |d - exact| that a goal about the result states, as text."""
     match goal:
         case OfLargest():
             return largest_text(goal.form)

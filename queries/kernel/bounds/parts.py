@@ -1,5 +1,5 @@
-"""Error bounds that follow the parts of an input, such as a number rounded to tf32 and what is left of it, rounded too:
-the parts are numbers of their own until all terms are added, and what one of them lacks, the others have."""
+"""Error bounds that follow the parts of an input, such as a number rounded to tf32 and its remainder, rounded too: the
+parts are separate numbers until all terms are added, and the other parts make up for the loss of one."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
 
-MOST = 1 << 14  # terms of a polynomial
+MOST = 1 << 14  # terms of a polynomial at most
 EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart
 
 
-Symbol = tuple[Node, Places]  # an input, or what a rounding adds to its operand
+Symbol = tuple[Node, Places]  # an input, or the error that a rounding adds to its operand
 Powers = frozenset[tuple[Symbol, int]]
 Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of their product
 
 
 class Parted:
-    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands. `chain`: the
-    addend is the previous result of a chain of instructions, without rounding."""
+    """Values of nodes as polynomials of inputs and of the errors that the roundings `kept` add to their operands.
+    `chain`: the addend is the previous result of a chain of instructions, without rounding."""
 
     def __init__(self, unit: Unit | Windowed | PlanAt, kept: Set[Node], chain: bool = False) -> None:
         self.unit, self.kept, self.chain, self.knowledge = unit, kept, chain, knowledge_of(unit)
@@ -74,8 +74,8 @@ class Parted:
         self._sizes: dict[Symbol, Form] = {}
 
     def of(self, node: Node, places: Places) -> Polynomial:
-        """The node without its roundings, those kept apart. Raises RuleError."""
-        if not node.free and (node, ()) not in self._known:  # from below: steps may be deep within one another
+        """The polynomial of a node without its roundings, but with those kept. Raises RuleError."""
+        if not node.free and (node, ()) not in self._known:  # operands first: steps may be nested deep
             for below in walk(node):
                 if isinstance(below, (Round, Repeat)) and not below.free:
                     self._of(below, ())
@@ -113,7 +113,7 @@ class Parted:
                 found = self._of(node.start, places)
                 for place in node.places:
                     own = {**dict(places), node.level: place}
-                    # a result so far of this loop is another one now
+                    # the result so far of this loop has another value now
                     self._known = {key: one for key, one in self._known.items() if node.level not in key[0].free}
                     self._known[Running(node.level), ((node.level, place),)] = found
                     found = self._of(node.body, tuple(sorted(own.items())))
@@ -121,7 +121,8 @@ class Parted:
         raise RuleError(f"parts: nothing is known of {node.kind}")
 
     def size(self, polynomial: Polynomial, counts: Callable[[bool], bool] = lambda lost: True) -> Form:
-        """A bound of its magnitude: of its products of which `counts` says so, given whether a loss is a factor."""
+        """A bound of the magnitude of a polynomial's products that `counts` selects, given whether an error is a
+        factor."""
         sizes = []
         for item, value in polynomial.items():
             if counts(any(isinstance(node, Round) for (node, _), _ in item)):
@@ -130,7 +131,7 @@ class Parted:
         return total(sizes)
 
     def summed(self, polynomial: Polynomial, counts: Callable[[bool], bool]) -> Form:
-        """The same of all products together; in a unit a polynomial has each product by itself."""
+        """As `size`, for all products together; in a unit a polynomial has each product separately."""
         return self.size(polynomial, counts)
 
     def _size(self, symbol: Symbol) -> Form:
@@ -145,7 +146,7 @@ class Parted:
             term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
             lost = self.relative(after_rounding(term, node.rounding).error, operand)
             whole = node.rounding.mode in (*NEAREST, "toward_zero") and lost.covers(term.size)
-            self._sizes[symbol] = term.size if whole else lost  # no more than all of it is lost: zero is a number, too
+            self._sizes[symbol] = term.size if whole else lost  # no more is lost than all of it: zero is a number, too
         return self._sizes[symbol]
 
     def _term(self, node: Node) -> Known:
@@ -153,8 +154,9 @@ class Parted:
         return self.knowledge.of(node) if isinstance(self.unit, Windowed) else UNKNOWN
 
     def relative(self, form: Form, polynomial: Polynomial) -> Form:
-        """A bound of what a form bounds where a polynomial is not zero, and which is zero where it is: an input that is
-        a factor of all its products is then not zero, and in a window, so that it is at least its least number."""
+        """A bound of a quantity that is zero where a polynomial is zero, and else at most the form: where the
+        polynomial is not zero, an input that is a factor of all its products is not zero, and in a window, so that the
+        input is at least the least number of the window."""
         if not (isinstance(self.unit, Windowed) and form.constant):
             return form
         windows = dict(self.unit.windows)
@@ -165,13 +167,13 @@ class Parted:
         return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
 
     def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
-        """Inputs that are nonzero wherever the polynomial is nonzero: those that are factors of all its products, or of
-        everything that one of its roundings rounds."""
+        """Inputs that are nonzero wherever the polynomial is nonzero: each product has them as factors, or has as a
+        factor the error of a rounding, each product of whose operand has them."""
         every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
         return frozenset.intersection(*every) if every else frozenset()
 
     def _zeros(self, symbol: Symbol) -> frozenset[Element]:
-        """The inputs with which a symbol is zero."""
+        """The inputs of which any, if zero, makes a symbol zero."""
         node, places = symbol
         if isinstance(node, Element):
             return frozenset({node})
@@ -180,8 +182,8 @@ class Parted:
 
 
 class OfPlan(Parted):
-    """Values of a plan's nodes outside of its sums, where products of symbols of a and b, or of what roundings of their
-    words add, mean the sum of these over all products."""
+    """Values of a plan's nodes outside of its sums, where a product of symbols of a and b (elements, or errors that
+    roundings of their words add) means the sum of it over all products."""
 
     def __init__(self, unit: Unit | Windowed | PlanAt, kept: Set[Node]) -> None:
         super().__init__(unit, kept)
@@ -196,7 +198,8 @@ class OfPlan(Parted):
         return _added(found)
 
     def read(self, node: Node) -> Polynomial:
-        """The polynomial that a unit reads. Raises RuleError where it may be nonzero while its element is zero."""
+        """The polynomial of a word that a unit reads. Raises RuleError if the word may be nonzero while its element is
+        zero."""
         polynomial = self.of(node, ())
         if frozenset() in polynomial:
             raise RuleError("words: a word that is not zero where its element is")
@@ -217,13 +220,14 @@ class OfPlan(Parted):
         return Known.number(frozenset({self.unit.formats[node.operand]})) if isinstance(node, Element) else UNKNOWN
 
     def magnitude(self, factor: Factor) -> Form:
-        """A bound of what a unit reads of one element of a or b, the pair of words by its number; raised, of the
-        smallest normal number of its format, too: if the word is not zero, neither is the element, and raised that is
-        at least `Plan.least_normal`, which no format of a word exceeds."""
+        """A bound of the word of one element of a or b that a unit reads (`offset`: the number of the pair of words);
+        raised, also of the smallest normal number of the word's format: if the word is not zero, neither is the
+        element, whose raised magnitude is at least `Plan.least_normal`, which is no less than the smallest normal
+        number of any word's format."""
         if factor.name not in ("a", "b"):
             return Form({frozenset({(factor,)}): Fraction(1)})
         node, windowed = pairs_of(self.at.plan)[factor.offset][factor.name == "b"], isinstance(self.unit, Windowed)
-        one = magnitude(factor.name, Index(), factor.raised and not windowed)  # none is subnormal in a window
+        one = magnitude(factor.name, Index(), factor.raised and not windowed)  # no number is subnormal in a window
         if isinstance(node, Element):
             return one
         assert isinstance(node, Round)
@@ -239,8 +243,8 @@ class OfPlan(Parted):
 
 
 def times_products(form: Form, length: int | None) -> Form:
-    """A form about each product, summed over all of them: what has no magnitude of a or b, as many times as there are
-    products."""
+    """A form about each product, summed over all products: monomials without a magnitude of a or b count as many times
+    as there are products."""
     products, rest = form.split(is_product)
     return products + rest * (magnitude(COUNT) if length is None else number(length))
 
@@ -271,10 +275,10 @@ def part_lemmas(node: Node) -> list[RoundingLoses]:
 
 @rule
 def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
-    """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
-    operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
-    most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds. Likewise what each
-    of those roundings rounds, which must not overflow."""
+    """A rounding of a lossless expression of inputs and of such roundings, all kept: v = x, as kept roundings count
+    with their values in x. Its operand is a polynomial of inputs and of the errors of those roundings, each at most the
+    error by `rounded`: |v| is at most the sum of the magnitudes of all products of the polynomial, and of this
+    rounding's error. The operand of each of those roundings has such a bound, too, and must not overflow."""
     if places != bound_places(node, dict(places)) or is_of_plan(unit):
         raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
@@ -313,10 +317,10 @@ def adds_products_once(unit: Unit, scaled: bool = False) -> None:
 
 @rule
 def rejoined(premise: Theorem) -> Made:
-    """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
-    inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
-    differ by the products with such a factor. In a chain of instructions the addend's x is that of the previous result,
-    in both. In a plan the products of words are summed over all places."""
+    """A bound of |v - x| where roundings are kept implies a bound where no rounding is: x with kept roundings is a
+    polynomial of inputs and of the errors of these roundings; x without is this polynomial with zero for these errors.
+    The two x differ by the products with such an error as a factor. In a chain of instructions the addend's x is that
+    of the previous result, in both. In a plan the products of words are summed over all places."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
     others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))

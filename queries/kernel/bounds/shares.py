@@ -157,9 +157,9 @@ def from_here(near: Theorem) -> Made:
 def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequence[Theorem]) -> Made:
     """The result of a unit is x plus an error, where x is the sum of the addend and of products of words. The error is
     at most the unit's bound; of its monomials c is at most size * M, the products a_k b_k together are at most s_a s_b
-    M (s_a and s_b are the shares of the words), and any other one is at most its largest value times M / least. Nothing
-    overflows if the hypotheses of the bound are met by these values. From multiples of 2^unit
-    every operation of the unit makes multiples of 2^unit."""
+    M (s_a and s_b are the shares of the words), and any other monomial is at most its largest value times M / least.
+    Nothing overflows if the hypotheses of the bound are met by these values. From multiples of 2^unit every operation
+    of the unit makes multiples of 2^unit."""
     goal: Near = goal_of(near, Near, "after_instruction")
     known: Enclosed = goal_of(bound, Enclosed, "after_instruction")
     space = goal.space
@@ -195,7 +195,7 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
 @rule
 def after_addition(value: Value, first: Theorem, second: Theorem) -> Made:
     """The sum of two numbers of a format, rounded to nearest: it loses at most half a last place, 2^-(f + 1) of the sum
-    (sums below 2^emin lose nothing). One of them has the base +0."""
+    (sums below 2^emin lose nothing). One of the two numbers has the base +0."""
     goals: list[Near] = [goal_of(one, Near, "after_addition") for one in (first, second)]
     one, two = goals
     space = one.space
@@ -247,8 +247,8 @@ def share_of(space: Space, side: str, word: Word, premises: Iterable[Theorem]) -
 
 def adds_products(unit: Unit) -> None:
     """Checks that the exact result of a unit is the sum of c and of every product a_k b_k once. Then its value is a
-    multiple of 2^g if all of these are: a sum of multiples is one, and so is a multiple rounded or truncated to a
-    coarser place; to a finer one it does not change. Raises RuleError."""
+    multiple of 2^g if c and all products are: a sum of multiples is a multiple, and so is a multiple rounded or
+    truncated to a coarser place; rounding to a finer place does not change a multiple. Raises RuleError."""
     if _Summands().of(unit.result) != Counter([(), *((k, k) for k in range(unit.length))]):
         raise RuleError("adds_products: not every product, and c, is added once")
 
@@ -321,7 +321,7 @@ class _Sizes:
 
 
 def _product(item: Monomial) -> int | None:
-    """The k of a monomial a_k b_k; None for another one."""
+    """The k of a monomial a_k b_k; None for another monomial."""
     if [factor.name for factor in item] != ["a", "b"] or any(factor.factors for factor in item):
         return None
     one, two = item

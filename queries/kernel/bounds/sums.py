@@ -1,12 +1,12 @@
-"""Error bounds of plans: what each step does to the error of a sum so far, from the theorems about its units.
+"""Error bounds of plans: the effect of each step on the error of a sum so far, from the theorems about its units.
 
-v is the value of a step, and x that of the same expression without rounding, in what the sum starts from and the
-products a_k b_k of what units read. Magnitudes have no index of a product here: `a` times `b` means the sum of |a_k
-b_k| over all products of the step, `a` that of |a_k|; their offset is the number of the pair of words that is read
-(`pairs_of`), so that products of one magnitude are different ones. If a plan is for any K, the symbol G stands for 1 +
-r + ... + r^(n - 2), where n is the number of repetitions, or one more than the levels of halves; after m loops, one
-after another, for that times L^(m - 1), L = r^(n - 1). For a given K, a number takes its place. G grows with r and with
-m.
+v is the value of a step, and x the value of the same expression without rounding, in terms of the start of the sum and
+of the products a_k b_k of the words that units read. Magnitudes have no index of a product here: `a` times `b` means
+the sum of |a_k b_k| over all products of the step, `a` the sum of |a_k|; their offset is the number of the pair of
+words that is read (`pairs_of`), so that the products in one magnitude all differ. If a plan is for any K, the symbol G
+stands for 1 + r + ... + r^(n - 2), where n is the number of repetitions, or one more than the levels of halves; after m
+loops, one after another, for this sum times L^(m - 1), L = r^(n - 1). For a given K, a number takes the place of G. G
+grows with r and with m.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.units.unit import Unit
 
-START = 0  # the level of what a sum starts from; loops have those from 1 on
+START = 0  # the level of the start of a sum; loops have levels from 1 on
 G = magnitude(GROWTH)
 
 
 @dataclass(frozen=True)
 class Summed:
     """The facts about a step that has each of its products once, on all finite inputs on which nothing overflows.
-    `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of what the sum starts from
+    `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of the start of the sum
     (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves. Nothing overflows
     if `limits` are met: by any element, a and b with the number of the pair of words as their offset, and with E and A
-    at `CHAIN` the error and the size of this step, or of one that it is a step of; none of its own steps has larger
-    ones, as no rule makes them smaller."""
+    at `CHAIN` the error and the size of this step, or of a step that contains it; the steps within this step have no
+    larger errors or sizes, as no rule makes them smaller."""
 
     plan: Plan
     step: Step
@@ -184,15 +184,15 @@ def from_zero(result: Theorem) -> Made:
 
 @rule
 def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
-    """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A; of no format: that it is zero."""
+    """The start of a sum, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for any E
+    and A; without formats, under the assumption that it is zero."""
     return Made(_assumed(plan, step, START, formats))
 
 
 @rule
 def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
     """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
-    any E and A; of no format: that it is zero."""
+    any E and A; without formats, under the assumption that it is zero."""
     return Made(_assumed(plan, step, step.level, formats))
 
 
@@ -213,10 +213,10 @@ def nothing(plan: Plan, step: Zero) -> Made:
 @rule
 def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
     """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
-    and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
-    a product in own applies to the sum over all products of what the unit reads. Where that are words, the unit has to
-    add every product once, and nothing else. Of a start that is zero it may be told what an instruction from zero
-    does."""
+    and to A + size, for any products, zeros too; the start is a number of the format of the unit's c. The largest
+    coefficient of a product in own applies to the sum over all products that the unit reads. If the unit reads words,
+    it has to add every product once, and nothing else. If the start is zero, the premise may be about an instruction
+    from zero."""
     does: Chained | FromZero = goal_of(chain, FromZero if type(chain.goal) is FromZero else Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
     if does.unit != step.model.unit or goal.step is not step.start:
@@ -249,7 +249,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
 
 
 def _of_pair(limit: NoOverflow, pair: int) -> NoOverflow:
-    """What must not overflow in an instruction, by magnitudes of any of its products, of a pair of words."""
+    """The hypothesis of an instruction about overflow, in magnitudes of any of its products, of a pair of words."""
 
     def placed(factor: Factor) -> Factor:
         return factor._replace(offset=pair, factors=()) if factor.name in ("a", "b") else factor
@@ -259,7 +259,7 @@ def _of_pair(limit: NoOverflow, pair: int) -> NoOverflow:
 
 
 def _within(plan: Plan, fmt: Format) -> frozenset[NoOverflow]:
-    """That sums of values, which are rounded to a format, do not overflow."""
+    """The hypothesis that sums of values, which are rounded to a format, do not overflow."""
     error, size = (magnitude(name, Index(CHAIN)) for name in (ERROR, SIZE))
     return frozenset({NoOverflow(plan.result, (), fmt.emax, error + size)})
 
@@ -285,7 +285,7 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
 
 def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
     """The facts about a step with several values of one plan, with the largest of their G. Raises RuleError if their
-    plans or assumptions differ, or if levels of halves grow and loops do."""
+    plans or assumptions differ, or if both levels of halves and loops grow."""
     assuming = frozenset[tuple[int, frozenset[Format]]]().union(*(goal.assuming for goal in goals))
     growing = [goal for goal in goals if goal.growth is not None]
     if len({level for level, _ in assuming}) < len(assuming):
@@ -313,7 +313,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     growths, G is that of m + 1 loops, which is no smaller, and (x + y G) r^n = x r L + y r G L is at most x r + (y r +
     x r (r - 1)) G in terms of this G.
 
-    If the start is zero, the first round may be told by `zero`, a bound of the body where the sum so far is zero, with
+    If the start is zero, `zero` may stand for the first round: a bound of the body where the sum so far is zero, with
     the error own' + fixed' and the size A'. n - 1 rounds follow: own' has the factor r^(n - 1), A' the factor part * G,
     a constant of each other round 1 + ... + r^(n - 2) = G; and own and size of the others r^(n - 2) and part * (1 + ...
     + r^(n - 3)), which are L / r and part * (G - 1) / r: together own / r - part * size / r and, times G, own (r - 1) /
@@ -362,7 +362,7 @@ Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size an
 
 
 def _from_zero(step: Loop, start: Summed, body: Summed, told: Summed, each: Each, times: Form) -> Facts:
-    """The facts about a loop from zero, of which `each` is a round but the first one; `times`: G. Raises RuleError."""
+    """The facts about a loop from zero. `each`: any round but the first; `times`: G. Raises RuleError."""
     growth, part, own, size, fixed = each
     if not start.facts.is_zero or start.growth is not None:
         raise RuleError("iterated: the start is not zero")
@@ -388,15 +388,15 @@ def _from_zero(step: Loop, start: Summed, body: Summed, told: Summed, each: Each
 
 
 def _grown(form: Form, growth: Fraction, times: Form) -> Form:
-    """A form after r^n = r (1 + (r - 1) times); if `times` is G, what has G in it already becomes r times as much in
-    terms of the G of a further loop."""
+    """A form times r^n = r (1 + (r - 1) times); if `times` is G, the part of the form with G is multiplied by r only,
+    as its G becomes the G of one loop more."""
     old, more = _by_growth(form)
     fixed = number(growth) if times == G else (number(1) + times * (growth - 1)) * growth
     return old * ((number(1) + times * (growth - 1)) * growth) + more * fixed
 
 
 def _by_growth(form: Form) -> tuple[Form, Form]:
-    """The part of a form without G, and that with it. Raises RuleError where it has a power of G."""
+    """The part of a form without G, and the part with G. Raises RuleError for a form with a power of G."""
     if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
         raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
     more, old = form.split(lambda item: any(factor.name == GROWTH for factor in item))
@@ -406,15 +406,15 @@ def _by_growth(form: Form) -> tuple[Form, Form]:
 @rule
 def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """The sums of n parts P_i added to a start P_0, with compensation. Each addition of two numbers of a format, to
-    nearest, has s' = (s + P)(1 + d), |d| <= u, r = 1 + u; what it loses, s + P - s', is a number of the format: a
-    multiple of the smaller one's last place, and, as s and P are numbers that s' could have been, no larger than either
-    (Dekker 1971, Knuth). It is computed exactly; with all of these c, s_n plus their exact sum is the sum of all P.
+    nearest, has s' = (s + P)(1 + d), |d| <= u, r = 1 + u; its loss, s + P - s', is a number of the format: a multiple
+    of the last place of the smaller of s and P, and, as s' could have been s or P, no larger than either (Dekker 1971,
+    Knuth). Each loss is computed exactly; s_n plus the exact sum of all losses is the sum of all P.
 
-    T is the sum of all |P|. After i additions |s_i| <= r^i T, so that all that is lost is at most T (u + u r + ... + u
-    r^(n - 1)) = T (r^n - 1). Its sum c, from the first of n numbers on, loses at most u r^(i - 2) T (r^n - 1) in step
-    i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The last
-    addition loses what any does. Nothing overflows where r^n r^n T does not, and the parts do not: c is at most r^(n -
-    1) T (r^n - 1). Kahan's way is told by `_kahan`."""
+    T is the sum of all |P|. After i additions |s_i| <= r^i T, so that all losses together are at most T (u + u r + ...
+    + u r^(n - 1)) = T (r^n - 1). The sum c of the losses, from the first of n on, loses at most u r^(i - 2) T (r^n - 1)
+    in step i, together T (r^n - 1) (r^(n - 1) - 1). With G = 1 + r + ... + r^(n - 2) this is u^2 G (1 + r G) T. The
+    last addition loses as much as any rounding. Nothing overflows if neither r^n r^n T nor a part does: c is at most
+    r^(n - 1) T (r^n - 1). Kahan's program: see `_kahan`."""
     first: Summed = goal_of(start, Summed, "compensated")
     goals: list[Summed] = [goal_of(part, Summed, "compensated") for part in parts]
     if first.step is not step.start or tuple(goal.step for goal in goals) != step.parts or not goals:
@@ -469,16 +469,16 @@ def _rate_of_kahan(unit: Fraction) -> Fraction:
 
 
 def _kahan(unit: Fraction, times: Form) -> tuple[Form, Form]:
-    """What is lost by n sums of Kahan's, and how large their values are, in T; `times`: G of q.
+    """The loss of n additions by Kahan's program, and the size of its values, in T; `times`: G of q.
 
     y_i = P_i + e_(i - 1) + h, s_i = s_(i - 1) + y_i + d, z_i = s_i - s_(i - 1) + f, e_i = y_i - z_i + g = g - d - f,
-    where each of h, d, f and g is at most u of the sum of two numbers that it is lost of: sums of numbers of a format
-    lose nothing where they are subnormal. So s_n + e_n = sum of P_i + h_i - f_i + g_i, whatever of s and y is larger.
+    where each of h, d, f and g is the error of a sum of two numbers, and at most u times this sum: a subnormal sum of
+    numbers of a format loses nothing. So s_n + e_n = sum of P_i + h_i - f_i + g_i, whichever of s and y is larger.
 
     With W_i = |s_(i - 1)| + |y_i|: |d_i| <= u W_i, |f_i| <= u (|y_i| + |d_i|), |g_i| <= u (|d_i| + |f_i|), |e_i| <= r
     (|d_i| + |f_i|) <= v W_i for v = (r^2 + r) u; and W_(i + 1) <= r W_i + r (|P_(i + 1)| + v W_i), so that W_i <= q^(i
     - 1) T with q = r (1 + v). Summed: h <= u T (1 + v G), y <= r T (1 + v G), d <= u T (1 + q G), and |e_n| <= v q^(n -
-    1) T, q^(n - 1) = 1 + (q - 1) G. No value, nor what is rounded to one, exceeds 4 q^(n - 1) T."""
+    1) T, q^(n - 1) = 1 + (q - 1) G. No value, and no operand of a rounding, exceeds 4 q^(n - 1) T."""
     rate, one = 1 + unit, number(1)
     lost, growth = (rate * rate + rate) * unit, _rate_of_kahan(unit)
     carried, sums_, last = one + times * lost, one + times * growth, one + times * (growth - 1)
@@ -519,7 +519,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     error, old = (magnitude(name, Index(START)) for name in (ERROR, SIZE))
     both = Known(grid=Known.number(frozenset({fmt})).grid)
     added_ = after_rounding(Facts(error, error, old, known=both), step.rounding)
-    rate, part, more = linear(added_.error, START)  # r >= 1, and more is a number: it is E, and the loss of A + E
+    rate, part, more = linear(added_.error, START)  # r >= 1; more is a number: the error is E and the loss of A + E
     last, size = number(1) + G * (rate - 1), larger(sizes)
     first, products = error * grown + old * kept, larger(own)
     above = (old + size.lifted(products.lifts)) * G * part
@@ -538,7 +538,7 @@ def of_all_products(
     """The sum of all products of a plan: its steps are those of its stage, with each product of a pair of words once,
     and E and A are those of its start, a number of the format assumed. Its magnitudes are sums over all products, so
     that two such sums may not be multiplied. All roundings in words are kept: a word is a polynomial of its element and
-    of what they add, and its magnitude at most that of all terms of it."""
+    of their errors, and its magnitude is at most the sum of the magnitudes of the polynomial's terms."""
     goal: Summed = goal_of(total_, Summed, "of_all_products")
     first: Enclosed = goal_of(start, Enclosed, "of_all_products")
     stage, unit, at = node.stage, at, plan_at(at)
@@ -576,15 +576,15 @@ def of_all_products(
 
 
 def _of_elements(limit: NoOverflow, words: OfPlan, told: tuple[tuple[Factor, Form], ...]) -> NoOverflow:
-    """What must not overflow in a step of a plan, by magnitudes of any element; `told`: the error and the size of the
-    whole sum."""
+    """The hypothesis of a step of a plan about overflow, in magnitudes of any element; `told`: the error and the size
+    of the whole sum."""
     where = tuple((factor, put(form, words.magnitude)) for factor, form in limit.where)
     most = None if limit.most is None else put(limit.most, words.magnitude)
     return replace(limit, most=most, where=(*where, *told), each=True)
 
 
 def times_elements(form: Form, length: int | None) -> Form:
-    """A form about sums over all products by magnitudes of any element: as many times that as there are products."""
+    """A form about sums over all products, in magnitudes of any element, times the number of products."""
     products, rest = form.split(is_product)
     return products * (magnitude(COUNT) if length is None else number(length)) + rest
 

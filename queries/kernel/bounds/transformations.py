@@ -1,13 +1,13 @@
-"""Sums of which some terms are what their own additions lost: error-free transformations.
+"""Sums some of whose terms are the losses of their own additions: error-free transformations.
 
 An addition to nearest of two numbers x and y of a format gives s = x + y + d, and -d is a number of the format. Two
-programs compute it exactly: 2Sum (Møller 1965, Knuth 1969), and fast 2Sum (Dekker 1971) where the exponent of x is not
-below that of y. Nor does the difference of a number and of what it is rounded to, to nearest or toward zero, lose
-anything (Sterbenz 1974: neither is more than twice the other, or one is zero).
+programs compute -d exactly: 2Sum (Møller 1965, Knuth 1969), and fast 2Sum (Dekker 1971) where the exponent of x is not
+below that of y. The difference of a number and its rounding, to nearest or toward zero, loses nothing either (Sterbenz
+1974: neither is more than twice the other, or one is zero).
 
-So the value of a sum is followed through its roundings as a combination of symbols: the values of its leaves, and what
-each rounding adds to its operand. What 2Sum computes is the symbol of the addition with a minus, so that the two cancel
-where they are added.
+So the value of a sum is followed through its roundings as a combination of symbols: the values of its leaves, and the
+error that each rounding adds to its operand. The value of 2Sum is the symbol of the addition with a minus, so that the
+two cancel where they are added.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 Signs = Mapping[Node, int]
-Combination = Mapping[Node, Fraction]  # of leaves, and of what roundings add to their operands
+Combination = Mapping[Node, Fraction]  # of leaves, and of the errors that roundings add to their operands
 
 
 def loses_a_number(how: Rounding) -> bool:
-    """Whether what an addition of two numbers of the format loses is one too: to nearest, where none is flushed."""
+    """Whether the loss of an addition of two numbers of the format is a number of it: to nearest, without flushing."""
     fmt = how.format
     return how.mode in NEAREST and how.subnormals == "keep" and fmt.specials == "ieee" and fmt.subnormals
 
@@ -56,7 +56,8 @@ def signed(node: Node) -> tuple[Node, int] | None:
 
 
 def added(node: Node) -> Signs | None:
-    """The two different nodes that a rounding adds, with their signs; None where it is none, or adds others."""
+    """The two different nodes that a rounding adds, with their signs; None for another node, or a rounding of another
+    sum."""
     if not (isinstance(node, Round) and isinstance(node.term, ExactSum) and len(node.term.items) == 2):
         return None
     items = [one for item in node.term.items if not isinstance(item, Each) and (one := signed(item)) is not None]
@@ -64,7 +65,7 @@ def added(node: Node) -> Signs | None:
 
 
 def _sign(node: Node, wanted: Signs) -> int:
-    """1 where a rounding adds just these, -1 where it adds all of them with the other sign, else 0."""
+    """1 for a rounding that adds these nodes with these signs, -1 for one with both signs reversed, else 0."""
     found = added(node)
     if found is None or found.keys() != wanted.keys():
         return 0
@@ -79,7 +80,7 @@ def _orders(signs: Signs) -> Iterator[tuple[Node, int, Node, int]]:
 
 
 def _one_way(*nodes: Node) -> bool:
-    """Whether all are rounded in one way, in which the loss of an addition is a number."""
+    """Whether all nodes are roundings in one way, by which the loss of an addition is a number of the format."""
     hows = [node.rounding for node in nodes if isinstance(node, Round) and node.random is None]
     return len(hows) == len(nodes) and len(set(hows)) == 1 and loses_a_number(hows[0])
 
@@ -122,11 +123,11 @@ def rest_of_rounding(node: Node) -> Round | None:
 
 
 def residuals(node: Node) -> frozenset[Node]:
-    """What may be the loss of an addition, of all that a node is made of."""
+    """The nodes within a node that may be the loss of an addition."""
     return frozenset(one for one in walk(node) if next(two_sum(one), None) or next(fast_two_sum(one), None))
 
 
-# -- what is followed
+# -- nodes that are followed
 
 
 def _is_followed(node: Node) -> bool:
@@ -156,7 +157,7 @@ def inside(node: Node) -> list[Node]:
 
 
 def leaves(node: ExactSum) -> list[Node]:
-    """The nodes at which it ends, each once."""
+    """The nodes at which following a sum ends, each once."""
     followed = dict.fromkeys(inside(node))
     return list(dict.fromkeys(one for node in followed for one in node.operands if one not in followed))
 
@@ -174,7 +175,7 @@ class Followed:
             self.values[one] = self._value(one)
 
     def size(self, value: Combination) -> Form:
-        """A bound of its magnitude."""
+        """A bound of the magnitude of a combination."""
         return total(self.sizes[one] * abs(factor) for one, factor in value.items())
 
     def _value(self, node: Node) -> Combination:
@@ -202,7 +203,7 @@ class Followed:
         return {**before, node: Fraction(1)}
 
     def _residual(self, node: Round) -> Combination | None:
-        """What an addition lost, if a node is that."""
+        """The loss of an addition, if a node computes such a loss."""
         for s, sign in two_sum(node):
             if s in self.sizes and all(self._is_number(one, s.rounding) for one in added(s) or ()):
                 return {s: Fraction(-sign)}
@@ -227,7 +228,7 @@ class Followed:
         return self._is_number(coarse.term, how) and how.format.holds(coarse.rounding.format)
 
     def _is_number(self, node: Node, how: Rounding) -> bool:
-        """Whether each of its values is a number of the format of a rounding."""
+        """Whether each value of a node is a number of the format of a rounding."""
         known, fmt = self.known[node], how.format
         if known.formats is not None and all(map(fmt.holds, known.formats)):
             return True
@@ -238,10 +239,10 @@ class Followed:
 
 @rule
 def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
-    """A sum, followed through its roundings to its leaves: v is a combination of the values of the leaves and of what
-    roundings add, x the same combination of the exact values of the leaves. So |v - x| is at most that of the errors of
-    the leaves and of what the roundings add, of which those cancel that 2Sum or fast 2Sum computes. None of the
-    roundings may overflow."""
+    """A sum, followed through its roundings to its leaves: v is a combination of the values of the leaves and of the
+    errors of roundings, x the same combination of the exact values of the leaves. So |v - x| is at most the sum of the
+    errors of the leaves and of the roundings, each times its factor; the errors that 2Sum or fast 2Sum computes cancel.
+    None of the roundings may overflow."""
     known, followed = dict(places), inside(node)
     wanted = ((one, bound_places(one, known)) for one in leaves(node))
     if not (goals := goals_about("error_free", node, places, wanted, premises)):

@@ -1,4 +1,4 @@
-"""The error of a part of a claim as a share of the sum of magnitudes, from the error bound of the unit that it is.
+"""The error of a part of a claim as a share of the sum of magnitudes, from the error bound of the part's unit.
 
 M is |c| + sum of |a_k b_k| of an input (shares.py). A part for a given number of products is a unit, one expression
 over its factors and c, and a bound of that unit in magnitudes of inputs is a share of M.
@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.plans.plan import Products
 
 
 def unit_of(part: Part, space: Space) -> Windowed:
-    """A part on the inputs of a space, as a unit. Raises RuleError where it is none."""
+    """A part on the inputs of a space, as a unit. Raises RuleError if it has none."""
     if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
         raise RuleError("unit_of: a factor is no number of the part's format")
     try:
@@ -128,7 +128,7 @@ def share_of(space: Space, form: Form) -> Fraction:
 
 
 def _term(item: Monomial) -> object:
-    """What a monomial is, if it is at most M: "c", "exact", or the k of a_k b_k; None for another one."""
+    """The kind of a monomial that is at most M: "c", "exact", or the k of a_k b_k; None for another monomial."""
     names = [factor.name for factor in item]
     if any(factor.raised or factor.factors for factor in item):
         return None
@@ -151,9 +151,9 @@ def _largest(space: Space, item: Monomial) -> Fraction:
 
 @dataclass(frozen=True)
 class ErrsUpTo:
-    """For K = first, 2 first, and so on to the `terms` of a space: on every input of K products, and otherwise of the
-    space, where M is not zero, the result of a part is finite and differs from the exact sum by at most s M; s grows in
-    equal steps from the first of `shares` to the last."""
+    """For K = first, 2 first, and so on to the `terms` of a space: on every input of the space, but with K products,
+    where M is not zero, the result of a part is finite and differs from the exact sum by at most s M; s grows in equal
+    steps from the first of `shares` to the last."""
 
     space: Space
     part: Part
@@ -162,7 +162,7 @@ class ErrsUpTo:
 
     @property
     def share(self) -> Fraction:
-        """That for the largest K."""
+        """The share for the largest K."""
         return self.shares[1]
 
     def statement(self) -> str:
@@ -173,12 +173,12 @@ class ErrsUpTo:
 @rule
 def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem | None = None) -> Made:
     """The result of a plan for any K is within its bound of c + sum of a_k b_k. Each coefficient of the bound is a
-    constant, K, G, or a product of these: G is a product of sums of powers of r >= 1, so that it, and the share of M
-    that the bound is at most, is convex in the number of repetitions. Between the smallest and the largest K it is at
-    most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows for
-    the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller. Of what the plan
-    takes before it repeats anything `once` tells: at the smallest K, and at the one after it, the share is then at
-    most the larger of the two."""
+    constant, K, G, or a product of these: G is a product of sums of powers of r >= 1, so that G, and the share of M
+    that the bound is at most, are convex in the number of repetitions. Between the smallest and the largest K the share
+    is at most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows
+    for the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller. `once` is the
+    bound for the smallest K, at which the plan does not repeat anything: at this K, and at the next, the share is then
+    at most the larger of both shares."""
     goal, at = _of_plan(space, part, bound)
     if at.length is not None:
         raise RuleError("of_plan: the bound is not that of the part's result for any K")
@@ -206,7 +206,7 @@ def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem 
 @rule
 def of_plan_at(space: Space, part: Part, bound: Theorem) -> Made:
     """The result of a plan for as many products as a space has is within its bound of c + sum of a_k b_k, as in
-    `of_plan`; where it lies is known of the unit that it is."""
+    `of_plan`; that the result is a multiple of 2^unit is known from the part's unit."""
     goal, at = _of_plan(space, part, bound)
     if at.length != space.terms:
         raise RuleError("of_plan_at: the bound is not that of the part's result for this K")
@@ -257,7 +257,7 @@ class _Values:
 
     @cached_property
     def growth(self) -> Fraction:
-        """That of G, in a bound for any K."""
+        """The value of G, in a bound for any K."""
         at, repeats, steps = self.at, self.at.repeats, 0
         if repeats.width:
             while repeats.width << steps < self.count:
@@ -308,15 +308,16 @@ class _Values:
         return round_up(found + max(sides.values())) if found or any(sides.values()) else Fraction(0)
 
 
-# -- what a unit adds, and when it makes a zero
+# -- when a unit makes a zero
 
 
 def makes_zero(result: Node) -> None:
-    """Checks that a result is zero where c, and of each product a_k b_k a factor, is zero, and each sum of all products
-    that starts from a zero. Raises RuleError.
+    """Checks that a result is zero where c is zero, each product a_k b_k has a factor of zero, and each sum of all
+    products that starts from a zero is zero. Raises RuleError.
 
-    `zero`: the nodes that are zero there; `inputs`: of each node those of which any makes it zero. A result so far is
-    taken to be zero, as it is by induction if the start is, and the body whenever the result so far is."""
+    `zero`: the nodes that are zero there; `inputs`: by node, the inputs of which any, if zero, makes it zero. A result
+    so far is taken to be zero: it is, by induction, if the start is zero, and the body whenever the result so far is
+    zero."""
     inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), set[Node]()
     for node in walk(result):  # operands first
         below = node.operands
@@ -335,7 +336,7 @@ def makes_zero(result: Node) -> None:
 
 
 def _is_zero(node: Node, zeros: Set[Node]) -> bool:
-    """Whether a node is zero where these of its operands are, by what is known of its value from theirs."""
+    """Whether a node is zero where these of its operands are zero, by the facts that follow from its operands'."""
     terms = [ZERO if one in zeros else UNKNOWN for one in node.operands for _ in range(one.count)]
     return node.known(Knowledge({}, fits=True), terms).zero
 
@@ -345,9 +346,9 @@ def _is_zero(node: Node, zeros: Set[Node]) -> bool:
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `read`: others,
-    whose results conditions read; `size`: results of at most size * M are in the range of the exact sum; `compared`,
-    `against`: the two sides, without the share."""
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `read`: other
+    parts, whose results conditions read; `size`: results of at most size * M are in the range of the exact sum;
+    `compared`, `against`: the two sides, without the share."""
 
     space: Space
     parts: tuple[Part, ...]
@@ -363,7 +364,7 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     another claim."""
     names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
-    # of two rows: the quantities of one are constants, which fold
+    # two rows of inputs: the quantities of a single row are constants, which fold
     scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
     read = {name for tree in assertion.conditions for name in scene.truth(tree).reads} - set(names)
     exact = scene.exact()
@@ -407,7 +408,7 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
 
 
 def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
-    """A constant, and what is added to it for each product. Raises RuleError for another expression."""
+    """The constant of an expression, and its summand for each product. Raises RuleError for another expression."""
     match tree:
         case ast.Constant():
             return decimal_of(tree), Fraction(0)
@@ -433,8 +434,8 @@ def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
 @rule
 def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
     """Where M is zero, every result is zero (`makes_zero`). Elsewhere the results are as close as the claim says, and
-    in the range of its numbers; two are as close as both of them together are to the exact sum. So are the results that
-    conditions read. `within`: how close both results are, or of each one how close it is to the exact sum."""
+    in the range of its numbers, as are the results that conditions read; two results differ by at most the sum of their
+    errors. `within`: bounds of the difference of both results, or of the error of each one."""
     wanted, space = share_claim(assertion), space_of(assertion)
     every = (*wanted.parts, *wanted.read)
     if len(wanted.parts) > 1 and within and type(within[0].goal) is Apart:
@@ -459,9 +460,9 @@ def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
 @rule
 def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
     """Where M is not zero, the error is as small as the claim says: it is at most s M, and s and the claim's share both
-    grow in equal steps, so that two K tell; two results are as close as both errors together. The results that
-    conditions read are numbers too. Where M is zero, every product has a factor zero, which each of its words is then;
-    units and sums make zeros of these, and so does the plan (`makes_zero`)."""
+    grow in equal steps, so that two K suffice; two results differ by at most the sum of their errors. The results that
+    conditions read are numbers too. Where M is zero, every product has a factor zero, all of whose words are zero too;
+    from these zeros units, sums and the plan make zeros (`makes_zero`)."""
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
     wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
@@ -480,7 +481,7 @@ def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
 
 
 def _errs(within: Sequence[Theorem], kind: type[Errs | ErrsUpTo], space: Space, parts: Sequence[Part]) -> list[Any]:
-    """What is known of the errors of these parts, one by one, on the inputs of a space. Raises RuleError."""
+    """The statements about the errors of these parts, in order, on the inputs of a space. Raises RuleError."""
     goals = [goal_of(one, kind, "claims") for one in within]
     if [(goal.space, goal.part) for goal in goals] != [(space, part) for part in parts]:
         raise RuleError("claims: it is known of other results, or not of all of them")

@@ -28,7 +28,7 @@ def up_text(value: Fraction) -> str:
 
 
 def down_text(value: Fraction) -> str:
-    """The same, rounded down."""
+    """A nonnegative number as `up_text` writes it, but rounded down."""
     return _text(value, lambda scaled: scaled // 1)
 
 
@@ -140,7 +140,7 @@ def _magnitude(item: Monomial, summed: bool) -> str:
         if factor.name in SIGNLESS:
             parts.append(SIGNLESS[factor.name])
             continue
-        single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # that of the product
+        single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # the product's own
         place = "" if single else "_k" if summed else f"_{_place(factor)}"
         parts.append(f"{factor.name}{place}{'°' if factor.raised else ''}")
     text = " ".join(parts)
@@ -166,7 +166,7 @@ def sum_text(form: Form, named: Callable[[Monomial], str] | None = None) -> str:
 
 
 def largest_text(form: Form) -> str:
-    """A bound in the largest elements of a row and of a column, likewise."""
+    """A bound in the largest elements of a row and of a column, as `sum_text` writes it."""
     return sum_text(
         form,
         lambda kind: " * ".join(
@@ -192,13 +192,13 @@ def _sum_part(name: str, values: dict[int, Fraction]) -> str:
 
 
 def raised(other_formats: Sequence[str] = ()) -> str:
-    """What x° is in a form; `other_formats`: for which inputs the smallest normal number is another format's."""
+    """The meaning of x° in a form; `other_formats`: the inputs whose smallest normal number is of another format."""
     besides = f" ({', '.join(other_formats)})" if other_formats else ""
     return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
 
 
 def raised_in(plan: Plan) -> str:
-    """What x° is in a form about a plan."""
+    """The meaning of x° in a form about a plan."""
     fewer = []
     for side, name in enumerate("ab"):
         formats = [word.rounding.format for word in plan.words_read(side) if word is not None]
@@ -208,7 +208,7 @@ def raised_in(plan: Plan) -> str:
 
 
 def premises_of(result: Node) -> list[str]:
-    """Of which inputs a bound of the error of this result speaks, and what its exact value is, in words."""
+    """The inputs for which a bound of the error of this result holds, and its exact value, in words."""
     nodes = list(walk(result))
     said = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})

@@ -1,6 +1,6 @@
 """The conditions of one evaluation: which case each node of a unit meets, as truth values over any carrier.
 
-They come from the nodes and from the typed signals that these leave in the trace, not from what a unit is called.
+They come from the nodes and from the typed signals that these leave in the trace, not from the name of a unit.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
-ONE_BIT = "one bit"  # begins the aspects of conditions of which one vector each is enough
-ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions that one signals, and several
-NEAR = 3  # places about the leading one of a sum that each are a case
+ONE_BIT = "one bit"  # begins the aspects of conditions that need one vector each
+ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions of one rounding, and of several
+NEAR = 3  # from so many places below the largest term's on, each place of a sum's leading one is a case
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A case of a step of the datapath. `aspect`: what of the step it is a case of; cases of one aspect are not
-    combined with each other, and those that stand `alone` with none."""
+    """A case of a step of the datapath. `aspect`: the property of the step that differs between cases; cases of one
+    aspect are not combined with each other, and cases that stand `alone` with no other case."""
 
     step: str
     aspect: str
@@ -69,7 +69,7 @@ class _Cases:
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
-    """The cases that inputs and steps of an evaluation meet; those that no format allows are left out."""
+    """The cases that inputs and steps of an evaluation meet; cases that no format allows are left out."""
     flags = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
         flags |= {} if place in layout.unread else _input(name, fmt, pattern)
@@ -89,7 +89,7 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
 
 
 def _input(name: str, fmt: Format, pattern: Bits) -> Met:
-    """What an input is."""
+    """The cases of an input."""
     cases, carrier = _Cases(name), pattern.carrier
     if fmt.is_integer:
         for word, integer in (("zero", 0), ("one", 1), ("largest", fmt.largest)):
@@ -125,7 +125,8 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
 
 
 def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
-    """Inputs of the only term that is not zero, next to a normal number: which bit alone tells them from others."""
+    """Inputs of the only nonzero term, or of the larger of two, times a normal number: which bit of a field is set, or
+    clear, alone."""
     found = dict[Condition, Bit]()
     n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
     read = [place for place in range(len(every)) if place not in layout.unread]
@@ -329,7 +330,7 @@ def _zeros_above(
     cases: _Cases, trace: Trace, step: str, named: Sequence[tuple[str, Unpacked]], bits_of: Sequence[int],
     maximum: Exponent, finite: Bit,
 ) -> None:  # fmt: skip
-    """Zero terms that do not count, with an exponent at which others would lose bits that are kept of them."""
+    """Zero terms, which do not count, with an exponent at which other terms would lose bits that they keep."""
     kept = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
     own = [one.extract(one.width - 1, max(bits_of) - bits) for one, bits in zip(kept, bits_of, strict=True)]
     width = max(one.width for one in own)
@@ -341,7 +342,7 @@ def _zeros_above(
 
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
-    """Distances at which an operand of the sum changes what it does."""
+    """Distances from the largest exponent at which the sum begins to treat a term otherwise."""
     distances = {far + more for far in node.reach if far is not None for more in (0, 1)}
     return distances | {max(bits)} if len(set(bits)) > 1 else distances
 
@@ -360,7 +361,7 @@ def _is(distance: Bits, value: int) -> Bit:
 
 
 def _beyond(distance: Bits, value: int) -> Bit:
-    """Whether it is larger."""
+    """Whether a distance is larger than a number."""
     if value >= 1 << (distance.width - 1):
         return truth(distance.carrier, False)
     return constant(distance.carrier, value, distance.width).slt(distance)
@@ -390,7 +391,7 @@ def _floors(
     cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
-    """Where the largest exponent is not a term's, and how far the largest term lies from what floors there are."""
+    """Whether the largest exponent is above every term's, and how far the largest term's lies from each floor."""
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
@@ -466,7 +467,7 @@ def _total(
 
 
 def _leading(cases: _Cases, magnitude: Bits, unit: int, finite: Bit) -> None:
-    """The place of the leading one about that of the largest term."""
+    """The place of the leading one, relative to that of the largest term's exponent."""
     top = magnitude.width - 1
     for place in range(max(0, unit - NEAR), top + 1):
         leads = magnitude.bit(place)
@@ -641,8 +642,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 
 
 def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
-    """What is lost is one bit, on which the rounding hangs: how far it lies below the first one of the sum, and of each
-    term where in its significand, and how far below the largest exponent."""
+    """One lost bit decides the rounding: how far it lies below the first one of the sum; and, for each term, its place
+    in the term's significand, and how far it lies below the largest exponent."""
     source: Node = node.term
     while isinstance(source, Scale):
         source = source.term
@@ -676,8 +677,8 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
 
 
 def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -> None:
-    """Where the first one of a sum that is rounded stands, at each place of it and below the smallest exponent, and
-    with a normal result; and each bit of a subnormal result."""
+    """The place of the first one of a sum that is rounded: each place of the sum, also with a normal result, and places
+    below the smallest exponent; and each bit of a subnormal result."""
     zeros, some = term.significand.leading_zeros(), term.significand.any() & finite
     top = term.significand.width - 1
     aspect = f"{ONE_BIT} first"
@@ -708,7 +709,7 @@ def value_sign(result: Bits, fmt: Format) -> Bit:
 
 
 def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
-    """Which exceptions are signalled: each, none of them, and which together."""
+    """Which exceptions are signalled: none, one, or several together."""
     assert isinstance(visit.node, Flags)
     word = trace[Name(visit.prefix, Stage.RESULT)].bits
     for own in (*ONE_ROUNDING, *(SEVERAL if len(visit.node.roundings) > 1 else ())):
@@ -716,7 +717,7 @@ def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model
 
 
 Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
-#: what of each kind of node is a case
+#: kind of node: the function that finds its cases
 KINDS: dict[type[Any], Function] = {
     Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
     Flags: _exceptions,

@@ -1,5 +1,5 @@
-"""Where a result hangs on one bit that is lost: which terms of a sum lose no more than one, which one it is, and
-whether a rounding would go the other way without it."""
+"""Where one lost bit decides a result: which terms of a sum lose no more than one bit, which bit it is, and whether a
+rounding would go the other way without it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 
 @dataclass(frozen=True)
 class LoneBit:
-    """A term that loses one bit where no other term loses any. `flag`: whether it is so; `place`: how far the bit lies
+    """A term that loses one bit where no other term loses any. `flag`: whether it does; `place`: how far the bit lies
     below the top of the term's significand, which has `width` bits; `depth`: how far it lies below the largest
     exponent; `unit`: whether the sum changes by its last place without the bit, and not by its lowest set bit."""
 
@@ -31,7 +31,7 @@ class LoneBit:
 
 @dataclass(frozen=True)
 class _Place:
-    """The lowest set bit of a term. `place`: as of LoneBit; `depth`: below the largest exponent, 0 of a zero."""
+    """The lowest set bit of a term. `place`, `depth`: as in LoneBit; `depth` is 0 for a zero term."""
 
     place: Bits
     depth: Bits
@@ -41,8 +41,8 @@ class _Place:
 
 
 def lone_bits_of_two(names: Sequence[str], terms: Sequence[Term], kept: int) -> Iterator[LoneBit]:
-    """Of two terms whose exact sum keeps `kept` places below the larger one's first bit, and a sticky one: the lowest
-    set bit of both, kept or not."""
+    """The lone bits of two terms whose exact sum keeps `kept` places below the first bit of the larger one, and a
+    sticky bit: the lowest set bit of both terms, kept or not."""
     normal = [term.normalised() for term in terms]
     low, high = min(term.exponent.low for term in normal), max(term.exponent.high for term in normal)
     width = (high - low).bit_length() + 1
@@ -64,8 +64,9 @@ def lone_bits_of_aligned(
     names: Sequence[str], terms: Sequence[Term], distances: Sequence[Bits], bits: Sequence[int],
     rounding: Mode | None, maximum: Exponent,
 ) -> Iterator[LoneBit]:  # fmt: skip
-    """Of terms of which each keeps so many bits below the largest exponent, at these distances from it. `rounding`: how
-    each is rounded there, which has to hang on the bit; None: what they lose is one sticky bit of the sum."""
+    """The lone bits of aligned terms. `distances`: of each from the largest exponent; `bits`: how many each keeps below
+    that exponent. `rounding`: the mode of each term's rounding, which the bit has to decide; None: the bits that terms
+    lose make one sticky bit of the sum."""
     places = [_place_of(term, far) for term, far in zip(terms, distances, strict=True)]
     loses = [place.exceeds(kept) for place, kept in zip(places, bits, strict=True)]
     for i, (name, term) in enumerate(zip(names, terms, strict=True)):
@@ -106,9 +107,9 @@ def _more(value: Bits, bound: int) -> Bit:
 
 @dataclass(frozen=True)
 class Hanging:
-    """Whether a rounding goes the other way without the lowest set bit of a magnitude, `less`, or with one more in its
-    place, `more`; the same for its last place, `unit_less` and `unit_more`. `span`, `span_more`: how far the bit lies
-    below the first one of the magnitude, or of what it is with one more. `weight`: its exponent."""
+    """Whether a rounding goes the other way if the lowest set bit of a magnitude is subtracted, `less`, or added,
+    `more`; or if a unit of its last place is, `unit_less` and `unit_more`. `span`, `span_more`: how far the bit lies
+    below the first one of the magnitude, or of the magnitude with the bit added. `weight`: the bit's exponent."""
 
     less: Bit
     more: Bit
@@ -120,7 +121,7 @@ class Hanging:
 
 
 def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hanging:
-    """What the rounding of magnitude * 2^unit hangs on."""
+    """The bits on which the rounding of magnitude * 2^unit depends."""
     wide = magnitude.zext(magnitude.width + 1)
     lowest = wide & -wide
     one = constant(wide.carrier, 1, wide.width)

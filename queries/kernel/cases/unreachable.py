@@ -86,7 +86,7 @@ def implied(goal: Unreachable, premise: Theorem) -> Made:
 
 
 def unreachable_by(theorems: Mapping[Case, Theorem], model: Model, case: Case) -> Theorem | None:
-    """The theorem that a case is not reached, from what is known of its parts."""
+    """The theorem that a case is not reached, from a theorem about one of its conditions."""
     for part in ((condition,) for condition in case):
         if part in theorems:
             return implied(Unreachable(model, (case,)), theorems[part])

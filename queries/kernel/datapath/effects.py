@@ -131,7 +131,7 @@ class FormatHolds(_OfRange):
 class RoundsAlike(OfMagnitudes):
     """A magnitude has one pattern, rounded for either of two targets of one format. `fitting`: about magnitudes of at
     most 2^p units, where p is the format's precision and a unit is at least the smallest subnormal number; else about
-    any."""
+    any magnitude."""
 
     left: Target
     right: Target
@@ -159,8 +159,8 @@ class RoundsAlike(OfMagnitudes):
 
 @dataclass(frozen=True)
 class RoundsTwice(OfMagnitudes):
-    """A magnitude whose first bit is set, rounded for `first` and then for `then`, is as it is rounded for `once`, a
-    target of the same format as `then`; where the first rounding overflows to infinity, so does that one."""
+    """A magnitude whose first bit is set, rounded for `first` and then for `then`, is the same as rounded for `once`, a
+    target of the same format as `then`; where the first rounding overflows to infinity, so does that for `once`."""
 
     first: Target
     then: Target

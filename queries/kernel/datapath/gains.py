@@ -16,8 +16,8 @@ from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.formats import Format
 
 ONE = 1300  # gains are whole numbers of 2^-ONE
-ZERO, NONE = -(10**6), -(10**7)  # the exponent of a value that is zero; that of a zero that does not count
-LARGEST = 1 << 16  # products of significands that are compared one by one, where subnormal numbers are among them
+ZERO, NONE = -(10**6), -(10**7)  # the exponents of a zero, and of a zero that does not count
+LARGEST = 1 << 16  # the most products of significands compared one by one, with subnormal numbers
 Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, where these differ: the least rise
 
 
@@ -37,7 +37,7 @@ def loss(exponent: int) -> int:
 @dataclass(frozen=True)
 class Values:
     """Magnitudes p * 2^(e - fraction), where p is one of `significands`, low <= e <= high, and `fraction` is given
-    beside them."""
+    separately."""
 
     significands: tuple[int, ...] | range
     low: int
@@ -45,8 +45,8 @@ class Values:
 
 
 def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
-    """Magnitudes among which are those of all finite nonzero numbers of a format; without `subnormals`, of all normal
-    ones."""
+    """Magnitudes that include those of all finite nonzero numbers of a format; without `subnormals`, those of all
+    normal numbers."""
     if fmt.complement:
         raise RuleError(f"gains: the least number of {fmt.name} has one bit more than the others")
     one = 1 << fmt.fraction
@@ -83,8 +83,8 @@ class Factor:
 
 
 def products_of(a: Factor, b: Factor, subnormals: bool) -> tuple[Values, ...]:
-    """Magnitudes among which are those of all finite nonzero products of two factors (`subnormals`: as in
-    `numbers_of`). Raises RuleError if there are too many."""
+    """Magnitudes that include those of all finite nonzero products of two factors (`subnormals`: as in `numbers_of`).
+    Raises RuleError if there are too many."""
     left_bits, right_bits = a.format.fraction, b.format.fraction
     if left_bits + right_bits > (LARGEST.bit_length() - 1 if subnormals else 22):
         raise RuleError(

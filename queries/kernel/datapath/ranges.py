@@ -39,7 +39,7 @@ class Range:
     leading: bool = False
 
     def __post_init__(self) -> None:
-        """Raises RuleError for a range without numbers: of no bits, or whose exponents are none."""
+        """Raises RuleError for a range without numbers: without bits, or without exponents."""
         if self.width < 1 or self.low > self.high:
             raise RuleError(f"a range without numbers: {self}")
 
@@ -71,7 +71,7 @@ class Range:
         return Term(sign.bit(0), significand, Exponent(exponent, self.low, self.high), self.fraction)
 
     def admits(self, given: tuple[Bits, ...]) -> Bit:
-        """Whether they are a nonzero number of the range."""
+        """Whether a sign, significand and exponent are a nonzero number of the range."""
         _, significand, exponent, *_ = given
         carrier = significand.carrier
         within = significand.any() & exponent.ule(constant(carrier, self.high - self.low, exponent.width))
@@ -93,7 +93,7 @@ def is_multiple(value: Bits, places: Bits) -> Bit:
 
 @dataclass(frozen=True)
 class Held:
-    """What is known of the result so far of a loop: it is zero or a number of one of these formats, infinities and NaNs
+    """The facts about the result so far of a loop: it is zero or a number of one of these formats, infinities and NaNs
     included, and, where finite, a multiple of 2^unit (None: of the last place of the format's smallest numbers);
     `never_minus`: not -0, `never_tiny`: not subnormal."""
 
@@ -111,8 +111,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of an expression: the formats of the operands, what is known of the results so far of the loops
-    around it, by level, and operands of which no element is -0."""
+    """The context of an expression: the formats of the operands, the facts about the results so far of the enclosing
+    loops, by level, and operands of which no element is -0."""
 
     formats: tuple[tuple[str, Format], ...]
     held: tuple[tuple[int, Held], ...] = ()
@@ -139,7 +139,7 @@ class Scope:
         return Knowledge(dict(self.formats), self.unsigned, {level: one.known for level, one in self.held})
 
     def known(self, node: Node) -> Known:
-        """What is known of a node's value."""
+        """The facts about a node's value."""
         return self.knowledge.of(node)
 
     def within(self, level: int, held: Held) -> Scope:

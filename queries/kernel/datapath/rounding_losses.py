@@ -1,4 +1,4 @@
-"""Lemmas about the datapath: what one rounding of a magnitude loses."""
+"""Lemmas about the datapath: the loss of one rounding of a magnitude."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _OfRounding(OfMagnitudes):
         return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
-        """Whether the result is NaN, infinite or the largest number, as where it overflows; the result, the magnitude
+        """Whether the result is NaN, infinite or the largest number, as after an overflow; the result, the magnitude
         and one unit of the result's last place, all in the same unit; and whether that last place is finer than the
         magnitude's."""
         sign, magnitude, unit, _ = self.given(given)
@@ -77,8 +77,8 @@ class RoundingLoses(_OfRounding):
     its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
     f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall.
 
-    Where the result is the largest number nothing needs a solver: there the loss is below one unit (at most half of one
-    to nearest) by what it means that a rounding does not overflow."""
+    If the result is the largest number, no solver is needed: the loss is below one unit (at most half of one to
+    nearest) by the definition of a rounding that does not overflow."""
 
     mode: Mode
 

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant
 
 
 def rounding_text(target: Target, bits: int) -> str:
-    """How a number is rounded, by so many random bits, in words."""
+    """The rounding for a target, by a number of random bits, in words."""
     drawn = f" by {counted(bits, 'random bit')}" if bits else ""
     return f"rounding to {target.format.name}, {target.rounding}{drawn}"
 
@@ -22,8 +22,8 @@ def rounding_text(target: Target, bits: int) -> str:
 @dataclass(frozen=True)
 class OfTarget:
     """A lemma about a magnitude with `spare` bits more than the format's precision, at any place in the format's range
-    or just outside it, rounded for a target. `bits`: how many random bits it is rounded by; it has as many bits
-    more."""
+    or just outside it, rounded for a target. `bits`: the number of random bits of the rounding; the magnitude has as
+    many bits more."""
 
     target: Target
     bits: int = 0
@@ -45,7 +45,7 @@ class OfTarget:
 
 @dataclass(frozen=True)
 class _OfSigned(OfTarget):
-    """The same of a magnitude with either sign."""
+    """A lemma as `OfTarget` about a magnitude with either sign."""
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return symbol("sign", 1), *super().inputs(symbol)

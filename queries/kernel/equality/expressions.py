@@ -60,10 +60,10 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
 
 
 def _forms(nodes: Sequence[Node]) -> list[Node]:
-    """The normal forms of two expressions; if these are two, those with loops and the terms of sums written out."""
+    """The normal forms of two expressions; if these differ, the forms with loops and the terms of sums written out."""
     one, other = map(normal, nodes)
     if one != other:
-        with suppress(RecursionError):  # written out they are too many steps within one another
+        with suppress(RecursionError):  # written out, steps may be nested too deep
             return [normal(terms_written_out(node)) for node in nodes]
     return [one, other]
 
@@ -83,7 +83,7 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
 
 
 def terms_written_out(node: Node) -> Node:
-    """The expression with its loops and the terms of its sums written out, those of exact sums in exact sums as one
+    """The expression with its loops and the terms of its sums written out, and exact sums within exact sums as one
     sum."""
 
     def change(_: Node, new: Node) -> Node:
@@ -96,7 +96,7 @@ def terms_written_out(node: Node) -> Node:
 
 
 def _moved(node: Node, order: tuple[int, ...]) -> Node:
-    """The expression with the product in place order[k] for the one in place k. Raises RuleError if a loop remains."""
+    """The expression with product order[k] in place of product k. Raises RuleError if a loop remains."""
 
     def leaf(part: Node) -> Node | None:
         if not (isinstance(part, Element) and NAMED[part.operand].moves and part.index is not None):

@@ -1,4 +1,4 @@
-"""Units of two plans: what they are for one K, whole steps of their stages, what they make of products left over.
+"""Units of two plans: of all products for one K, of whole steps of their stages, and of the products left over.
 
 Two such units agree if solvers prove it, or if their expressions have one normal form; the rule for forms is here.
 """
@@ -42,22 +42,22 @@ def read(unit: Unit) -> Node:
 
 
 def joined(unit: Unit) -> Node:
-    """The same with loops and the terms of sums written out."""
+    """As `read`, with loops and the terms of sums written out."""
     return form_of(Scope.of(unit), terms_written_out(unit.result))
 
 
 def joined_after_zero(unit: Unit) -> Node | None:
-    """The same for every c other than -0; None if the result may still be -0."""
+    """As `joined`, for every c other than -0; None if the result may still be -0."""
     scope = replace(Scope.of(unit), unsigned=frozenset({"c"}))
     form = form_of(scope, terms_written_out(unit.result))
     return form if scope.known(form).never_minus else None
 
 
-#: what a unit computes the same as
+#: the expressions that compute the same as a unit
 FORMS: Mapping[Form, Callable[[Unit], Node | None]] = {
     "plain": lambda unit: unit.result, "read": read, "joined": joined, "positive": joined_after_zero,
 }  # fmt: skip
-PER_TERM = ("fraction_bits", "floors", "reach")  # what a fused sum may say of each of its terms
+PER_TERM = ("fraction_bits", "floors", "reach")  # parameters that a fused sum may have for each of its terms
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class AtLength:
 
 @dataclass(frozen=True)
 class Steps:
-    """Whole steps of a stage of one plan, and of a stage of the other one, with any sum so far as c."""
+    """Whole steps of a stage of one plan, and of a stage of the other plan, with any sum so far as c."""
 
     one: Stage
     other: Stage
@@ -83,7 +83,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Tails:
-    """The products that both plans leave over at one K, with any number that a sum of tiles may be as c."""
+    """The products that both plans leave over at one K, with any possible sum of tiles as c."""
 
     length: int
 
@@ -129,8 +129,8 @@ def same_forms(left: Plan, right: Plan, part: AtLength | Steps | Tails, form: Fo
 
 
 def units_agree(name: str, alike: Theorem, left: Plan, right: Plan, part: Part) -> Literal["every", "positive", "none"]:
-    """For which c the units of a part agree: for every one; for every one other than -0, of which no result is -0; for
-    +0 alone, as one of the units does not read c. Raises RuleError for a theorem that says less, or of other units."""
+    """The c for which the units of a part agree: every c; every c other than -0, with no result of -0; +0 alone, as one
+    of the units does not read c. Raises RuleError for a theorem that says less, or is about other units."""
     if type(alike.goal) is FormsAgree:
         goal: FormsAgree = goal_of(alike, FormsAgree, name)
         if (goal.left, goal.right, goal.part) != (left, right, part):
@@ -175,7 +175,7 @@ def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]
 
 
 def _check_apart(name: str, *plans: Plan) -> None:
-    """Raises RuleError for plans some products of which are no unit without the others."""
+    """Raises RuleError for plans in which some products do not make a unit without the others."""
     if any(plan.gathered for plan in plans):
         raise RuleError(f"{name}: words hold an exponent of the whole row, and some products apart have another one")
 
@@ -198,8 +198,8 @@ def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]
 
 
 def _read_without_change(unit: Unit) -> Rounding | None:
-    """How all results of a unit may be read without a change: a rounding to their format that makes zeros +0, and
-    subnormal numbers zero where there are none; None if a result may be -0."""
+    """A rounding that changes no result of a unit: to the format of results, with zeros as +0, and with subnormal
+    numbers as zero if no result is subnormal; None if a result may be -0."""
     known = Scope.of(unit).known(unit.result)
     flushed = Rounding(unit.d, subnormals="flush_after", zero="positive")
     hows = (flushed, replace(flushed, subnormals="keep"))
@@ -208,8 +208,8 @@ def _read_without_change(unit: Unit) -> Rounding | None:
 
 
 def _with_one_zero(unit: Unit) -> Unit:
-    """A unit whose fused sums have one of the products of zeros with which a tile is filled up: the others have the
-    same exponent and add nothing."""
+    """A unit whose fused sums have only one of the products of zeros with which a tile is filled up: the other products
+    of zeros have the same exponent and add nothing."""
     return unit.with_result(replaced(unit.result, _one_zero))
 
 
@@ -246,7 +246,7 @@ def plan_key(plan: Plan) -> str:
 
 
 def multiples_text(multiples: int) -> str:
-    """For which K, in words."""
+    """The K of a statement, in words."""
     return "every K" if multiples == 1 else f"every K that is a multiple of {multiples}"
 
 

@@ -1,4 +1,4 @@
-"""Two plans agree: rules over their sums of products, and over the units that they are for one K."""
+"""Two plans agree: rules over their sums of products, and over their units for one K."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from mmaprobe.smtmodel.plans.plan import Plan
 @dataclass(frozen=True)
 class PlansAgree:
     """Two plans give the same result on every input, for K = `length`, or, if that is 0, for every multiple of
-    `multiples` that both take. The same means the same bits, or NaN both, unless both name the pattern of a NaN."""
+    `multiples` that both take. Two NaNs are the same result, unless both plans name the pattern of a NaN; other results
+    must have the same bits."""
 
     left: Plan
     right: Plan
@@ -33,7 +34,7 @@ class PlansAgree:
     length: int = 0
 
     def covers(self, length: int | None) -> bool:
-        """Whether a K is among the lengths; where no length is named, whether every multiple of some number is."""
+        """Whether a K is among the lengths; for None, whether every multiple of some number is."""
         if length is None:
             return not self.length
         return length == self.length if self.length else length % self.multiples == 0
@@ -45,8 +46,8 @@ class PlansAgree:
 
 @rule
 def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
-    """Two plans agree that do the same with their sums of products, where each sum starts from the same in both, and
-    its stages agree (`sums`, in the order of the sums) from any start, or from +0, if that is the start."""
+    """Two plans agree if they make the same result of their sums of products, each sum starts from the same number in
+    both, and its two stages agree (`sums`, in the order of the sums) from any start, or from +0, if it starts there."""
     _check_frames("same_sums", left, right)
     goals: list[StagesAgree] = [goal_of(one, StagesAgree, "same_sums") for one in sums]
     wanted = [(left, right, one.stage, other.stage) for one, other in zip(left.sums, right.sums, strict=True)]
@@ -59,7 +60,8 @@ def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
 
 
 def same_frames(left: Plan, right: Plan) -> bool:
-    """Whether two plans take the same inputs, and do the same with as many sums of products, from the same starts."""
+    """Whether two plans take the same inputs, and make the same result of as many sums of products, with the same
+    starts."""
     if (left.a, left.b, left.c, len(left.sums)) != (right.a, right.b, right.c, len(right.sums)):
         return False
     sides = zip((left.result, *(one.start for one in left.sums)),
@@ -75,7 +77,7 @@ def _check_frames(name: str, left: Plan, right: Plan) -> None:
 
 @rule
 def same_units(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
-    """Two plans agree for one K if the units agree that they are for that K."""
+    """Two plans agree for one K if their units for that K agree."""
     check_plans("same_units", left, right)
     if units_agree("same_units", alike, left, right, AtLength(length)) != "every":
         raise RuleError("same_units: the units agree for some c alone")
@@ -84,8 +86,8 @@ def same_units(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
 
 @rule
 def same_tails(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
-    """Two plans agree for one K if they take the same tiles with one unit, and what they make of the products left over
-    agrees from any number that a sum of tiles may be."""
+    """Two plans agree for one K if they take the same tiles with one unit, and their results for the products left over
+    agree from any possible sum of tiles."""
     _check_frames("same_tails", left, right)
     if units_agree("same_tails", alike, left, right, Tails(length)) != "every":
         raise RuleError("same_tails: the tails agree for some sums of tiles alone")

@@ -94,7 +94,7 @@ class Replacement:
 
 Rewrite = Callable[[Scope, Node], Replacement | None]
 Kind = TypeVar("Kind", bound=Node)
-REWRITES: dict[str, Rewrite] = {}  # by what is said of them
+REWRITES: dict[str, Rewrite] = {}  # by description
 
 
 def rewrite(name: str, *kinds: type[Kind]) -> Callable[[Callable[[Scope, Kind], Replacement | None]], Rewrite]:
@@ -115,7 +115,7 @@ def rewrite(name: str, *kinds: type[Kind]) -> Callable[[Callable[[Scope, Kind], 
     return kept
 
 
-#: what IEEE 754 does beyond the largest number, where that does not depend on the sign
+#: mode: the result of IEEE 754 beyond the largest number, where it does not depend on the sign
 AS_IEEE: dict[ResultMode, Overflow] = {
     "nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate",
 }  # fmt: skip
@@ -133,8 +133,8 @@ def unreached(scope: Scope, node: Product) -> Replacement | None:
 
 @rewrite("gated products whose zeros have any sign", Gate)
 def gated_zero(scope: Scope, node: Gate) -> Replacement | None:
-    """The two gates of a product differ in the signs of zeros alone, and from the product as well, if no factor can be
-    a NaN or infinite: the product is zero where a factor is."""
+    """The two kinds of gates of a product differ in the signs of zeros alone. If no factor can be a NaN or infinite, so
+    do a gate and the product: the product is zero where a factor is."""
     held = [scope.known(factor).formats for factor in node.term.operands]
     if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
         return Replacement(node.term, signs=False)
@@ -219,7 +219,7 @@ def lossless_sum(scope: Scope, node: FusedSum) -> Replacement | None:
 @rewrite("sorted sum that loses nothing", SortedSum)
 def lossless_sorted(scope: Scope, node: SortedSum) -> Replacement | None:
     """If every term is a multiple of the last place that the first addition keeps, at the largest first place that
-    there can be, neither addition cuts anything off: the sum is exact. The second keeps no fewer."""
+    there can be, neither addition cuts anything off: the sum is exact. The second addition keeps no fewer places."""
     found = [ranges_of(scope, item) for item in node.items]
     terms = [one for ranges in found for one in ranges or ()]
     last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
@@ -242,10 +242,10 @@ def plain_overflow(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("overflow that no number reaches", Round)
 def unreached_overflow(scope: Scope, node: Round) -> Replacement | None:
-    """If every number that is rounded lies below 2^emax, none is rounded to one beyond the largest number; nor, to
-    nearest or toward zero, if it is the sum of a number of the format and of others that are less than half a unit in
-    the largest number's last place. The rule for overflow, which says nothing of infinities that come in, is then as if
-    it were IEEE's."""
+    """If every number that is rounded lies below 2^emax, no result lies beyond the largest number; nor, to nearest or
+    toward zero, if every such number is the sum of a number of the format and of others that are less than half a unit
+    in the largest number's last place. The rule for overflow, which says nothing of infinite operands, then acts as
+    IEEE's does."""
     how, top = node.rounding, scope.known(node.term).top
     plain: Overflow = AS_IEEE.get(how.mode, "ieee")
     below = (top is not None and top <= how.format.emax) or _adds_little(scope, node)
@@ -255,29 +255,29 @@ def unreached_overflow(scope: Scope, node: Round) -> Replacement | None:
 
 
 def _adds_little(scope: Scope, node: Round) -> bool:
-    """Whether a sum is that of a number of the format that it is rounded to, and of others that rounding takes away
-    beside the largest one."""
+    """Whether a sum has a number of the format that it is rounded to, and other terms, which rounding takes away even
+    beside the largest number of the format."""
     items = _added(node.term)
     return node.rounding.holds_beside([scope.known(item) for item in items], [item.count for item in items])
 
 
 @rewrite("no sum rounded to zero", Round)
 def no_sum_to_zero(scope: Scope, node: Round) -> Replacement | None:
-    """Whether every zero result is +0, or only every exact zero sum, makes a difference only where a nonzero sum is
-    rounded to zero; to a single number, +0 is added then."""
+    """A rounding with every zero result +0 and one with every exact zero sum +0 differ only where a nonzero sum is
+    rounded to zero. If a single number is rounded, +0 is added to it."""
     if node.rounding.zero != "positive":
         return None
     known = scope.known(node.term)
-    if not node.rounding.keeps_nonzero(known) or isinstance(node.term, Running):  # of which `read_once` says more
+    if not node.rounding.keeps_nonzero(known) or isinstance(node.term, Running):  # `read_once` treats these
         return None
     return Replacement(_with_plus(node if known.adds else replace(node, term=ExactSum((node.term, Constant())))))
 
 
 @rewrite("no last sum of a loop rounded to zero", Repeat)
 def no_last_sum_to_zero(scope: Scope, node: Repeat) -> Replacement | None:
-    """As above, of the last of two or more steps, whose result so far has the format of results, whatever the start
-    has. The signs of zeros of the steps before may differ: the last step gives an exact zero sum a plus, whatever its
-    terms' signs, and reads the sign of a zero nowhere else."""
+    """As `no_sum_to_zero`, for the last of two or more steps, whose result so far has the format of results, whatever
+    format the start has. The signs of zeros of the steps before may differ: the last step gives an exact zero sum a
+    plus, whatever its terms' signs, and reads the sign of a zero nowhere else."""
     if len(node.places) < 2 or not is_blind(node.body):
         return None
     if (last := _held(scope.known(node))) is None:
@@ -331,7 +331,8 @@ def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]
 @rewrite("a term that is never -0", Round)
 def positive_term(scope: Scope, node: Round) -> Replacement | None:
     """Unless rounding is down, an exact zero sum is -0 only if all terms have the sign set. A term that is never -0 has
-    it only if it is less than zero; then another term is greater than zero, or the largest one is cut to zero."""
+    the sign set only if it is less than zero; then another term is greater than zero, or the largest one is cut to
+    zero."""
     if node.rounding.zero != "ieee" or node.rounding.mode == "down":
         return None
     known = scope.known(node.term)
@@ -349,8 +350,8 @@ def unread_sign(scope: Scope, node: Round) -> Replacement | None:
 @rewrite("exact sum in an exact sum", ExactSum)
 def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
     """Nothing is lost between an exact sum and another one that it is a term of. An infinity or a NaN among the terms
-    of either is one of the whole, which counts as zero where all of them do; the sign of a zero depends on whether all,
-    or any, of the numbers added are negative, in either grouping."""
+    of either is a term of the whole, which counts as zero where all its terms do; the sign of a zero depends on whether
+    all, or any, of the numbers added are negative, in either grouping."""
     if (other := node.flat) is node:
         return None
     return Replacement(other)
@@ -358,10 +359,10 @@ def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
 
 @rewrite("scaled exact sum in an exact sum", ExactSum)
 def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
-    """Nothing is lost where an exact sum is scaled, nor between it and another one that it is a term of: scaling every
-    term of it is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms become so,
-    and an infinite one a NaN with zero. The sign of a zero depends on those of all that is added, as there are several
-    terms: a single one that is scaled by zero has its own."""
+    """Nothing is lost where an exact sum is scaled, nor between it and another exact sum that it is a term of: scaling
+    each of its terms is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms
+    become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs of all terms, as
+    there are several: a single term that is scaled by zero has its own sign."""
     if not _is_several(node):
         return None
     items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
@@ -392,8 +393,8 @@ def single_term(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("number of the format, rounded again", Round)
 def rounded_again(scope: Scope, node: Round) -> Replacement | None:
-    """A number of the format is not changed, unless it is subnormal and these are flushed, nor the sign of a zero
-    unless every zero result is +0."""
+    """A number of the format is not changed, unless it is subnormal and subnormal numbers are flushed; nor is the sign
+    of a zero, unless every zero result is +0."""
     if not isinstance(node.term, (Round, Repeat, Running)):
         return None
     how, inner, known = node.rounding, node.term, scope.known(node.term)
@@ -404,8 +405,8 @@ def rounded_again(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("number of the format and +0, rounded again", Round)
 def zero_after(scope: Scope, node: Round) -> Replacement | None:
-    """This only makes -0 +0; so does +0 among the terms of which the number was rounded, unless one is rounded to
-    zero that is not."""
+    """The second rounding only turns -0 into +0; so does a term +0 in the sum that was rounded to the number, unless a
+    nonzero sum is rounded to zero."""
     if not isinstance(node.term, ExactSum):
         return None
     how, items = node.rounding, [item for item in node.term.items if item != Constant()]
@@ -421,8 +422,9 @@ def zero_after(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("rounding that the next one makes needless", Round)
 def rounded_twice(scope: Scope, node: Round) -> Replacement | None:
-    """A number rounded twice is as if it were rounded once, if every normalised magnitude is, and rounding does not
-    depend on the unit: so it is where the first rounding goes to odd with two bits to spare, or both go one way."""
+    """A number rounded twice equals the number rounded once, if this is so for every normalised magnitude, and rounding
+    does not depend on the unit: it is so where the first rounding goes to odd with two bits to spare, or both go one
+    way."""
     if not isinstance(node.term, Round):
         return None
     how, first = node.rounding, node.term.rounding
@@ -440,9 +442,10 @@ def rounded_twice(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("rounding that the number needs not", Round)
 def rounded_in_vain(scope: Scope, node: Round) -> Replacement | None:
-    """If a first rounding does not change any number that it gets, what is rounded next, that number or an exact sum
-    with it, is the same without the first. Where the sum is zero, its sign may depend on those of the terms: a single
-    number has its own in both, and a sum of zeros the same if both roundings are down, or neither is."""
+    """If a first rounding does not change any number that it gets, the operand of the next rounding, that number or an
+    exact sum with it, is the same without the first. Where the sum is zero, its sign may depend on the signs of the
+    terms: a single number has its own sign in both, and a sum of zeros the same sign if both roundings are down, or
+    neither is."""
     how, items = node.rounding, _added(node.term)
     held = [(at, one) for at, one in enumerate(items)
             if isinstance(one, Round) and isinstance(one.term, BLIND) and one.rounding.keeps(scope.known(one.term))
@@ -460,15 +463,15 @@ def rounded_in_vain(scope: Scope, node: Round) -> Replacement | None:
 
 
 def _has_signs(node: Round, down: bool) -> bool:
-    """Whether a zero result has a sign set exactly where, of all numbers added, or of one if `down`, the sign is."""
+    """Whether a zero result has the sign set exactly if all numbers added have it, or, if `down`, at least one."""
     single = isinstance(node.term, Product) or node.term.is_number
     zero = node.rounding.zero
     return (zero == "ieee" and (node.rounding.mode == "down") == down) or (single and zero != "positive")
 
 
 def _without_first(how: Rounding, node: Round) -> Round | None:
-    """What is rounded first, rounded as a second rounding has it; None if an exact zero sum, which has its sign from
-    the first one, would have another."""
+    """The operand of a first rounding, rounded by the second alone; None if an exact zero sum, whose sign the first
+    rounding decides, would have another sign."""
     first = node.rounding
     zero = "positive" if how.zero == "positive" else first.zero
     same = zero != "ieee" or (how.mode == "down") == (first.mode == "down")
@@ -477,7 +480,7 @@ def _without_first(how: Rounding, node: Round) -> Round | None:
 
 @rewrite("product of zeros", Product)
 def product_of_zeros(_: Scope, node: Product) -> Replacement | None:
-    """It is a zero, with the sign of a product."""
+    """A product of zeros is a zero, with the sign of a product."""
     if not all(isinstance(factor, Constant) for factor in node.operands):
         return None
     return Replacement(Constant(node.left != node.right))
@@ -501,7 +504,7 @@ def neutral_zero_added(_: Scope, node: Round) -> Replacement | None:
 
 @rewrite("input read as its own format is rounded", Round)
 def input_read(scope: Scope, node: Round) -> Replacement | None:
-    """Where every zero is rounded to +0: an input of the format is read in the same way."""
+    """An input that is rounded to its own format, with every zero +0, equals the input read with zeros as +0."""
     if not isinstance(node.term, Element) or node.rounding.zero != "positive":
         return None
     how, one = node.rounding, node.term
@@ -513,9 +516,9 @@ def input_read(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("results so far that are read as they are", Repeat)
 def read_once(scope: Scope, node: Repeat) -> Replacement | None:
-    """If a loop reads the result so far only as one rounding has it, which changes none of its results, that rounding
-    can be done once, of the start. None of the results is changed if none is -0 or subnormal where these are read as
-    +0, which is known of a result whose step reads one that is as the rounding has it."""
+    """If a loop reads the result so far only through one rounding, which changes none of its results, that rounding can
+    be done once, on the start. No result is changed if none is -0, or subnormal, where these numbers are read as +0;
+    this is known of a result whose step reads a result so far that is so rounded."""
     so_far = Running(node.level)
     hows = {part.rounding for part in of_kind(node.body, Round) if part.term == so_far}
     if len(hows) != 1:
@@ -581,7 +584,7 @@ def target_of(how: Rounding) -> Target:
 
 
 def drawn_target(how: Rounding) -> Target:
-    """The target of a rounding that may be by random bits: with these it is a function of the magnitude."""
+    """The target of a rounding that may be by random bits: given these bits, it is a function of the magnitude."""
     return Target(how.format, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
 
 
@@ -594,7 +597,7 @@ def _items(node: Node) -> tuple[Node, ...]:
 
 
 def _added(node: Node) -> tuple[Node, ...]:
-    """The terms of which a node is the exact sum: itself, unless it is one."""
+    """The terms of an exact sum; for another node, the node itself."""
     return node.items if isinstance(node, ExactSum) else (node,)
 
 
@@ -625,13 +628,13 @@ PLAIN: tuple[Rewrite, ...] = (
 
 
 def form_of(scope: Scope, node: Node) -> Node:
-    """A result rewritten by the rules that need no lemma, operands first, until none applies: numbers that compute
-    alike, rounded to one format with one pattern for NaN (`results_alike`)."""
+    """A result rewritten by the rules that need no lemma, operands first, until none applies. The two compute alike,
+    and are rounded to one format with one pattern for NaN (`results_alike`)."""
     form = _Forms(scope).of(node)
     return form if [_how_rounded(node)] == [_how_rounded(form)] else node
 
 
-#: of what `congruent` knows, besides loops
+#: the nodes that `congruent` takes, besides loops
 CONGRUENT = (Round, ExactSum, Cut, FusedSum, Product, Scale, Each, Relu)
 
 
@@ -795,7 +798,7 @@ def _one_format(scope: Scope, node: Node, other: Node) -> bool:
 
 
 def kind_of(scope: Scope, node: Repeat) -> Held | None:
-    """What is known of the start and of the results of a loop."""
+    """The facts about the start and the results of a loop."""
     return _held(node.so_far(scope.knowledge))
 
 

@@ -27,15 +27,15 @@ from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage, Then
 
-#: up to how many sums are added in this order as in any other: rounded additions of two numbers commute
+#: order: the most sums for which it gives the same as any other, as rounded additions of two numbers commute
 IN_ORDER = {"pairwise": 3, "backwards": 2}
 
 
 @dataclass(frozen=True)
 class StagesAgree:
-    """A stage of one plan and a stage of another one, each with the conversions of its plan, give the same from any sum
-    so far (`zero`: from +0) for every multiple of `multiples` products that both take. The same means the same bits, or
-    NaN both, unless both name the pattern of a NaN."""
+    """A stage of one plan and a stage of another one, each with the conversions of its plan, give the same sum from any
+    sum so far (`zero`: from +0) for every multiple of `multiples` products that both take. Two NaNs are the same sum,
+    unless both name the pattern of a NaN; other sums must have the same bits."""
 
     left: Plan
     right: Plan
@@ -56,11 +56,11 @@ class StagesAgree:
 
 @rule
 def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theorem | None) -> Made:
-    """A stage agrees with itself for every K, where both plans convert inputs alike (no `bodies`). Two stages that do
-    the same around their bodies agree, if these agree for every multiple of n, for every multiple of the number m that
-    `partition` gives: both stages divide a multiple of m products alike, and give each body a multiple of n. If the
-    bodies agree from +0 alone, so do the stages where a body begins with their start or +0; promoted sums always begin
-    with +0."""
+    """A stage agrees with itself for every K, where both plans convert inputs alike (no `bodies`). If the bodies of two
+    stages agree for every multiple of n, stages that do the same around their bodies agree for every multiple of the
+    number m that `partition` gives: both stages divide a multiple of m products alike, and give each body a multiple of
+    n. If the bodies agree from +0 alone, so do the stages where a body begins with the stage's start or +0; promoted
+    sums always begin with +0."""
     check_plans("same_parts", left, right, one, other)
     if bodies is None:
         if one != other or not read_alike(left, right):
@@ -83,9 +83,9 @@ def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theore
 
 @rule
 def same_bodies(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Sequence[Theorem]) -> Made:
-    """Two stages that take the same products by as many stages one after another agree, for every multiple of the
-    numbers of products for multiples of which these agree: each from any sum so far, the first one perhaps from +0
-    alone, and then so do they."""
+    """Let two stages take the same products by as many bodies one after another, and let these agree in pairs for
+    multiples of some numbers of products, each pair from any sum so far, the first pair perhaps from +0 alone. Then the
+    stages agree for every multiple of all these numbers; from +0 alone, if the first pair does."""
     check_plans("same_bodies", left, right, one, other)
     if type(one) is not Then or type(other) is not Then or not len(one.bodies) == len(other.bodies) == len(bodies):
         raise RuleError("same_bodies: the stages are not as many, one after another")
@@ -100,14 +100,14 @@ def same_bodies(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Seque
 
 
 def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
-    """Whether two stages do the same around their bodies, for products that fill whole parts: what is left over, and
-    goes through a tail, is none of these."""
+    """Whether two stages do the same around their bodies, for products that fill whole parts; products left over, which
+    go through a tail, are not among these."""
     if not isinstance(one, Parted) or not isinstance(other, Parted) or type(one.partition) is not type(other.partition):
         return False
     unused = one.partition.unused
     same = all(getattr(one.partition, field.name) == getattr(other.partition, field.name)
                for field in fields(one.partition) if field.name not in unused)  # fmt: skip
-    heads = one.head == other.head and (one.head is None or read_alike(left, right))  # it takes products of any K
+    heads = one.head == other.head and (one.head is None or read_alike(left, right))  # a head takes products of any K
     return same and heads and _in_order(one) == _in_order(other)
 
 
@@ -121,8 +121,8 @@ def _in_order(stage: Parted) -> Join:
 
 def partition(one: Parted, other: Parted, number: int) -> int:
     """A number of products, every multiple of which two stages with the same steps around their bodies divide alike, so
-    that each body gets a multiple of `number`. Raises RuleError where there is no such number, or a partition tells
-    none."""
+    that each body gets a multiple of `number`. Raises RuleError where there is no such number, or a partition does not
+    give it."""
     multiples = one.partition.multiple(number, (one, other))
     if not multiples:
         raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")
@@ -137,9 +137,9 @@ def partition(one: Parted, other: Parted, number: int) -> int:
 @rule
 def same_steps(left: Plan, right: Plan, one: Stage, other: Stage, step: Theorem) -> Made:
     """By induction on the number of steps: two stages that each repeat a step from their start, and round the last sum
-    alike, agree for every multiple of a step's products if the steps agree from any sum so far. They agree from +0 if
-    the steps do from any sum so far other than -0, and make no sum -0; or if a step does not read the sum so far, as
-    its stage takes one step alone."""
+    alike, agree for every multiple of a step's products if the steps agree from any sum so far. The stages agree from
+    +0 if the steps do from any sum so far other than -0, and make no sum -0; or if a step does not read the sum so far,
+    as its stage takes one step alone."""
     part = Steps(one, other)
     units = units_of("same_steps", left, right, part)
     every = units_agree("same_steps", step, left, right, part) == "every"

@@ -1,7 +1,7 @@
-"""What is lost where so many elements of a row or a column share a scale factor, which is found from them.
+"""The loss where a block of elements of a row or a column shares a scale factor, which is found from its elements.
 
-Everything is told by the largest magnitude of a block: how many times that an element's quantised number is off, and
-how many times the sum over blocks of both largest magnitudes the sums of quantised numbers are.
+Bounds are in terms of the largest magnitude of a block: the error of an element's quantised number as a multiple of it,
+and sums of quantised numbers as multiples of the sum over blocks of the product of both largest magnitudes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FACTORS = ["scale_a", "scale_b"]
 @dataclass(frozen=True)
 class LosesOfBlocks:
     """For K = `length`, c = +0 and finite elements, where no rounding of sums overflows: |d - exact| <= share * the sum
-    over blocks of the number of products of a whole one times the largest magnitudes of both sides, plus `rest`. The
+    over blocks of the number of products of a whole block times the largest magnitudes of both sides, plus `rest`. The
     largest magnitude of each block is from 2^-reach to 2^reach, or, with `zeros`, zero; with `spread`, one that is not
     zero is at least 2^-spread times that of its row, or of its column."""
 
@@ -63,7 +63,7 @@ class LosesOfBlocks:
 
     @property
     def where(self) -> str:
-        """The largest magnitudes for which it is."""
+        """The largest magnitudes for which the bound holds."""
         said = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
         rows = f" and at least 2^-{self.spread} times those of their rows and columns"
         return f"{said}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
@@ -77,9 +77,9 @@ InLargest: TypeAlias = LosesOfLargest | LosesOfBlocks  # bounds in largest magni
 
 @rule
 def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, zeros: bool, chain: Theorem) -> Made:
-    """What a chain of instructions from zero gives for quantised numbers and their factors is as far from their exact
-    sum as in `_Results`. A quantised number is as far from its element as in `_Side`; so products of two of them from
-    those of elements."""
+    """The result of a chain of instructions from zero, for quantised numbers and their factors, is as far from their
+    exact sum as `_Results` says. A quantised number is as far from its element as `_Side` says; the errors of two such
+    numbers give that of their product."""
     goal: Chained = goal_of(chain, Chained, "loses_of_blocks")
     if length < 1 or not 0 <= reach < LEAST or not (spread is None or 0 <= spread < LEAST):
         raise RuleError("loses_of_blocks: K is from 1 on, and powers are from 1 on")
@@ -105,7 +105,7 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, zer
 
 @dataclass(frozen=True)
 class _Region:
-    """The logarithms of the largest magnitudes of a block and of its row, as the corners of what they may be."""
+    """The logarithms of the largest magnitudes of a block and of its row, as the corners of the region of both."""
 
     corners: tuple[tuple[int, int], ...]
 
@@ -115,14 +115,14 @@ class _Region:
         return cls(((-reach, -reach), (reach, reach), (reach - near, reach), (-reach, near - reach)))
 
     def most(self, block: int, row: int) -> int:
-        """The logarithm of the largest product of so many of each."""
+        """The logarithm of the largest product of these powers of both magnitudes."""
         return max(block * x + row * y for x, y in self.corners)
 
 
 @dataclass(frozen=True)
 class _Size:
-    """A number that is from `low` to `high` times so many largest magnitudes of the block, of its row, and scale
-    factors; and, with `element`, times the element, up to `tiny`."""
+    """A number that is from `low` to `high` times the `powers` of the largest magnitude of the block, of that of its
+    row, and of the scale factor; and, with `element`, times the element, with a further error of at most `tiny`."""
 
     low: Fraction
     high: Fraction
@@ -146,12 +146,12 @@ class _Size:
 
 @dataclass
 class _Sizes:
-    """The numbers of which the words of a side are made. `factor`: the scale factor, which is a number of its own; it
-    is `own`."""
+    """The numbers of which the words of a side are made. `factor`: the scale factor, which counts as a magnitude of its
+    own; `own`: its size."""
 
     factor: Round
     region: _Region
-    rows: bool  # whether the largest magnitude of the row is told
+    rows: bool  # whether the largest magnitude of the row is known
     own: _Size | None = None
     made: dict[Node, _Size] = field(default_factory=dict)
 
@@ -183,7 +183,7 @@ class _Sizes:
         raise RuleError(f"loses_of_blocks: nothing is told of words with a {node.kind}")
 
     def range(self, size: _Size) -> tuple[Fraction, Fraction]:
-        """The least and the largest of such numbers; of an element's, of one of the largest magnitude."""
+        """The least and the largest of such numbers; with an element, for the element of the largest magnitude."""
         i, j, k = size.powers
         low, high = size.low, size.high
         if k:
@@ -218,7 +218,7 @@ class _Sizes:
 
 
 def off_by(how: Rounding) -> tuple[Fraction, Fraction]:
-    """How many times a normal number above zero a rounded one is, at least and at most."""
+    """The least and the largest ratio of a rounded number to the normal number above zero that is rounded."""
     unit = power(-how.format.precision)
     match how.mode:
         case "nearest_even":
@@ -235,7 +235,7 @@ def _positive(node: Literal) -> Fraction | None:
 
 
 def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"]:
-    """What a number is in a block of zeros; the largest magnitude of its row, if that is told, is not zero."""
+    """The kind of a number in a block of zeros; the largest magnitude of its row, if known, is not zero."""
     if not any(isinstance(one, Given) or (isinstance(one, LargestOf) and one.block is not None) for one in walk(node)):
         sizes.of(node)  # of the row: a normal number
         return "positive"
@@ -258,7 +258,8 @@ def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"
 
 
 def _idle(word: Scaled, sizes: _Sizes) -> Fraction:
-    """The scale factor of a block of zeros, whose elements become zeros, and so do those of a row of zeros."""
+    """The scale factor of a block of zeros. Raises RuleError if elements of such a block, or of a row of zeros, may not
+    become zeros."""
     factor = word.factor
     assert factor is not None
     if (_of_zeros(word.element, sizes), _of_zeros(factor.term, sizes)) != ("zero", "zero"):
@@ -273,8 +274,7 @@ def _idle(word: Scaled, sizes: _Sizes) -> Fraction:
 
 
 def _in_zeros(over: tuple[Round, tuple[Gathered, ...]], *own: Format) -> bool:
-    """Whether a number over an element, if it has one, and what is read of a row of zeros is another number than
-    zero."""
+    """Whether a number is not zero if its element (if it has one) and all that it reads of a row are zeros."""
     node, read = over
     formats = (*own, *(part.given for part in read))
     found = pattern_of(node, *(constant(ArrayCarrier(), 0, fmt.width) for fmt in formats))
@@ -283,10 +283,10 @@ def _in_zeros(over: tuple[Round, tuple[Gathered, ...]], *own: Format) -> bool:
 
 @dataclass(frozen=True)
 class _Side:
-    """A quantised number times its factor, divided by `middle` and by `rows` times the largest magnitude of the row, is
-    an element up to `loss` times the largest magnitude of the block; its magnitude, or that of the smallest normal
-    number with the same factor, is at most `most` times that, and the factor at most `factor` times that. `idle`: the
-    factor of a block of zeros, if there may be one."""
+    """A quantised number times its factor, divided by `middle` and by the power `rows` of the largest magnitude of the
+    row, is an element with an error of at most `loss` times the largest magnitude of the block. Its magnitude, or that
+    of the smallest normal number with the same factor, is at most `most` times the block's largest magnitude, and the
+    factor at most `factor` times. `idle`: the factor of a block of zeros, if there may be one."""
 
     middle: Fraction
     rows: int
@@ -297,9 +297,9 @@ class _Side:
 
     @classmethod
     def of(cls, word: Scaled, reach: int, spread: int | None, zeros: bool) -> _Side:
-        """With y what is rounded to the format of elements, and t the largest magnitude times what an element is
-        multiplied by on the way to it: |y| <= t + tiny, of which rounding to nearest loses no more than of the
-        smallest normal number, or than the relative error u/(1 + u), and saturation what is beyond the largest one."""
+        """Let y be the operand of the rounding to the format of elements, and t the largest magnitude times the factor
+        of the element in y: |y| <= t + tiny. Rounding to nearest loses no more of y than of the smallest normal number,
+        or than the relative error u/(1 + u); saturation loses the part of y beyond the largest number."""
         assert word.factor is not None
         sizes = _Sizes(word.factor, _Region.of(reach, spread), spread is not None)
         sizes.of(word.factor)
@@ -323,7 +323,7 @@ class _Side:
         return cls(middle, own.powers[1], loss, max(1 + loss, least / low), 1 / low, idle)
 
     def largest_factor(self, reach: int) -> Fraction:
-        """Where no factor hangs on the row."""
+        """The largest factor, where no factor depends on the row."""
         return max(self.factor * self.middle * power(reach), self.idle)
 
 
@@ -332,8 +332,8 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Result:
-    """A number that is `times` the sum, and as many times the largest magnitudes of the row and of the column, off by
-    `share` of that times the sum over blocks, and by `rest`."""
+    """A number that is `times` the sum, times the powers `rows` of the largest magnitudes of the row and of the column,
+    with an error of at most `share` times these factors times the sum over blocks, plus `rest`."""
 
     times: Fraction
     rows: tuple[int, int]
@@ -343,7 +343,7 @@ class _Result:
 
 @dataclass
 class _Results:
-    """What is made of a sum: `does` says what an instruction does."""
+    """The results that are made of a sum; `does`: the effect of an instruction."""
 
     does: Chained
     a: _Side
@@ -353,7 +353,7 @@ class _Results:
 
     @property
     def most(self) -> Fraction:
-        """As many times the sum over blocks is the sum of magnitudes of products at most."""
+        """The largest ratio of the sum of magnitudes of products to the sum over blocks."""
         return self.a.most * self.b.most
 
     def of(self, node: Node) -> _Result:
@@ -384,8 +384,8 @@ class _Results:
         return _Result(Fraction(1), (0, 0), grown * (own + count * step.part * size), grown * count * rest)
 
     def _told(self, form: Form, factors: bool) -> tuple[Fraction, Fraction]:
-        """Of a form about the products of one instruction, how many times the sum over all blocks it is at most for all
-        instructions, and a number for each of them. `factors`: no block is without elements."""
+        """The bound of a form about the products of one instruction: for all instructions together, a multiple of the
+        sum over all blocks, and a number for each instruction. `factors`: no block is without elements."""
         shares, rest = defaultdict[tuple[bool, int], Fraction](Fraction), Fraction(0)
         for atom, value in form.flat().parts.items():
             (item,) = atom
@@ -402,7 +402,7 @@ class _Results:
         each, alone = (max((x for (own, _), x in shares.items() if own is kind), default=Fraction(0))
                        for kind in (True, False))  # fmt: skip
         a, b, unit = self.a, self.b, self.does.unit
-        if a.idle or b.idle:  # of blocks of zeros factors are told, too
+        if a.idle or b.idle:  # forms have the factors of blocks of zeros, too
             product = max(a.idle * b.largest_factor(self.reach), a.largest_factor(self.reach) * b.idle)
             rest += alone * product * (unit.length // unit.scale_block)
         return each * self.most + alone * a.factor * b.factor / unit.scale_block, rest

@@ -1,4 +1,4 @@
-"""What holds of a plan whose inputs are few: each of them is evaluated."""
+"""Statements about a plan whose inputs are few: each input is evaluated."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def every_product(left: Plan, right: Plan, length: int) -> Made:
 
 @rule
 def every_sum(plan: Plan, length: int) -> Made:
-    """Units of one product add to c, exactly, what is in range for each number of products of all rows and columns.
-    What is recombined is less than half of the product of the moduli for all of them."""
+    """Units of one product add it to c exactly if the sum is in range, as it is for each number of products of all rows
+    and columns. A recombined sum is less than half of the product of the moduli for all rows and columns."""
     if length < 1 or plan.scale is not None:
         raise RuleError("every_sum: K is from 1 on, and no unit takes scale factors")
     for count in range(1, length + 1):
@@ -71,8 +71,8 @@ def every_sum(plan: Plan, length: int) -> Made:
 
 @rule
 def every_error(plan: Plan, length: int, reach: int, near: int, times: Fraction, span: bool) -> Made:
-    """The error of all rows and columns that a bound is about, compared with it: of elements of a spread `near` at one
-    K, or, with `span`, of largest products of a span `near` for each K up to it."""
+    """The errors for all rows and columns that a bound is about, compared with the bound: of elements of a spread
+    `near` at K = `length`, or, with `span`, of largest products of a span `near` for each K up to `length`."""
     if length < 1 or near < 0 or reach < 0:
         raise RuleError("every_error: K is from 1 on, spreads, spans and reaches from 0 on")
     for count in range(1, length + 1) if span else (length,):
@@ -102,12 +102,12 @@ class Errors:
 
     @classmethod
     def of(cls, rows: Rows, columns: Rows, times: Sequence[int], results: Matrix, fmt: Format) -> Errors:
-        """Of rows and columns of one number of elements, of which the k-th product is added so many `times`."""
+        """The errors for rows and columns of one number of elements, with the k-th product added `times[k]` times."""
         patterns, places = np.unique(results, return_inverse=True)
         values = [exact_value(int(x), fmt) for x in patterns]
         numbers = [x if isinstance(x, Fraction) else Fraction(0) for x in values]
         sides = [max(x.denominator for row in side for x in row) for side in (rows, columns)]
-        unit = max(sides[0] * sides[1], *(x.denominator for x in numbers))  # a power of two, as each of them
+        unit = max(sides[0] * sides[1], *(x.denominator for x in numbers))  # a power of two, as every denominator
         a, b = (np.array([[int(x * y) for x in row] for row in side], dtype=object)
                 for side, y in ((rows, sides[0]), (columns, unit // sides[0])))  # fmt: skip
         d = np.array([int(x * unit) for x in numbers], dtype=object)[places.reshape(results.shape)]
@@ -120,7 +120,7 @@ class Errors:
         )  # fmt: skip
 
     def near(self, span: int) -> NDArray[np.bool_]:
-        """Where the largest product is at least 2^-span times that of the largest elements."""
+        """Where the largest product is at least 2^-span times the product of the largest elements."""
         return np.asarray(self.largest <= self.product * (1 << span), dtype=bool)
 
     def beyond(self, share: Fraction) -> NDArray[np.bool_]:
@@ -138,7 +138,7 @@ class _Side:
 
     @classmethod
     def of(cls, a: Format, b: Format, length: int) -> tuple[_Side, _Side]:
-        """All of them. Raises RuleError for too many."""
+        """All rows and all columns. Raises RuleError if there are too many."""
         if length < 1 or (a.width + b.width) * length > EVERY:
             raise RuleError(f"inputs of {(a.width + b.width) * length} bits are too many to evaluate each")
         one, other = (
@@ -147,19 +147,19 @@ class _Side:
         return cls(a, one), cls(b, other)
 
     def finite(self) -> _Side:
-        """Those whose elements are all finite."""
+        """The rows or columns whose elements are all finite."""
         numbers = [exact_value(pattern, self.format) for pattern in range(1 << self.format.width)]
         rows = [tuple(numbers[int(x)] for x in row) for row in self.patterns]
         values = {k: tuple(x for x in row if isinstance(x, Fraction)) for k, row in enumerate(rows)}
         return self._chosen({k: row for k, row in values.items() if len(row) == len(rows[k])})
 
     def reaching(self, reach: int) -> _Side:
-        """Those whose largest magnitude is from 2^-reach to 2^reach."""
+        """The rows or columns whose largest magnitude is from 2^-reach to 2^reach."""
         low, high = Fraction(1, 1 << reach), Fraction(1 << reach)
         return self._chosen({k: row for k, row in enumerate(self.values) if low <= max(map(abs, row)) <= high})
 
     def within(self, spread: int) -> _Side:
-        """Those whose magnitudes differ by a factor of at most 2^spread."""
+        """The rows or columns whose magnitudes differ by a factor of at most 2^spread."""
         return self._chosen({k: row for k, row in enumerate(self.values)
                              if (1 << spread) * min(map(abs, row)) >= max(map(abs, row))})  # fmt: skip
 
@@ -188,7 +188,7 @@ def _in_range(products: Products, job: Job, plan: Plan) -> None:
 
 
 def _integers(patterns: Matrix, fmt: Format) -> Matrix:
-    """What patterns of integers stand for."""
+    """The integers that patterns stand for."""
     if not fmt.is_integer or fmt.width > WIDEST:
         raise RuleError("every_sum: a word is no integer of few bits")
     numbers = patterns.astype(np.int64)

@@ -1,5 +1,5 @@
-"""Two plans agree that differ in how scale factors are found, which are the same for every largest magnitude; or in how
-the same integers are added, exactly in both."""
+"""Two plans agree if they differ only in how they find scale factors, which are the same for every largest magnitude;
+or only in how they add the same integers, exactly in both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import with_words
 from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, SharedOf, factor_over, gathered
 
-INTEGERS = FORMATS["f64"]  # in which a sum of integers stands in an expression
+INTEGERS = FORMATS["f64"]  # the format of a sum of integers in an expression
 OF_VALUES = (Given, SharedOf, Literal, Element, Product, Scale, ExactSum, Round, Recombined)
 
 
@@ -45,7 +45,8 @@ class FactorsAlike:
         return f"scale factors of {'ab'[self.side]} of {plans} are the same for every largest magnitude"
 
     def _parts(self, plan: Plan) -> list[Gathered]:
-        """What a factor reads of several elements, in an order that does not hang on where it does."""
+        """The values that a factor reads of several elements, in an order that does not depend on their places in the
+        factor."""
         return sorted(gathered(factors_of(plan)[self.side]), key=structure)
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
@@ -70,8 +71,8 @@ class FactorsAlike:
 
 @rule
 def same_factors(left: Plan, right: Plan, lemmas: Sequence[Theorem]) -> Made:
-    """Two plans agree that are one plan once the factors of one are put in the place of the other's, in words and
-    beside them, as these have the same bits."""
+    """Two plans agree if they are one plan once the factors of one take the place of the other's, in words and beside
+    words, as the factors have the same bits."""
     check_plans("same_factors", left, right)
     goals: list[FactorsAlike] = [goal_of(lemma, FactorsAlike, "same_factors") for lemma in lemmas]
     if any((goal.left, goal.right) != (left, right) for goal in goals):
@@ -88,8 +89,8 @@ def same_factors(left: Plan, right: Plan, lemmas: Sequence[Theorem]) -> Made:
 @rule
 def same_integers(left: Plan, right: Plan, length: int) -> Made:
     """Two plans whose sums are of products of the same integers, each as often, agree for one K if no sum wraps,
-    saturates or is rounded, whatever integers of their formats these are, if no sum is -0, and if the same is done with
-    sums, by their values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
+    saturates or is rounded for any integers of these formats, if no sum is -0, and if both plans make the same result
+    of the sums' values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
     check_plans("same_integers", left, right)
     if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
         raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
@@ -102,7 +103,7 @@ def same_integers(left: Plan, right: Plan, length: int) -> Made:
 
 
 def _in_sums(plan: Plan) -> Node:
-    """A plan's result as an expression over integers for its sums. Raises RuleError where more than their values
+    """A plan's result as an expression over integers for its sums. Raises RuleError if more than the sums' values
     enters."""
     numbers = {products: Given(k, INTEGERS) for k, products in enumerate(plan.sums)}
     result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)

@@ -1,4 +1,4 @@
-"""How large sums of numbers from 0 to below 1 can become, operation by operation of a reduction.
+"""Bounds of sums of numbers from 0 to below 1, operation by operation of a reduction.
 
 A row of numbers is represented by the operations that made it (smtmodel/algorithms/reductions.py); each operation
 has a rule.
@@ -117,7 +117,7 @@ def _of(row: Theorem, name: str, fmt: Format | None = None) -> Bounded:
 
 
 def _counted(name: str, *counts: int) -> None:
-    """Raises RuleError for a count of none."""
+    """Raises RuleError for a count below 1."""
     if min(counts) < 1:
         raise RuleError(f"{name}: there are {min(counts)} of something that is counted from 1 on")
 
@@ -165,9 +165,9 @@ def converted(row: Theorem, fmt: Format) -> Made:
 
 @rule
 def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -> Made:
-    """For nonnegative numbers and the sum before, a unit that adds exact products and only ever truncates gives at most
-    their exact sum, and a number of f32: at most that sum rounded down. A chain gives at most the exact sum of all its
-    numbers rounded down."""
+    """For nonnegative numbers and a nonnegative addend, a unit that adds exact products and only ever truncates gives a
+    number of f32 that is at most their exact sum: at most that sum rounded down. A chain gives at most the exact sum of
+    all its numbers rounded down."""
     goal = _of(row, "column_sums", unit.b)
     need_truncation(unit)
     side, width = shape
@@ -197,7 +197,7 @@ def models_of(made: Source) -> Iterator[Model]:
 
 @rule
 def trees(row: Theorem, size: int) -> Made:
-    """Additions to nearest are monotonic: the sum of the bounds, in the same order, bounds that of the numbers."""
+    """Additions to nearest are monotonic: the sum of the bounds, in the same order, bounds the sum of the numbers."""
     goal = _of(row, "trees")
     _counted("trees", size)
     fmt, filled = goal.format, _filled(goal.bounds, size)
@@ -246,8 +246,8 @@ def never_overflows(reduction: Reduction, numbers: int, sums: Sequence[Theorem])
 
 
 def left_open(reduction: Reduction, numbers: int, starts: Sequence[int]) -> int | None:
-    """A count up to `numbers` whose shape of operations is that of no count in `starts` as large or larger; None: there
-    is none."""
+    """A count up to `numbers` whose shape of operations is that of no count in `starts` as large or larger; None if
+    there is no such count."""
     known: dict[tuple[object, ...], int] = {}
     for start in starts:
         shape = _shape(recorded(reduction, start))

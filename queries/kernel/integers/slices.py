@@ -1,7 +1,7 @@
-"""What is lost by slices and residues of integers that a row or a column share a power of two for.
+"""The loss of slices and residues of integers for which a row or a column shares a power of two.
 
-Elements are divided by that power, and everything is a sum of products of integer words then: what words leave out of
-elements, which products of words are left out, and what roundings lose, each for one product.
+Elements are divided by that power, so that a result is a sum of products of integer words. Its loss is stated for one
+product: the part of elements that words leave out, the products of words that are left out, and the loss of roundings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LosesOfLargest:
 
     @property
     def block(self) -> int:
-        """The products whose largest magnitudes it is about: all."""
+        """The number of products whose largest magnitudes the bound has: all."""
         return self.length
 
     @property
@@ -50,7 +50,7 @@ class LosesOfLargest:
 
     @property
     def where(self) -> str:
-        """The largest magnitudes for which it is."""
+        """The largest magnitudes for which the bound holds."""
         return f"the largest magnitudes of the row and of the column are from 2^-{self.reach} to 2^{self.reach}"
 
     def statement(self) -> str:
@@ -74,7 +74,7 @@ class LosesOfElements:
     steps: tuple[Fraction, Fraction]
 
     def within(self, spread: int) -> Fraction:
-        """As many times the sum of |a_k b_k| it is at most, where no element is smaller than 2^-spread times the
+        """The largest ratio of the bound to the sum of |a_k b_k|, where no element is smaller than 2^-spread times the
         largest one."""
         ones = sum(self.ones) * (1 << spread) - sum(self.steps)
         return self.products + ones + self.largest * (1 << 2 * spread)
@@ -125,8 +125,9 @@ class WithinSpan:
 
 @rule
 def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
-    """The exact sum is one of products of words, as in `_Words`, and of what these leave out. What the plan computes is
-    a sum of products of words, as in `_Results`. The difference is at most that of the factors of each product."""
+    """The exact sum is a sum of products of words, as in `_Words`, and of the parts that words leave out. The plan's
+    result is a sum of products of words, as in `_Results`. The two differ by at most the difference of the factors of
+    each product."""
     result, a, b = _found(plan, length, reach, wraps)
     loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
     return Made(LosesOfLargest(plan, length, reach, loss * a.power * b.power), (wraps,))
@@ -134,11 +135,11 @@ def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Mad
 
 @rule
 def loses_of_elements(plan: Plan, length: int, reach: int, wraps: Theorem) -> Made:
-    """The same with what roundings of sums lose, and what words leave of each side, by itself. Words that are cut have
-    the sign of their element: products of them, each as many times as in the product of elements, or less often, add up
-    to at most the sum of magnitudes, of which a rounding loses its share. What words leave of one side is multiplied by
-    elements of the other, and is less than 1 by a last place of theirs. Of other words the largest elements alone
-    tell."""
+    """As `loses_of_largest`, but the loss of roundings of sums, and the part of each side that words leave out, stand
+    separately. Words that are cut have the sign of their element: products of such words, each at most as many times as
+    in the product of elements, add up to at most the sum of magnitudes, of which a rounding loses its share. The part
+    of one side that words leave out is multiplied by elements of the other, and is less than 1 by a last place of the
+    side's own elements. For other words the bound is in the largest elements alone."""
     result, a, b = _found(plan, length, reach, wraps)
     powers = a.power * b.power
     if not (a.cut and b.cut):
@@ -172,7 +173,7 @@ def _found(plan: Plan, length: int, reach: int, wraps: Theorem) -> tuple[_Form, 
 
 
 def _apart(result: _Form, a: _Elements, b: _Elements) -> Fraction:
-    """What factors of products of words that are not those of the products of elements are about."""
+    """The error by factors of products of words that differ from the factors in the products of elements."""
     loss = Fraction(0)
     for pair in {(one, other) for one in a.factors for other in b.factors} | result.factors.keys():
         wanted = a.factors.get(pair[0], Fraction(0)) * b.factors.get(pair[1], Fraction(0))
@@ -182,8 +183,9 @@ def _apart(result: _Form, a: _Elements, b: _Elements) -> Fraction:
 
 @rule
 def within_classical(premise: Theorem, spread: int, times: Fraction) -> Made:
-    """Of elements that are at least 2^-spread times the largest, K products add up to K * 2^-2spread times the largest
-    product, and to the sum of elements of one side times 2^-spread times the largest of the other."""
+    """If elements are at least 2^-spread times the largest, K products add up to at least K * 2^-2spread times the
+    product of both largest, and to at least the sum of elements of one side times 2^-spread times the largest of the
+    other."""
     goal: LosesOfElements = goal_of(premise, LosesOfElements, "within_classical")
     if spread < 0:
         raise RuleError("within_classical: a spread is from 0 on")
@@ -224,8 +226,8 @@ def _is_power(value: Fraction) -> bool:
 
 @dataclass(frozen=True)
 class _Affine:
-    """A number that is `of` times the element over its power, plus factors times integer words, up to `error`. `keeps`:
-    the format of which it is a number, times a power of two."""
+    """A number that is `of` times the element over its power, plus factors times integer words, with an error of at
+    most `error`. `keeps`: a format that has the number, times a power of two."""
 
     of: Fraction
     factors: Mapping[Round, Fraction]
@@ -239,9 +241,10 @@ class _Affine:
 
 @dataclass(frozen=True)
 class _Elements:
-    """Elements over their power: at most `top`, and sums of factors times words up to `loss`. `power`: the power is at
-    most that many times the largest magnitude. `cut`: all words have the element's sign, and so have sums of some of
-    these, which are at most `slack` larger. Of elements from 2^-s on the loss is smaller by 2^-s times `step`."""
+    """Elements over their power: at most `top`, and equal to sums of factors times words with an error of at most
+    `loss`. `power`: the power is at most that many times the largest magnitude. `cut`: all words have the element's
+    sign, and so have sums of some words, which exceed the element by at most `slack`. For elements of at least 2^-s the
+    loss is smaller by 2^-s times `step`."""
 
     factors: Mapping[Round, Fraction]
     loss: Fraction
@@ -254,15 +257,15 @@ class _Elements:
 
 @dataclass
 class _Words:
-    """The words of a side. An integer word is what is rounded less what that leaves: so an element is what is known of
-    the words of which it is made, and of what the last of them leaves."""
+    """The words of a side. An integer word is the operand of its rounding less the remainder: so an element is a
+    combination of its words, and of the remainder of the last word."""
 
     format: Format
     up: bool | None = None
     made: dict[Node, _Affine] = field(default_factory=dict)
 
     def element(self, words: list[Round]) -> _Elements:
-        """Elements by the words that lose least, of those of the products and of those below them."""
+        """Elements in terms of the words that lose least, among those in products and the words below these."""
         best: tuple[Fraction, _Affine, Round] | None = None
         for word in words:
             how = word.rounding
@@ -282,7 +285,7 @@ class _Words:
         factors[word] = factors.get(word, Fraction(0)) + 1 / term.of
         cut = all(x > 0 and own.rounding.mode == "toward_zero" for own, x in factors.items())
         slack = term.error / abs(term.of)
-        # an element from 1 on is a multiple of its last place; so is what is cut, as integers less often than that are
+        # an element of at least 1 is a multiple of its last place; so is the part cut off, as integers are multiples
         place = abs(term.of) / (1 << self.format.fraction)
         whole = _is_power(abs(term.of)) and place < 1 and all(x.denominator == 1 for x in term.factors.values())
         step = place / abs(term.of) if cut and whole and not self.up and not self.format.is_integer else Fraction(0)
@@ -334,10 +337,10 @@ class _Words:
 
 @dataclass(frozen=True)
 class _Form:
-    """A number that is factors times sums of products of words, and of powers of two that rows and columns share
-    (`powers`: how often those of a and of b are factors): up to `error` for each product, over these powers, and
-    `products` times the sum of magnitudes. `whole`: a number besides, of something that is no sum. It is a multiple of
-    2^grid."""
+    """A number that is factors times sums of products of words, times powers of two that rows and columns share
+    (`powers`: how often those of a and of b are factors), with an error of at most `error` for each product, over these
+    powers, and of `products` times the sum of magnitudes. `whole`: for a form that is no sum, its number. The form is a
+    multiple of 2^grid."""
 
     factors: Mapping[Pair, Fraction]
     error: Fraction
@@ -350,8 +353,8 @@ class _Form:
 
 @dataclass
 class _Results:
-    """What is made of sums, each exact, whose number of products is at most `length`; where `elements` tells of which
-    words elements are made, errors are told by elements, too."""
+    """The results made of exact sums whose number of products is at most `length`; with `elements`, the words of which
+    elements are made, errors are in terms of elements, too."""
 
     plan: Plan
     length: int
@@ -420,8 +423,8 @@ class _Results:
         return _Form(factors, error, forms[0].powers, grid, keeps=keeps, products=products)
 
     def _rounded(self, node: Round, form: _Form) -> _Form:
-        """To nearest, a number loses at most half of its last place; none where it is a number of the format already,
-        or a multiple of 2^grid of no more bits."""
+        """To nearest, a number loses at most half of its last place, and nothing if it is a number of the format
+        already, or a multiple of 2^grid of no more bits."""
         how, fmt = node.rounding, node.rounding.format
         if how != Rounding(fmt):
             raise RuleError("loses_of_largest: a rounding with rules of its own")
@@ -443,8 +446,8 @@ class _Results:
                        products=form.products + (form.products + times) * unit, keeps=fmt)  # fmt: skip
 
     def _times(self, form: _Form) -> Fraction | None:
-        """As many times as in the product of elements, products of words are in a form at most; None where that is not
-        told, or a pair of words is in none of these."""
+        """The largest ratio of the factor of a product of words in a form to its factor in the product of elements;
+        None without `elements`, for a negative factor, or for a pair of words that is not in that product."""
         if self.elements is None:
             return None
         a, b = (one.factors for one in self.elements)

@@ -1,7 +1,8 @@
 """No sum of integers leaves the range of its accumulator, or of the moduli from which it is recombined: intervals of
-what units read, and of their sums. Integers may be numbers of formats that have all integers up to some one.
+the words that units read, and of their sums. Integers may be numbers of formats that have all integers up to some
+integer.
 
-Every interval has 0 in it. So a bound for K products is one for fewer, and for any that are added up on the way.
+Every interval has 0 in it. So a bound for K products is a bound for fewer, and for every intermediate sum.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ class NeverWraps:
 def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None) -> Made:
     """Units that add products of integers exactly, each once, give sums between those of the least and of the largest
     products, if these are in the range of the accumulator: by induction on the instructions, of which the last one has
-    the widest interval. Sums start from +0. A sum of products of residues is that of the products of the integers
-    modulo each number; so what is recombined is their sum, if that is less than half of the product of the moduli."""
+    the widest interval. Sums start from +0. A sum of products of residues equals, modulo each number, the sum of the
+    products of the integers; so the recombined number is the sum of the products of the integers, if this is less than
+    half of the product of the moduli."""
     if any(number is not None and number < 0 for number in (length, most_a, most_b)):
         raise RuleError("never_wraps: K and magnitudes are from 0 on")
 
@@ -84,8 +86,8 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
 
 
 def check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], Interval]) -> None:
-    """Raises RuleError where a sum of up to `length` products may not be exact. `interval`: of the integers of a side
-    that a unit reads, of a word or, without one, of elements."""
+    """Raises RuleError where a sum of up to `length` products may not be exact. `interval`: the interval of the
+    integers of a side that a unit reads: of a word or, for None, of elements."""
     if plan.scale is not None:
         raise RuleError("never_wraps: the units take scale factors")
     for model in plan.models:
@@ -130,7 +132,8 @@ def _stage(
 
 
 def promoted(stage: Stage) -> tuple[Stage, int] | None:
-    """How runs of K are summed from +0, and of how many products, by a stage that adds their sums, each rounded."""
+    """The stage that sums each run of K from +0, and the number of products of a run, for a stage that adds the sums of
+    runs, each rounded; None for another stage."""
     runs = parts_of(stage, Runs, Promote)
     if runs is None or runs.even or runs.share or not isinstance(stage, Parted) or stage.tail is not None:
         return None
@@ -138,7 +141,7 @@ def promoted(stage: Stage) -> tuple[Stage, int] | None:
 
 
 def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
-    """How often a stage adds the products of which integers of both sides. Raises RuleError."""
+    """The pairs of integers of both sides whose products a stage adds, and how often. Raises RuleError."""
     found = Counter[Pair]()
     if isinstance(stage, Then):
         for body in stage.bodies:
@@ -155,8 +158,8 @@ def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
 
 
 def whole_of(word: Round) -> Round:
-    """The integer that a word is: the word itself, or what is rounded to a format that has all integers of its own.
-    Raises RuleError."""
+    """The integer that a word is: the word itself, or the operand of its rounding, to a format that has all integers of
+    the operand's format. Raises RuleError."""
     if word.rounding.format.is_integer:
         return word
     if not isinstance(word.term, Round) or not word.term.rounding.format.is_integer:
@@ -166,8 +169,8 @@ def whole_of(word: Round) -> Round:
 
 
 def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
-    """The words of a and of b that are integers, of whose residues a plan's units add products for each modulus. Raises
-    RuleError for what is recombined of other sums."""
+    """The integer words of a and of b whose residues' products a plan's units add, for each modulus. Raises RuleError
+    for a number that is recombined from other sums."""
     found = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
     if len(found) > 1:
         raise RuleError("never_wraps: the sums are of residues of different integers")
@@ -176,7 +179,7 @@ def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
 
 
 def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
-    """Those of one modulus."""
+    """The integer words of a and of b for one modulus."""
     if not isinstance(item, Products) or not isinstance(item.stage, Chain):
         raise RuleError("never_wraps: what is recombined is no sum of products by one unit")
     sides = []
@@ -196,9 +199,9 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
 
 
 def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: int) -> Interval:
-    """The result of an instruction that adds every product once, c in `start` and the first `count` products added,
-    where all are integers. What is added up on the way is some of it, as no term is subtracted. Raises RuleError where
-    a sum may leave the range of its accumulator, or be rounded."""
+    """The interval of the result of an instruction that adds every product once, for c in `start` and the first `count`
+    products, all of integers. Every intermediate sum lies in it, as no term is subtracted. Raises RuleError where a sum
+    may leave the range of its accumulator, or be rounded."""
     if len({fmt.is_integer for fmt in (unit.a, unit.b, unit.c, unit.d)}) > 1:
         raise RuleError(f"never_wraps: {unit.reference or 'a unit'} does not add integers")
     whole, each = unit.d.is_integer, product_of(sides["a"], sides["b"])
@@ -242,7 +245,7 @@ def _check_exact(unit: Model, node: FusedSum, terms: Sequence[Interval]) -> None
     """Raises RuleError for an alignment in larger units than 1: then a bit of a term may be lost. A sum that may wrap
     is in units of 1."""
     bits = set(node.bits_of_terms)
-    # of an integer format all exponents are one; of other numbers none is larger than that of the largest integer
+    # an integer format has one exponent; other numbers have no exponent above that of the largest integer
     tops = [unit.a.emin + unit.b.emin, unit.c.emin, *node.bounds]
     tops += [x.rounding.format.emin for x in walk(node) if isinstance(x, Round)]
     if not unit.d.is_integer:
@@ -272,7 +275,7 @@ class OfElements(Knowledge):
             case Given(format=fmt):
                 return replace(Known.number(frozenset({fmt}), interval=numbers_within(fmt, self.most)), finite=True)
             case Product(left=Given(format=fmt), right=SharedOf(inverse=True, up=up), limit=None):
-                # the power is the largest one up to the magnitudes, which have so many bits, or the next
+                # the power of two is the largest one up to the largest magnitude, which has `bits` bits, or the next
                 bits = fmt.width if fmt.is_integer else fmt.precision
                 top = 2 - Fraction(2) ** (1 - bits) if not up else Fraction(1)
                 return Known(bits=bits, interval=(-top, top), finite=True)
@@ -291,14 +294,14 @@ def interval_of(word: Node, most: int | None) -> Interval:
 
 
 def whole_numbers(fmt: Format) -> Interval:
-    """Integers of which a format has all; 1 is a normal number of it. Raises RuleError."""
+    """An interval of integers, all of which a format has; 1 is a normal number of the format. Raises RuleError."""
     if fmt.integers is None:
         raise RuleError(f"never_wraps: {fmt.name} has no zero, or no normal number 1")
     return fmt.integers
 
 
 def numbers_within(fmt: Format, most: int | None) -> Interval:
-    """Of all finite numbers of a format, of a magnitude of at most `most`."""
+    """The interval of all finite numbers of a format of a magnitude of at most `most`."""
     return fmt.interval if most is None else common(fmt.interval, (Fraction(-most), Fraction(most)))
 
 

@@ -31,7 +31,8 @@ class Turns:
 class RoundsOpposite(OfTarget):
     """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
     it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
-    either sign). `bits`: how many random bits, the same both times, it is rounded by; it has as many bits more."""
+    either sign). `bits`: the number of random bits of the rounding, the same bits both times; the magnitude has as many
+    bits more."""
 
     spare = 2
 
@@ -64,8 +65,8 @@ def lemmas_of(unit: Unit) -> tuple[RoundsOpposite, ...]:
 @rule
 def turned(unit: Unit, lemmas: Sequence[Theorem]) -> Made:
     """Each node derives from its operands whether its value is negated or stays. The nodes' arithmetic does not depend
-    on the sign of a zero, but for the sign of a zero result. Random bits stay. What a rounding that sees magnitudes
-    alone does is a lemma about the datapath; one that stays may be rounded in any way."""
+    on the sign of a zero, but for the sign of a zero result. Random bits stay. For a rounding that sees magnitudes
+    alone there is a lemma about the datapath; a value that stays may be rounded in any way."""
     if {lemma.goal for lemma in lemmas} != set(lemmas_of(unit)):
         raise RuleError("turned: a lemma about the datapath is missing, or about another one")
     return Made(Turns(unit), tuple(lemmas))

@@ -5,7 +5,7 @@ changes, the other terms may lose; but the term that changed it has risen by at 
 between its values of two different exponents. So a sum does not fall if that gain is at least what all other terms
 lose; and then the sum has a gain of its own, as a term of the next sum. Gains of numbers of a format, and of products
 of small formats, are computed value by value. Rounding is monotonic. Infinities: a term that rises to +infinity makes
-the result the largest possible; one that rises from -infinity had made it the least.
+the result the largest possible; a term that rises from -infinity had made the result the least possible.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
 Places = Mapping[int, int]
-Results = Mapping[int, tuple[Format, bool]]  # so far of the loops around, by level: the format, whether they rise
+Results = Mapping[int, tuple[Format, bool]]  # results so far of enclosing loops, by level: format, whether they rise
 
 # -- the effect on a node of an operand that rises
 
 
 @dataclass(frozen=True)
 class Term:
-    """What is known of the values of a term of a sum. `gains`: the least increases where it rises; None: it does
-    not."""
+    """The facts about the values of a term of a sum. `gains`: the least increases of a term that rises; None: it does
+    not rise."""
 
     known: Known
     gains: Callable[[], Gains] | None = None
@@ -130,7 +130,7 @@ class _Rise:
             yield from self._raised(operand, places)
 
     def term(self, node: Node, places: Places, running: Results) -> Term:
-        """What is known of a node, and its gains if it rises. Raises RuleError if it may fall."""
+        """The facts about a node, and its gains if it rises. Raises RuleError if it may fall."""
         known = self._known(node, running)
         match node:
             case Element() | Round() | Running() | Repeat():
@@ -250,7 +250,7 @@ class _Other:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What has the same effect has the same kind."""
+        """The kind of a term: alignment has the same effect on all terms of a kind."""
         return self.bits, self.grid, self.reach, self.head
 
     @property
@@ -259,8 +259,8 @@ class _Other:
         return [AlignmentLoses(width, self.digits, self.bits, self.mode)] if width > 0 and not self.zero else []
 
     def part(self, m: int, side: int, exponent: int | None = None) -> int:
-        """The most that alignment at 2^m lowers it (`side` 0) or raises it (1), as a loss (gains.py); `exponent`: its
-        own, if known."""
+        """The most that alignment at 2^m lowers the term (`side` 0) or raises it (1), as a loss (gains.py); `exponent`:
+        the term's own, if known."""
         kept = m - self.bits
         if exponent == ZERO or (exponent == m and self.digits <= self.bits):
             return 0
@@ -270,11 +270,11 @@ class _Other:
         return max(-(-loss(kept) * share.numerator // share.denominator), self.lost(m))
 
     def lost(self, m: int) -> int:
-        """The most that is lost if it is beyond its reach when aligned at 2^m."""
+        """The most that is lost if the term is beyond its reach when aligned at 2^m."""
         return 0 if self.reach is None or m <= NONE else ceil(self.head * loss(m - self.reach - 1))
 
     def falls(self, before: int, after: int) -> int:
-        """The most by which it is less aligned at 2^after than aligned at 2^before."""
+        """The largest decrease of the term from its value aligned at 2^before to its value aligned at 2^after."""
         mode = self.mode
         coarse, fine = max(before, after), min(before, after)
         if fine <= NONE or self.grid >= coarse - self.bits:

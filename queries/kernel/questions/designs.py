@@ -20,8 +20,8 @@ NO_DESIGN = Design("", "", ())
 
 @dataclass(frozen=True)
 class Designed(Problem):
-    """A model compared with a design that should give the same results; `right` is the model as well, of which the
-    design takes the formats. Where the design leaves bits undefined, the two agree if they do whatever these are, and
+    """A model compared with a design that should give the same results; `right` is the model as well, whose formats the
+    design takes. Where the design leaves bits undefined, the two agree if they do for all values of these bits, and
     differ if they do for a simulator's choice. Raises ParameterError for a design whose ports do not fit."""
 
     design: Design = NO_DESIGN
@@ -52,7 +52,7 @@ class Designed(Problem):
 
     @property
     def digest(self) -> str:
-        """What tells the design's netlist from others, in few characters."""
+        """A short digest that tells the design's netlist from others."""
         return hashlib.sha256(self.design.netlist.encode()).hexdigest()[:12]
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:

@@ -1,4 +1,4 @@
-"""What it means that two models differ on an input: one definition for solvers and for replay."""
+"""The difference of two models on an input: one definition for solvers and for replay."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from mmaprobe.smtmodel.units.unit import Memo
 
 @dataclass(frozen=True)
 class Problem:
-    """Two models of the same input formats, the inputs that count, and how results are compared. Where one of them does
-    not read c, only inputs whose c is +0 count, and c has the format that it has in the other.
+    """Two models of the same input formats, the inputs that count, and how results are compared. Where one model does
+    not read c, only inputs whose c is +0 count, and c has its format in the other model.
 
     Raises ParameterError if the two cannot be compared, or if no input is admitted.
     """
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """All that take the inputs."""
+        """All models that take the inputs."""
         return self.left, self.right
 
     @property
@@ -61,12 +61,12 @@ class Problem:
 
     @property
     def zeros(self) -> dict[str, str]:
-        """The operands of which zeros alone are admitted, each with why."""
+        """The operands of which zeros alone are admitted, each with the reason."""
         return zeros_of(self.inputs, self.models, self.length)
 
     @property
     def layout(self) -> Layout:
-        """The inputs that all models take; a longer one reads zeros beyond them."""
+        """The inputs that all models take; a longer model reads zeros beyond them."""
         return layout_of(self.left, self.length, addend=all(model.addend for model in self.models))
 
     @property
@@ -90,13 +90,14 @@ class Problem:
         return "left", "right"
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
-        """Both sides on one input. `traced`: with their signals, without which what the sides do alike is done once."""
+        """Both sides on one input. `traced`: with their signals; without signals, operations that the sides share are
+        evaluated once."""
         moved = self.moved(operands)
         memo: Memo | None = {} if moved is operands and not traced else None
         return evaluate_on(self.left, operands, traced, memo), evaluate_on(self.right, moved, traced, memo)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
-        """What the right side is evaluated on: the input itself, unless it is a property that says otherwise."""
+        """The input of the right side: the same input, unless a property's problem says otherwise."""
         return operands
 
     def differ(self, left: Bits, right: Bits) -> Bit:
@@ -116,7 +117,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class AgainstAll(Problem):
-    """One model against several at once: only inputs on which the left one differs from each of `rest` too count."""
+    """One model against several at once: only inputs count on which the left model differs from each of `rest`, too."""
 
     rest: tuple[Model, ...] = ()
 
@@ -142,8 +143,8 @@ class AgainstAll(Problem):
 
 @dataclass(frozen=True)
 class Candidates(Problem):
-    """Two candidates for one device, whose results are compared as the patterns that it answers with: of f32 and of
-    e8m13, which travels as f32."""
+    """Two candidates for one device, whose results are compared as the patterns that the device returns: of f32, and of
+    e8m13, which it returns as f32."""
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right, "value")
@@ -312,6 +313,6 @@ def free_names(layout: Layout, zero_terms: Collection[int]) -> set[str]:
 
 
 def free_values(layout: Layout, zero_terms: Collection[int], row: Sequence[int]) -> dict[str, str]:
-    """The patterns of those operands in a row of a layout, in hexadecimal, by name."""
+    """The patterns of the operands of `free_names` in a row of a layout, in hexadecimal, by name."""
     names = free_names(layout, zero_terms)
     return {name: hex(pattern) for name, pattern in zip(layout.names, row, strict=True) if name in names}

@@ -92,7 +92,7 @@ class _Formatted:
 
 
 class _Recorder(Results[_Formatted]):
-    """Records what a plan does."""
+    """Records the operations of a plan."""
 
     def __init__(self, plan: Plan, given: Format) -> None:
         self.plan, self.c = plan, _Formatted(Addend(), plan.c)

@@ -1,4 +1,4 @@
-"""What a claim about algorithms says of one input: one definition for solvers, search and replay."""
+"""The statement of a claim about algorithms for one input: one definition for solvers, search and replay."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ class Conditions:
 
 
 def deciding(assertion: Assertion, scene: Scene) -> Bit:
-    """Whether an input decides: it breaks a claim for all, or is one that a claim says there is."""
+    """Whether an input decides a claim: as a counterexample of a claim for all inputs, or as an example of a claim that
+    there is one."""
     return decides(assertion, scene.truth(assertion.predicate))
 
 
 def decides(assertion: Assertion, said: Truth) -> Bit:
-    """Whether what a claim says of an input decides it."""
+    """Whether the truth of the predicate on an input decides a claim."""
     return said.no if assertion.quantifier == "all" else said.yes
 
 
@@ -62,7 +63,7 @@ def symbolic_scene(assertion: Assertion, free: int | None = None) -> tuple[Scene
 
 
 def columns_of(assertion: Assertion, table: Patterns) -> list[Bits]:
-    """Rows of patterns, an operand each."""
+    """The columns of a table of patterns, one for each operand."""
     formats = assertion.layout.formats
     columns = [lanes(table[:, k], fmt.width) for k, fmt in enumerate(formats)]
     if assertion.zero_addend:

@@ -153,7 +153,7 @@ class Mean(Problem):
 
     @property
     def model(self) -> Model:
-        """The model whose results are added. Raises ParameterError where the left side adds none."""
+        """The model whose results are added. Raises ParameterError where the left side adds no such results."""
         unit = self.left.unit
         total = unit.last.term
         first = total.items[0] if isinstance(total, ExactSum) else total
@@ -164,7 +164,7 @@ class Mean(Problem):
 
 
 def subject_of(wanted: str, problem: Problem) -> Model:
-    """The model of which a problem says something: the left side, but of zero-padding the longer one."""
+    """The model that a problem is about: the left side, but for zero-padding the longer model."""
     if isinstance(problem, Mean):
         return problem.model
     return problem.right if wanted == "zero-padding" else problem.left
@@ -200,7 +200,7 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 
 def reorderings(model: Model) -> list[Reordered]:
-    """Reorderings that generate every order within each group; of a single product, the one order that it has."""
+    """Reorderings that generate every order within each group; for a single product, its only order."""
     reordered = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
     reordered = reordered or [Reordered(model, model, order=tuple(range(model.length)))]
     return sorted(reordered, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
@@ -280,10 +280,10 @@ def exactness(model: Model) -> list[Problem]:
 
 
 def means(model: Model) -> list[Problem]:
-    """The mean of the results over all random bits is the exact sum, wherever all of them are finite: both sides are
-    rounded to a format that holds any sum of two neighbours' multiples, to odd, with two bits to spare, so that they
-    are equal only if the sums are; and are NaN where a result is no number. Raises ParameterError for models that round
-    no result by random bits, or by more than `MOST_BITS`, and for those with scales."""
+    """The mean of the results over all random bits is the exact sum, wherever all results are finite: both sides are
+    rounded to a format that holds any sum of two neighbours' multiples, to odd, with two bits to spare, so that the
+    sides are equal only if the sums are; and both are NaN where a result is no number. Raises ParameterError for models
+    that round no result by random bits, or by more than `MOST_BITS`, and for models with scales."""
     unit, last = model.unit, model.unit.last
     if last.random is None:
         raise ParameterError(RANDOM.name, f"{model.reference} rounds no result by random bits")

@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 @dataclass(frozen=True)
 class Windowed:
     """A unit or a plan on those inputs alone of which each number is zero, or a normal one with its exponent in the
-    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that has
-    none."""
+    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand without a
+    format."""
 
     unit: Unit | PlanAt
     windows: tuple[tuple[str, tuple[int, int]], ...]
@@ -40,7 +40,7 @@ class Windowed:
 
     @cached_property
     def given(self) -> Mapping[str, Known]:
-        """What is known of the elements of each operand that has a window."""
+        """The facts about the elements of each operand that has a window."""
         facts = {}
         for name, (low, high) in self.windows:
             fmt = self.formats[name]
@@ -51,7 +51,7 @@ class Windowed:
 
 
 def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
-    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about none."""
+    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about a unit."""
     found = unit.unit if isinstance(unit, Windowed) else unit
     if not isinstance(found, PlanAt):
         raise RuleError("it is about a unit, where a plan is needed")

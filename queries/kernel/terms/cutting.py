@@ -34,8 +34,8 @@ class Abstraction(IdentityDagWalker):  # type: ignore[misc]
 
 
 class Replacement(Abstraction):
-    """Substitution from the symbols on: a term whose operands have been replaced is replaced in turn, if what it has
-    become is among the `changes`, which may grow."""
+    """Substitution from the symbols on: a term whose operands have been replaced is replaced in turn, if the new term
+    is among the `changes`, which may grow."""
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
         super().__init__(environment, changes)

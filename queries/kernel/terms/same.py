@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.carriers.terms import Maximum, TermCarrier
 
 
 class Compared(Basis):
-    """A problem as terms: both sides on the same `inputs`, and in `differ` whether they differ;
-    `never`: they do not. Raises OutOfTimeError at the deadline (of time.monotonic)."""
+    """A problem as terms: both sides on the same `inputs`; `differ`: the sides differ; `never`: they do not. Raises
+    OutOfTimeError at the deadline (of time.monotonic)."""
 
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
         if not is_own(type(problem)):
@@ -44,7 +44,7 @@ class Compared(Basis):
 
     @property
     def assertions(self) -> tuple[FNode, ...]:
-        """What is admitted, and what defines the symbols of maxima."""
+        """The condition that the inputs are admitted, and the definitions of the symbols of maxima."""
         return self.assumed, *self.carrier.definitions
 
     @property
@@ -65,7 +65,7 @@ class SidesAgree:
 
 
 def agrees(theorem: Theorem | None, problem: Problem) -> bool:
-    """Whether it is a theorem that the sides of a problem agree."""
+    """Whether the theorem states that the sides of a problem agree."""
     return theorem is not None and is_theorem(theorem) and theorem.goal == SidesAgree(problem)
 
 

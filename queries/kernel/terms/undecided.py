@@ -122,7 +122,7 @@ def by_first_words(assertion: Assertion, name: str, whole: Theorem, zeros: Theor
 
 @dataclass(frozen=True)
 class ConditionsReadNumbers:
-    """On every input in the windows of a claim, each condition that those before it lead to reads numbers alone."""
+    """On every input in the windows of a claim, each condition reads numbers alone where those before it are met."""
 
     about: Assertion
 
@@ -142,8 +142,8 @@ class ConditionsReadNumbers:
 
 class Question(Basis):
     """A claim as terms; `counts`: an input is admitted; `fits`: the results that the claim reads, of the parts `reads`,
-    are numbers; `goal`: they are, and the input decides it; `at_fault`: a condition reads one that is none. Parts in
-    `whole` are computed from first words alone."""
+    are numbers; `goal`: they are, and the input decides the claim; `at_fault`: a condition reads a result that is no
+    number. Parts in `whole` are computed from first words alone."""
 
     def __init__(self, assertion: Assertion, whole: frozenset[str] = frozenset()) -> None:
         arguments.whole((assertion, whole))
@@ -179,8 +179,8 @@ class NoInputDecides:
 
 @dataclass(frozen=True)
 class NoLengthDecides:
-    """The same of a claim about several numbers of products, for each of them; its values are those numbers that they
-    are without limit of width."""
+    """As `NoInputDecides`, for a claim about several numbers of products and for each of these numbers; the claim's
+    values are exact, without a limit of width."""
 
     assertion: Assertion
 
@@ -196,10 +196,10 @@ def undecided(
     first: Sequence[Theorem] = (),
     asked: Theorem | None = None,
 ) -> Made:
-    """No input decides a claim if no admitted one decides it where its values are numbers, and on every admitted one
-    they are numbers. Which inputs are admitted is said of all that are in the windows only if the values that the
-    conditions read are numbers there (`asked`). The parts whose terms are computed from first words must be proved to
-    equal these (`first`)."""
+    """No input decides a claim if no admitted input decides it where its values are numbers, and on every admitted
+    input they are numbers. For all inputs in the windows it is defined which of them are admitted only if the values
+    that the conditions read are numbers there (`asked`). The parts whose terms are computed from first words must be
+    proved to equal these terms (`first`)."""
     premises = [none, *([] if numbers is None else [numbers])]
     wanted = [question.none] + ([] if numbers is None else [question.fits])
     goals: list[Fact] = [goal_of(premise, Fact, "undecided") for premise in premises]
