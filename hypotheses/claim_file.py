@@ -55,7 +55,7 @@ class Statement(ABC):
     @property
     @abstractmethod
     def part_texts(self) -> dict[str, str]:
-        """What its parts are."""
+        """What each part of the claim is, by the name of the part: a model, or an algorithm in words."""
 
 
 def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
@@ -68,7 +68,8 @@ def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
 
 
 def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, YamlFile, Case]]:
-    """Every choice of values: the file with them, checked, as it is, and the choice. Raises InputError."""
+    """For every choice of values for `cases`: the file with these values filled in, as parsed and as YAML; and the
+    choice. Raises InputError."""
     values = validate(file, schema).cases
     for name, given in values.items():
         if not given:

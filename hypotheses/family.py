@@ -35,7 +35,7 @@ STEPS = ("length", "block", "block_order", "group", "partials", "fraction_bits",
 
 
 def steps_of(model: Model) -> tuple[Any, ...]:
-    """What candidates of one family have in common that add in the same steps."""
+    """The family of a candidate and its parameters of `STEPS`: candidates with equal ones add in the same steps."""
     member = member_of(model)
     return (member.family, *(member.values.get(name) for name in STEPS))
 
@@ -63,7 +63,7 @@ class _FamilyFile(Strict):
     length: StrictInt
     parameters: dict[str, Any] | None = None  # one grid over T-FDPA, or over each `family` of a list
     candidates: list[dict[str, Any]] | None = None  # grids, each with its `family`
-    exclude: Any = Field(default=None, alias="except")  # of earlier versions
+    exclude: Any = Field(default=None, alias="except")  # a key of earlier versions' files, refused
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Family:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Of a, b, c and d; e8m13 travels as f32."""
+        """The formats of a, b, c and d in vectors, in which a result in e8m13 is a pattern of f32."""
         return _formats(self.base)
 
     @cached_property
@@ -146,11 +146,11 @@ class Family:
 
     @cached_property
     def varied(self) -> frozenset[str]:
-        """The parameters of which there is more than one value; what a device computes decides nothing else."""
+        """The parameters with more than one value: the only parameters that the answers of a device decide."""
         return frozenset(name for name, values in self.values.items() if len(values) > 1)
 
     def candidates(self, deadline: float | None = None) -> list[Model]:
-        """The models of the family, each once: a parameter without effect in one keeps its default there.
+        """The models of the family, each once: a parameter without effect in a model has its default.
 
         Raises InputError if there are none, OutOfTimeError after the `deadline` (of time.monotonic).
         """
@@ -165,7 +165,7 @@ class Family:
         return self._made(None)[1]
 
     def _made(self, deadline: float | None) -> tuple[list[Model], Impossible]:
-        """The candidates, and what cannot be; where an earlier call ran out of time, from where that one ended."""
+        """The candidates, and the impossible combinations. A call continues where an earlier call ran out of time."""
         found, reasons, rest = self._making
         while deadline is None or time.monotonic() < deadline:
             try:
@@ -190,7 +190,7 @@ class Family:
 
     @cached_property
     def _making(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
-        """The candidates so far, why others cannot be, and what was not looked at yet."""
+        """The candidates so far, the reasons of the impossible combinations so far, and the combinations left."""
         if self.combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
         return {}, Counter(), ((grid, values) for grid in self.grids for values in grid.combinations())
@@ -308,8 +308,8 @@ def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given:
 
 
 def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
-    """An instruction of the table with the family's formats, which names its vectors; a chain of fused multiply-adds
-    where there is none."""
+    """An instruction of the table with the family's formats, whose name the family's vectors have; a chain of fused
+    multiply-adds if the table has no such instruction."""
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
@@ -326,7 +326,7 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
 
 
 def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
-    """The base with the family's length; where the table has none of it, as one plain step."""
+    """The base, if it has the family's length; else the base with this length, and all products added in one step."""
     if base.length == length:
         return base
     sizes = [size for grid in grids for size in grid.values_of("scale_block") if length % size == 0]

@@ -120,7 +120,7 @@ def _calculated(name: str, text: str, value: int, sign: str | None, amount: str 
             raise ParameterError(name, f"{text}: {value} is not a multiple of {number}")
         return value // number
     result = {"+": value + number, "-": value - number, "*": value * number}[sign]
-    try:  # a number out of range says where it is from
+    try:  # the error about a number out of range names the expression that gave the number
         parse_parameter(name, result)
         row = PARAMETERS[name]
         if row.low is not None and row.high is not None and not row.low <= result <= row.high:
@@ -158,7 +158,7 @@ def enough_carry_bits(model: Model) -> int:
     known = member_of(model).known
     fused = [node for node in walk(model.unit.result) if isinstance(node, FusedSum)]
     bound = _largest_term(model, known) * (known["block"] // _group(known))
-    if not any(isinstance(node.items[-1], Constant) for node in fused):  # a result, or c
+    if not any(isinstance(node.items[-1], Constant) for node in fused):  # the last term is an earlier result, or c
         bound += max(_largest_significand(fmt) for fmt in (model.c, model.d))
     if fused and known["align_rounding"] != "toward_zero":
         bound += Fraction(known["block"] + 1, 1 << known["fraction_bits"])
@@ -177,7 +177,7 @@ def _largest_term(model: Model, known: Mapping[str, Any]) -> Fraction:
         largest = _largest_significand(format_named(product.removeprefix("rounded_")))
     else:
         largest = _largest_significand(model.a) * _largest_significand(model.b)
-    if (group := _group(known)) > 1:  # fixed point: the exponents of its products stay in the group
+    if (group := _group(known)) > 1:  # a group's sum is in fixed point: it includes the exponents of its products
         largest = _largest_value(model.a) * _largest_value(model.b) * group
     return largest if model.scale is None else largest * _largest_significand(model.scale) ** 2
 

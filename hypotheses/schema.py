@@ -51,7 +51,8 @@ class _HypothesisFile(Strict):
 class Question:
     """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
 
-    `one_vector`: a hypothesis that one input must distinguish from every other one; None: each pair is asked alone.
+    `one_vector`: a hypothesis whose result on a single input must differ from the results of all other hypotheses;
+    None: each pair of hypotheses is asked about separately.
     `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
     """
 
@@ -152,8 +153,8 @@ def _check_restrictions(file: YamlFile, question: Question) -> None:
 def retarget(file: YamlFile, reference: str) -> Question:
     """The question of a hypothesis file asked about another model.
 
-    Hypotheses that are impossible for that model, or say the same as one before them, are dropped. What is known of
-    hardware is dropped too, and what is expected unless the file expects it of any model. Raises InputError for a
+    Hypotheses that are impossible for that model, or mean the same as an earlier hypothesis, are dropped. Observations
+    of hardware are dropped too; the expectation is that of `expect_any`, if the file has it. Raises InputError for a
     faulty file, the errors of a model reference, and RetargetError where fewer than two hypotheses are left.
     """
     own, parsed, base = build_question(file), validate(file, _HypothesisFile), parse_reference(reference)
@@ -201,7 +202,8 @@ def _retargeted(base: Model, values: dict[str, Any], earlier: dict[str, Model], 
 
 
 def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
-    """The restrictions of inputs; the index after the last product stays the addend's."""
+    """The restrictions of inputs for the other model: where `zero_terms` names the addend, by the index after the last
+    product, it names the addend of the other model."""
     inputs, length = own.inputs, question.length
     terms = tuple(length if index == own.length else index for index in inputs.zero_terms)
     beyond = [str(index) for index in inputs.zero_terms if index != own.length and index >= length]

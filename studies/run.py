@@ -54,8 +54,8 @@ DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Float
 
 @lru_cache(maxsize=8)
 def numbers_of(source: Sampled) -> Floats:
-    """The numbers of a file, in f64. Raises ValueError for a file without numbers, or with some that f32 does not hold,
-    OSError."""
+    """The numbers of a file, in f64. Raises OSError, and ValueError for a file without numbers, or with numbers that
+    are not finite or lie beyond the range of f32."""
     with open(source.path, "rb") as stream:
         numbers: NDArray[Any] = np.load(stream, allow_pickle=False).ravel()
     if not numbers.size or numbers.dtype.kind not in "fiub" or not (np.abs(numbers.astype(np.float64)) <= HELD).all():
@@ -73,9 +73,10 @@ class Draw:
     repeat: int = 0
 
     def numbers(self, shape: tuple[int, ...], side: str, study: Study) -> Floats:
-        """Numbers of the distribution, rounded to the study's formats; those of all sides but the addend "c" are
-        multiplied by the study's factor, and by powers of two where sizes are ranges of exponents, and are numbers of
-        its grid. They depend on the draw, the shape and the side alone."""
+        """Numbers of the distribution, rounded to the study's format; they depend on the draw, the shape and the side
+        alone. The numbers of the addend "c" are multiplied by the study's factor for C. The numbers of every other side
+        are multiplied by the study's factor and, where sizes are ranges of exponents, by powers of two; then they are
+        rounded to the study's grid, if it has one."""
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
@@ -138,9 +139,9 @@ class Product:
 
 
 def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
-    """What the error of each element of C + A * B is proved to stay below through a plan that has a formula in
-    magnitudes of products, or in the largest ones of rows and columns. Raises ParameterError where an element is no
-    number of its formats, as what is lost by rounding it is not in the bound, or the bound has another form."""
+    """The proved bound on the error of each element of C + A * B, for a plan whose bound is a formula in magnitudes of
+    products, or in the largest magnitudes of rows and columns. Raises ParameterError if the bound has another form, or
+    if an element is not a number of the plan's format, as the bound does not include the rounding of inputs."""
     plan = parse_plan_path(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
     for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
@@ -155,7 +156,7 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
         given = {"a": a, "b": b, "c": c}
         sizes = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** plan.least_normal(f.name)) for f in item
                  if f.name != EXACT}  # fmt: skip
-        if len(sizes) < len(item):  # the exact result, which is no larger than one of magnitudes
+        if len(sizes) < len(item):  # |exact result|, at most the exact result of the inputs' magnitudes
             of_sum, of_c = (float(exact_result(plan, x, 1 - x, magnitudes=True)) for x in (Fraction(1), Fraction(0)))
             total += float(value) * (of_sum * (np.abs(a) @ np.abs(b)) + of_c * np.abs(c))
         elif set(sizes) <= {"c"}:
@@ -168,8 +169,8 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
 
 
 def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
-    """The bound of a plan of slices or blocks, which is in largest magnitudes. Raises ParameterError for a C, and for
-    largest magnitudes that it is not about."""
+    """The bound of a plan of slices or blocks, a formula in largest magnitudes. Raises ParameterError for a C other
+    than 0, and for largest magnitudes that the bound does not cover."""
     if c.any():
         raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
     return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
@@ -228,7 +229,7 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
                 yield Point(study.id, seed, distribution, study.drawn, size, series.label, series.subject), series
 
 
-#: the subjects of the numbers drawn last, which the next series shares
+#: the products or sums of the last draws; the next series measures the same ones
 _drawn: dict[tuple[Study, Draw], Product | Sum] = {}
 SUBJECTS: dict[Kind, type[Product] | type[Sum]] = {"product": Product, "bias": Bias, "sum": Sum}
 

@@ -29,7 +29,7 @@ Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any leaves
 BUILT = "built"  # the reference of units made of drafts
 BATCH = 512  # vectors of validation at a time
 TOGETHER = 64  # units evaluated between two looks at the clock
-SHARED = 1 << 15  # units times answers evaluated together: values that they share are kept meanwhile
+SHARED = 1 << 15  # the most units times answers evaluated together, while the values that the units share are kept
 
 
 @dataclass(frozen=True)

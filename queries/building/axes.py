@@ -518,7 +518,7 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         if short.precision < step.rounding(d).precision:
             yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
-        if wide.precision > step.rounding(d).precision:  # rounded as before, but only where another role adds it
+        if wide.precision > step.rounding(d).precision:  # rounded as before where another role adds it, else wide
             own = step.how or round_to(d)
             yield replace(step, how=with_rounding(own, format=wide), leaves=own)
 

@@ -37,15 +37,15 @@ MOST = 8  # the most facts of a condition
 TURNS = 24  # turns of learning from fresh vectors that refute conditions
 ROUNDS = 8  # further turns, in which conditions only have to be necessary (hold where vectors differ)
 EXACT = 0.7  # share of the time after which conditions only have to be necessary
-GOOD = 0.6  # share of the vectors that do not differ on which a necessary condition may hold too
+GOOD = 0.6  # the largest share of the vectors that do not differ on which a necessary condition may hold
 NEAR = 0.5  # share of the vectors, and of random vectors, on which a device may differ from a unit that is near it
 FEW = 0.01  # vectors about which conditions may be wrong, for each vector that differs
 BAD = 0.002  # share of the fresh vectors about which conditions may be wrong
 SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which no other unit is looked at
 CHOOSING = 0.3  # share of the time after which no other unit is looked at
 MANY = 24.0  # cost above which conditions only have to be necessary
-HALF = 0.6  # vectors about which two conditions for parts may be wrong, for each vector about which a single one is
-PART = 0.04  # share of the vectors that do not differ that each fact of a necessary condition has to rule out
+HALF = 0.6  # two conditions replace a single one if they are wrong about less than this share of its wrong vectors
+PART = 0.04  # each fact of a necessary condition rules out at least this share of the vectors that do not differ
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
 
@@ -218,8 +218,8 @@ def _part(features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact
 
 
 def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: Condition) -> list[Fact]:
-    """Facts that hold on some of the vectors that differ, but not on all: flags, and sizes beyond the sizes of all
-    other vectors on which the condition `whole` holds."""
+    """Facts that hold on some of the vectors that differ, but not on all: flags that are set, and sizes larger, or
+    smaller, than on every other vector on which the condition `whole` holds."""
     wrong, count, found = other.copy(), int(differs.sum()), list[tuple[float, Fact]]()
     for fact in whole.facts:
         wrong &= holds(fact, features)
@@ -302,9 +302,9 @@ class Describer:
         self.random = np.random.default_rng(3)
 
     def described(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> Description | None:
-        """The description, tested on fresh vectors, of the unit of `units` that has the smallest description by the
-        answers so far; of the next unit where these conditions are wrong about too many fresh vectors; None where the
-        conditions of every unit are, or where the time is over."""
+        """The description of one of `units`, tested on fresh vectors. The unit with the smallest description by the
+        answers so far is tried first; the next unit, if the conditions are wrong about too many fresh vectors. None if
+        this is so for every unit, or if the time is over."""
         rows, first = np.unique(rows, axis=0, return_index=True)
         answers = answers[first]
         ranked: list[tuple[tuple[bool, bool, float, float], int]] = []
@@ -398,8 +398,8 @@ class Describer:
 
 class _Way(NamedTuple):
     """Vectors that differ in one way. `words`: the way in words; `instead`: the pattern that the device gives on all
-    these vectors, if there is one (where the unit gives this pattern too, the conditions may hold); `conditions`: for
-    these vectors."""
+    these vectors, None if it gives several (the conditions may hold on further vectors on which the unit gives this
+    pattern too); `conditions`: the conditions for these vectors."""
 
     words: str
     instead: int | None

@@ -1,7 +1,7 @@
 """Likely values, as data: the values with which holes of a draft are filled, in the order in which they are tried.
 
-After the values of this table come a node's own variants, and nodes that stand around others: a new node is tried as
-soon as it lists its variants, and the nodes around which it may stand."""
+After the values of this table come a node's own variants, and further nodes around it. A new kind of node is tried
+without a change of this table, once its class has the methods `variants` and `around`."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def document_of(
     built: Built | None, unit: Unit | None, order: Outline | None, asked: Signature, device: Mapping[str, Any],
     seconds: float, error: object = None,
 ) -> Build:  # fmt: skip
-    """The document that `identify` prints without a family. `unit`: the one found, with its evidence; `order`: the
-    order of the additions; `device`: its name, and what it says of itself; `error`: what ended it early."""
+    """The document that `identify` prints without a family. `unit`: the unit found, with its evidence; `order`:
+    the order of the additions; `device`: its name and its own description; `error`: the error that ended the run."""
     document = Build(
         device=device,
         formats={side: getattr(asked, side).name for side in "abcd"},

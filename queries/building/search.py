@@ -30,17 +30,17 @@ FIRST = 40  # inputs of a first look, for many candidates
 ROUNDS = 6  # the most first looks
 MANY = 60  # candidates above which there are first looks
 KEPT = 120  # candidates of a step that are kept for the next step
-ENDS = 120  # candidates of one end of the range that are kept for the next end
+ENDS = 120  # candidates that are kept after each of the last three stages, those of the ends of the range
 TIER = 0.3  # share of the remaining time for one tier
 AT_ONCE = 6  # questions between two evaluations of the candidates
 NARROW = -100  # formats with a larger least exponent are narrow: sums in them may be tiny though terms are not
 
 
 class TierSearch:
-    """The search for the arithmetic of one sketch's trees. `noted`: units that came near, each with its draft of this
-    sketch, or None; `strict`: the last step must give every answer to ordinary numbers; `farthest`: the number of the
-    last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its candidates.
-    `before`: a search over another sketch; `share`: the share of the remaining time for one tier."""
+    """The search for the arithmetic of one sketch's trees. `noted`: units that came near, each with its draft (None: it
+    has no draft of this sketch); `strict`: the last step must give every answer to ordinary numbers; `farthest`: the
+    number of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its
+    candidates. `before`: a search over another sketch; `share`: the share of the remaining time for one tier."""
 
     def __init__(
         self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None, share: float = TIER
@@ -158,7 +158,8 @@ class TierSearch:
 
     def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
         """The candidates that agree on up to `most` inputs, which distinguish one candidate from units that differ from
-        it in one choice: inputs that split a tier need not refute this tier where another tier is right."""
+        it in one choice. Inputs that only split the candidates of a tier might refute none of these where the right
+        candidate is in another tier."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)

@@ -35,7 +35,7 @@ PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
 ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
-LONGER = 6  # bits that a sum of products may have beyond the result's, and, before it is rounded, beyond its own
+LONGER = 6  # the most bits by which a rounded sum of products exceeds the result, and by which rounding shortens it
 FIXED = 40  # the most places above the last place of products at which fixed point may cut them
 
 
@@ -161,7 +161,7 @@ class StepAxes:
                 yield replace(tried, store=Store(size, round_to(short, mode)))
 
     def fixed(self, draft: Draft) -> Iterator[Draft]:
-        """The accumulator is in fixed point, and its last place is so high that ordinary numbers, or c's, are cut."""
+        """The accumulator is in fixed point, with so high a last place that ordinary terms, products or c, are cut."""
         for mode in MODES:
             yield from (
                 self.step(draft, tried)
@@ -184,7 +184,8 @@ class StepAxes:
             yield from (self.step(draft, Step(None, cancels)) for cancels in (own, Cancelling(own)))
 
     def one_lane(self, draft: Draft) -> Iterator[Draft]:
-        """One lane keeps a bit more or less than the others, where every set of leaves may have a product of it."""
+        """One lane keeps a bit more or less than the others: only in sums whose leaves are all used at once, as
+        `lanes` is empty for others."""
         for tried, lane, more in product(list(self.tier("likely_fused")(draft)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
@@ -211,8 +212,8 @@ class StepAxes:
             yield self.step(draft, Step(round_to(self.asked.d, mode), _late(total, bits, bits, align)))
 
     def rounded_first(self, draft: Draft, ways: Sequence[Way] = PLAIN) -> Iterator[Draft]:
-        """Sums of products rounded to at least the bits that results of products alone have, but fewer than the
-        result's; other terms that join them are in another fused sum."""
+        """Sums of products are rounded to fewer bits than d has, but at least as many as the results of products alone
+        have; other terms join the rounded sum in another fused sum."""
         d, least = self.asked.d, max(2, self.seen())
         for bits, mode, way, total in product(range(least, d.precision), MODES, ways, all_bits(d, d)):
             first = replace(total, rounding=way[0], sticky=way[1])
@@ -346,7 +347,8 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
     """The tiers of carry bits, the same in all fused sums."""
 
     def every(draft: Draft, carry: int | None, last: bool) -> Draft:
-        """`last`: of the sums that other terms join late."""
+        """The draft with these carry bits in the fused sums of products; `last`: in the sums in which other terms join
+        late."""
         for role in roles:
             step = draft.steps[role]
             total = step.joins if last else step.aligned

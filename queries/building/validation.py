@@ -100,7 +100,7 @@ class Validation:
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
         names: set[str] = set()
-        right, wanted, asked = True, 0, 0  # the last two: conditions and changed units, in all and asked about
+        right, wanted, asked = True, 0, 0  # `wanted`: all conditions and changed units; `asked`: those asked about
         for kept, pools in places.items():
             if kept is not None and until is not None and time.monotonic() > until:
                 break

@@ -58,7 +58,8 @@ class AskedVector:
 @dataclass
 class Identification:
     """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons. `killer`: the
-    vector that no candidate explains, the candidates that explained all answers before, and `nearest` parameters."""
+    vector whose answer left no candidate; `nearest`: the candidates that agree with the most answers, each with the
+    number of these answers."""
 
     verdict: Verdict
     candidates: int
@@ -78,7 +79,8 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value, parameters with several), among survivors, if all of them have it."""
+        """(parameters with one value among the survivors, parameters with several values), but for `nan`, and for
+        parameters that some survivor does not have."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
@@ -127,7 +129,7 @@ class Identifier:
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options, self.deadline)
-        self.models = list(self.kinds)  # not ruled out when last listed; `alive`: those of them that still fit
+        self.models = list(self.kinds)  # the models left when last narrowed; `alive`: the numbers of those left now
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
         self.checked: list[Answered] = []  # the vectors of the last validation
@@ -323,7 +325,8 @@ class Identifier:
             self.result.contradictions += contradictions(self.again, chosen)
 
     def _would_decide(self) -> list[list[Model]]:
-        """The survivors of a recording by their results on vectors beyond it; these vectors are kept for a report."""
+        """The survivors of a recording, grouped by their results on vectors that were not recorded; vectors that
+        distinguish the groups are kept for a report."""
         models = [self.models[i] for i in self.alive]
         outcomes = Outcomes.of(models, pool_rows(self.layout, POOL), self.options.progress)
         groups = outcomes.classes(range(len(models)))

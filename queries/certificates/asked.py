@@ -54,8 +54,8 @@ MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 @dataclass(frozen=True)
 class Asked:
-    """`goals`: the goals that the log of a certificate must state, in order; empty: bounds, which the log's words
-    name."""
+    """`goals`: the goals that the log of a certificate must state, in order; empty: the log may state any bounds of the
+    subject, and has them in words."""
 
     subject: Subject
     goals: tuple[Goal, ...] = ()
@@ -69,8 +69,8 @@ class Asked:
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
-        """Whether a goal bounds the result of the unit, of a chain of it, or of the plan at one of the K, without
-        assumptions about earlier results."""
+        """Whether a goal bounds, without assumptions about earlier results, the result of the unit, of a chain of the
+        unit, or of the plan at one of the subject's K."""
         if isinstance(goal, InLargest):
             return goal.plan in self.subject.plans and goal.length in self.subject.lengths
         if isinstance(goal, Enclosed):
@@ -119,7 +119,7 @@ def of_problem(problem: Problem) -> Asked:
 
 
 def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> Asked:
-    """A property of a model; its proof may use its problems, and orders of products."""
+    """A property of a model; its proof may use the problems of the property, and problems about reordered products."""
     orders = [replace(order, inputs=inputs) for group in exchangeable(model) for order in symmetries_of(model, group)]
     problems = tuple(dict.fromkeys([*problems_of(wanted, model, inputs, compare), *orders]))
     models = dict.fromkeys([model, *(side for problem in problems for side in problem.models)])
@@ -205,8 +205,8 @@ def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
 
 
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
-    """Cases that no input of a unit meets, and other units that give the same results. Raises CertificateError for a
-    unit with other operands, as only some of its inputs would be compared."""
+    """Cases that no input of a unit meets, and changed units that give the same results as the unit. Raises
+    CertificateError for a changed unit with other operands, as only some of its inputs would be compared."""
     known = {str(condition): condition for condition in datapath(model).flags}
     problems = tuple(Problem(model, other) for other in changed)
     if any(problem.inputs != Inputs() for problem in problems):

@@ -135,7 +135,8 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Multiplication by shift and add: a row for each bit but constant zeros, of the operand with fewer such bits."""
+    """Multiplication by shift and add: a row for each bit of one operand that is not a constant zero. This operand is
+    the one with fewer of these bits."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

@@ -27,9 +27,9 @@ def certify_theorems(
     wholes: Mapping[Theorem, WholeProof] | None = None,
 ) -> list[Certificate]:
     """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files that say what the
-    theorems are about, by name; `wholes`: by theorem that two sides agree, the formula and proof of the whole question,
-    on which the certificate then rests instead of the theorem's lemmas. Raises CertificateError if a proof fails, or if
-    the theorems, made again from the files, have another log."""
+    theorems are about, by name; `wholes`: for some theorems that two sides agree, the formula and proof of the whole
+    question; the certificate then rests on this proof instead of the theorem's lemmas. Raises CertificateError if a
+    proof fails, or if the theorems, made again from the files, have another log."""
     wholes = wholes or {}
     try:
         writer = Writer(about.subject, {theorem: whole.maximum for theorem, whole in wholes.items()})

@@ -25,7 +25,7 @@ Maximum = Literal["select", "relational"]
 
 
 _TRUTHS = {*op.BOOL_CONNECTIVES, op.BOOL_CONSTANT, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
-_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # questions here have none of them
+_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # the kinds of terms that no question here has
 _VECTORS = {op.BV_CONSTANT, *op.BV_OPERATORS} - _TRUTHS
 
 
@@ -136,10 +136,10 @@ _COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SL
 class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
-    `maximum`, `signs_apart` and `in_rows` choose between lowerings of one meaning (tests prove them equal): "select", a
-    balanced tree of comparisons; "relational", a fresh symbol m with m >= every value and m = some value, for
-    staged proofs. The constraints that define m are collected in `definitions` and belong in every query.
-    `signs_apart`: positive and negative magnitudes are summed separately and subtracted once, for proofs of sign
+    `maximum`, `signs_apart` and `in_rows` choose between lowerings with the same meaning (tests prove them equal).
+    `maximum`: "select", a balanced tree of comparisons; "relational", a fresh symbol m with m >= every value and
+    m = some value, for staged proofs: the constraints that define m are collected in `definitions` and belong in every
+    query. `signs_apart`: positive and negative magnitudes are summed separately and subtracted once, for proofs of sign
     symmetry. `in_rows`: a product is the sum of its rows, one for each bit of the right factor, as multipliers add
     them.
     """
@@ -232,7 +232,7 @@ class TermCarrier(Carrier):
 
     def extract(self, value: FNode, high: int, low: int, width: int) -> FNode:
         while value.is_bv_concat() or value.is_bv_extract():
-            # wiring: a change of one part leaves the terms of the others as they are
+            # wiring: a slice of one part has the same term, whatever the other parts are
             if value.is_bv_extract():
                 start = value.bv_extract_start()
                 value, low, high = value.arg(0), low + start, high + start
@@ -347,7 +347,7 @@ class TermCarrier(Carrier):
 
     def _signs_apart(self, terms: Sequence[tuple[Bit, Bits]], width: int) -> FNode:
         largest = sum((1 << magnitude.width) - 1 for _, magnitude in terms).bit_length()
-        # one bit less suffices where nothing wraps, so that the difference is never the most negative number
+        # sums that cannot wrap fit in one bit less than the result: their difference is never the most negative number
         room = max(largest, 1) if largest < width else width
         zero = Bits(self, room, value=0)
         sides = [zero, zero]

@@ -208,8 +208,8 @@ class _Run:
         return self._part(cell, operands) if cell.kind == "$shiftx" else _applied(cell, operands)
 
     def _choice(self, cell: Cell, operands: Mapping[str, Bits]) -> Bits:
-        """The word of the first case whose condition holds, which Yosys places last; undefined where several conditions
-        hold, or where none holds and there is no default word."""
+        """The word of the first case whose condition holds (Yosys places the first case last); undefined where several
+        conditions hold, or where none holds and there is no default word."""
         cases, every, conditions = operands["S"], operands["B"], self.netlist.choices[cell]
         width = len(cell.output)
         words = [every.extract((place + 1) * width - 1, place * width) for place in range(cases.width)]

@@ -39,8 +39,8 @@ def plan_text(plan: Plan) -> str:
 
 
 def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan alone, on one line, with the whole references of units; but IEEE's operations have short
-    names, and turns of several products their order. Raises as `plan_text` does."""
+    """The step `d` of a plan alone, on one line. A unit is named by its whole reference, but an operation of IEEE by a
+    short name, and a turn of several products by its order. Raises as `plan_text` does."""
     if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
         raise ParameterError("plan", "a rounding with rules of its own has no text here")
     return step_text(plan)[0]

@@ -1,8 +1,8 @@
 """The rows of NVIDIA's tensor cores.
 
 Sources: Xie et al. 2026, Tables 3 to 5; exponent floors, signs of zeros and some instructions from its authors' later
-simulator, MMA-Sim 2.1.1 (hypotheses/pairs/mma-sim asks where it differs from earlier readings). Which instructions have
-recorded results: recordings.py.
+simulator, MMA-Sim 2.1.1 (the questions in hypotheses/pairs/mma-sim are about its differences from earlier readings).
+Which instructions have recorded results: recordings.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 @dataclass(frozen=True)
 class UnitRow:
-    """The path of some input formats: instructions of every K of `lengths` and every result format of `outputs`."""
+    """The datapath of a unit for some input formats: an instruction for each K of `lengths`, each result format of
+    `outputs` and each pair of input formats (`mixed`)."""
 
     arch: str
     unit: str

@@ -31,7 +31,7 @@ from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
-FLAGS = "flags"  # of a reference whose result is the exceptions
+FLAGS = "flags"  # the parameter of a reference that asks for the exceptions instead of the result
 #: the documents that say which exceptions an instruction signals; every document defines IEEE's own operations
 SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
@@ -58,7 +58,7 @@ def is_unit_file(text: str) -> bool:
 
 def keys_of(path: str) -> Collection[str]:
     """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
-    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # a served model reads no YAML
+    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # serving a model needs no YAML
 
     data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
     return data.keys() if isinstance(data, dict) else ()
