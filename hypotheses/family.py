@@ -63,12 +63,12 @@ class _FamilyFile(Strict):
     length: StrictInt
     parameters: dict[str, Any] | None = None  # one grid over T-FDPA, or over each `family` of a list
     candidates: list[dict[str, Any]] | None = None  # grids, each with its `family`
-    exclude: Any = Field(default=None, alias="except")  # of earlier versions
+    exclude: Any = Field(default=None, alias="except")  # a key of earlier versions, now refused
 
 
 @dataclass(frozen=True)
 class Impossible:
-    """The combinations of a family that no unit can have, and how many there are of each reason."""
+    """The combinations of a family that no unit can have: how many for each reason."""
 
     combinations: int  # possible ones included
     reasons: Mapping[str, int]
@@ -88,7 +88,7 @@ class Impossible:
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of some values of a function's parameters; `signature` holds what the formats fix."""
+    """Every combination of some values of a function's parameters; `signature`: the values that the formats fix."""
 
     function: FamilyFunction
     values: Mapping[str, tuple[Any, ...]]
@@ -114,7 +114,7 @@ class Grid:
 
 
 def point_of(model: Model) -> Grid:
-    """The grid whose only combination is a model; what its function takes by default is not listed."""
+    """The grid whose only combination is a model; values that are its function's defaults are not listed."""
     member = member_of(model)
     function = FUNCTIONS[member.family]
     own = {name: (value,) for name, value in member.values.items() if function.defaults.get(name, ...) != value}
@@ -123,7 +123,7 @@ def point_of(model: Model) -> Grid:
 
 @dataclass(frozen=True)
 class Family:
-    """Candidates for one unit: a union of grids. `file`: the one that errors name."""
+    """Candidates for one unit: a union of grids. `file`: the file that errors name."""
 
     id: str
     base: Model
@@ -138,7 +138,8 @@ class Family:
 
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
-        """What the candidates differ in, and what the family's file gives: parameter -> its values."""
+        """Parameter -> its values: the parameters in which candidates differ, and those that the family's file
+        gives."""
         listed = {name for grid in self.grids for name in (*grid.values, *grid.signature)}
         chosen = {name: tuple(dict.fromkeys(value for grid in self.grids for value in grid.values_of(name)))
                   for name in PARAMETERS}  # fmt: skip
@@ -146,7 +147,7 @@ class Family:
 
     @cached_property
     def varied(self) -> frozenset[str]:
-        """The parameters of which there is more than one value; what a device computes decides nothing else."""
+        """The parameters with more than one value, the only parameters that a device's answers decide."""
         return frozenset(name for name, values in self.values.items() if len(values) > 1)
 
     def candidates(self, deadline: float | None = None) -> list[Model]:
@@ -190,7 +191,8 @@ class Family:
 
     @cached_property
     def _making(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
-        """The candidates so far, why others cannot be, and what was not looked at yet."""
+        """The candidates so far, the reasons why other combinations are impossible, and the combinations not tried
+        yet."""
         if self.combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
         return {}, Counter(), ((grid, values) for grid in self.grids for values in grid.combinations())
@@ -212,11 +214,11 @@ class Family:
 
     @cached_property
     def _instruction(self) -> Member:
-        """The unit that the base's name means, whatever was changed in the base itself."""
+        """The unit of the instruction that the base names, without the base's changes to it."""
         return member_of(parse_reference(self.base.instruction))
 
     def _kept(self, family: str) -> Mapping[str, Any]:
-        """What a candidate of a family has in common with the base's instruction."""
+        """The values of parameters that a candidate of a family shares with the base's instruction."""
         return self._instruction.kept(family)
 
     def retargeted(self, model: Model) -> Family:

@@ -30,7 +30,7 @@ CAPABILITIES = {
 }
 
 
-TENSOR_MEMORY = ("tcgen05mma", "tcgen05mma_block_scale")  # units whose sums lie there
+TENSOR_MEMORY = ("tcgen05mma", "tcgen05mma_block_scale")  # units whose sums lie in tensor memory
 UNITS = ("mma", "mma_block_scale", "wgmma", *TENSOR_MEMORY)
 
 
@@ -47,8 +47,8 @@ def architecture(capability: tuple[int, int]) -> str | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: what tells it
-    from others of the same size in a name."""
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: the part of
+    its name that distinguishes it from other operands of the same size."""
 
     matrix: str
     fmt: Format
@@ -71,7 +71,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
+    """The choices that the table's row of a `wgmma` leaves open: N, the `columns` of B and D, and where A lies."""
 
     columns: int = 8
     a: Literal["shared", "registers"] = "shared"
@@ -80,7 +80,7 @@ class Variant:
 @dataclass(frozen=True)
 class Kernel:
     """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction;
-    `descriptor`: what tcgen05 reads of its formats and its shape."""
+    `descriptor`: the formats and the shape as tcgen05 reads them."""
 
     row: Instruction
     shape: tuple[int, int, int]
@@ -208,7 +208,8 @@ _F32, _UE8M0 = 1, 1  # the formats of D and of scale factors; f16 and ue4m3 are 
 
 
 def _tcgen05(row: Instruction) -> Kernel:
-    """`tcgen05.mma` by one block. With scale factors it has 128 rows; the other units of a warpgroup have 64."""
+    """`tcgen05.mma` by one block. With scale factors the instruction has 128 rows; the other units of a warpgroup have
+    64."""
     _, n, k = row.shape
     m = 64 if row.scale is None else 128
     a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
