@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, check_para
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 
-MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
+MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # the most values of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none
 NEW_SPELLING = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
 

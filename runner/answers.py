@@ -47,7 +47,7 @@ class AnswersFile:
         self.path, self._asked = path, asked
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
-        self._rows: list[tuple[int, Vector]] = []  # line and vector of each earlier answer
+        self._rows: list[tuple[int, Vector]] = []  # line number and vector of each earlier answer
         self.description: dict[str, Any] | None = None  # of the device, from the earlier answers
         self._cut = 0  # where writing goes on: the file's end, or the start of a last line that was cut short
         self._newline = b""

@@ -32,8 +32,8 @@ class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
     SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
     columns change from call to call, so that answers come from all places of the product. Where the same input gives
-    different results in different places (libraries have other kernels at the edges), questions stand only in places
-    that answer as `place` (row, column) does, and the description says so.
+    different results in different places (libraries have other kernels at the edges), questions are put only into
+    places with the results of `place` (row, column), and the description says so.
 
     Arrays have the type of NumPy or of ml_dtypes for their format. The result may hold patterns as unsigned integers.
     """

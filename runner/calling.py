@@ -57,7 +57,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
 
 
 def laid(array: NDArray[Any], order: Any) -> NDArray[Any]:
-    """A copy of an array in an order, also where it has one row or column, whose strides nobody needs."""
+    """A copy of an array in an order, with the strides of this order even for one row or column, where any would do."""
     import numpy as np
 
     copy = np.empty(array.shape, array.dtype, order)

@@ -98,7 +98,7 @@ class LineProcess:
             handle: Callable[[], None] = key.data
             handle()
         if not events and self._exit() is not None:
-            self.ended = True  # another process may hold its standard output open
+            self.ended = True  # though another process may hold its standard output open
 
     def line(self, until: float) -> bytes:
         """The next line, waited for until a time of time.monotonic. Raises EndedError and LateError."""

@@ -99,8 +99,8 @@ class Device(ABC):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         """Every vector with its result pattern, in order; None where the device has no answer and goes on.
 
-        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error of
-        `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
+        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error in
+        reading `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
         """
 
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
@@ -123,7 +123,7 @@ class Device(ABC):
         """Release everything that the device holds; may be called again."""
 
     def abort(self) -> None:
-        """Like close, at once."""
+        """Release everything, as `close` does, but at once."""
         self.close()
 
     def __enter__(self) -> Self:

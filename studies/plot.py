@@ -49,8 +49,8 @@ LEGEND: dict[str, Any] = {
     "handlelength": 2.2,
     "handletextpad": 0.5,
     "columnspacing": 1.0,
-}  # in a paper
-FINE = 0.6  # how heavy curves and markers of a paper's figure are, whose panels are half as wide
+}  # of the legends in a paper's figure
+FINE = 0.6  # relative weight of curves and markers in a paper's figure, whose panels are half as wide
 TURN = 4.0  # length, in widths of the line, of the piece that each of several equal curves draws in turn
 DARKEST, LIGHTEST = 0.0, 0.88  # ends of a scale of colours whose greys differ as well
 

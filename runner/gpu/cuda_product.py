@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.plans.cuda_tape import NAME, THREADS, CudaTape, cuda_tape
 from mmaprobe.smtmodel.plans.gemm import filled_scales, simulate_each
 from mmaprobe.smtmodel.plans.tape import UncompiledError
 
-MOST = 1 << 32  # outputs of one launch, which then takes a second or so
+MOST = 1 << 32  # outputs times steps of the largest launch, which takes a second or so
 TIMEOUT = 120.0  # seconds for one launch
 
 

@@ -56,7 +56,7 @@ def _code(expression: str) -> CodeType:
 @dataclass(frozen=True)
 class Tile:
     """A multiplicand of `wgmma` or `tcgen05.mma` in shared memory, K-major and without swizzle: `majors` rows of A (or
-    columns of B) of `k` elements of `width` bits, `each` of them in a unit of 16 bytes from its lowest bit on. Core
+    columns of B) of `k` elements of `width` bits, `each` elements in a unit of 16 bytes from its lowest bit on. Core
     matrices of 8 majors times a unit are contiguous."""
 
     majors: int
@@ -119,7 +119,7 @@ def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
 
 
 def quad_pair_accumulator(width: int) -> Fragment:
-    """C and D of Volta's m8n8k4, whose four quad pairs compute four products of the same operands; the first counts."""
+    """C and D of Volta's m8n8k4: four quad pairs compute products of the same operands; the first product is read."""
     holder = "((lane >> 2) & 3) == 0"
     if width == 16:
         return Fragment(8, 16, "(lane & 3) + 4 * (lane >> 4)", "i", holder=holder)

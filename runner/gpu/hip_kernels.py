@@ -223,7 +223,7 @@ def _wmma(reference: str) -> HipKernel:
     )
     result = {**kind, "f32": "float"}[model.c.name], 8 * width // model.c.width
     builtin = f"__builtin_amdgcn_wmma_{name}_w32{'_gfx12' if four else ''}"
-    tail = "" if four or model.c == FORMATS["f32"] else ", false"  # results in the lower halves
+    tail = "" if four or model.c == FORMATS["f32"] else ", false"  # false: results in the lower halves of registers
     types = (kind[model.a.name], each), (kind[model.b.name], each), result
     return HipKernel(reference, (16, 16, 16), *operands, builtin, types, tail, 32)
 

@@ -79,7 +79,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction;
+    """The kernel of one instruction: its operands in the order of the PTX instruction, and this instruction;
     `descriptor`: the formats and the shape as tcgen05 reads them."""
 
     row: Instruction
@@ -202,7 +202,7 @@ def _wgmma(row: Instruction, variant: Variant) -> Kernel:
     return Kernel(row, (m, n, k), *operands, (), name)
 
 
-#: formats in the instruction descriptor of tcgen05, by its kind; e2m1 alone is 1 in the kinds mxf4 and mxf4nvf4
+#: format -> its number within its kind, in the instruction descriptor of tcgen05; e2m1 is 1 in mxf4 and mxf4nvf4
 _NUMBERS = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 _F32, _UE8M0 = 1, 1  # the formats of D and of scale factors; f16 and ue4m3 are 0
 
