@@ -41,13 +41,13 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
 from mmaprobe.smtmodel.plans.plan_files import beside
 
-MOST_TERMS = 1 << 24  # products of a claim about many numbers of them
+MOST_TERMS = 1 << 24  # the most products of a claim about several numbers of products
 Exponents = tuple[StrictInt, StrictInt]
 
 
 class _Inputs(Strict):
-    """Zeros and normal numbers: of a and b in `format`, of c in the parts' format, with exponents from the first to the
-    second. `where`: predicates that every input meets."""
+    """The inputs, zeros and normal numbers: a and b in `format`, c in the parts' format. `a`, `b` and `c`: the least
+    and the largest exponent of each. `where`: predicates that every input meets."""
 
     format: str = "f32"
     a: Exponents
@@ -89,7 +89,7 @@ class _ClaimFile(Head):
 
 @dataclass(frozen=True)
 class Largest:
-    """A quantity in multiples of a unit, to be made as large as it gets where all conditions hold."""
+    """A quantity in multiples of a unit, to be maximised over the inputs that meet all conditions."""
 
     quantity: ast.expr
     unit: ast.expr
@@ -98,7 +98,7 @@ class Largest:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Statement):
-    """One case of a claim about algorithms: what its file asserts, and a quantity to be made large."""
+    """One case of a claim about algorithms: the assertion of its file, and a quantity to be maximised."""
 
     assertion: Assertion
     maximise: Largest | None = None
@@ -131,17 +131,17 @@ class Claim(Statement):
         return self.assertion.layout
 
     def at(self, terms: int) -> Claim:
-        """The claim about this many products alone."""
+        """The claim about `terms` products alone."""
         return replace(self, assertion=self.assertion.at(terms))
 
     def reshaped(self, **changes: Any) -> Claim:
-        """The claim with other fields of its shape."""
+        """The claim with `changes` to the fields of its shape."""
         return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
 AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim | ClassicalClaim
 
-#: key of a claim file -> what builds its claims; a file without any of them is about algorithms
+#: key of a claim file -> the function that builds its claims; a file without these keys is about algorithms
 KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
     "classical": classical_claims,
     "error_bound": bound_claims,
@@ -152,7 +152,7 @@ KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
 
 
 def build_claims(file: YamlFile) -> list[AnyClaim]:
-    """The cases of a claim file, each a claim. Raises InputError with file, line and key."""
+    """The claims of a claim file, one for each case. Raises InputError with file, line and key."""
     for key, build in KINDS.items():
         if isinstance(file.data, dict) and key in file.data:
             return list(build(file))
@@ -188,7 +188,7 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
 
 
 def _terms(file: YamlFile, parsed: _ClaimFile) -> tuple[int, int | None]:
-    """The number of products, or the least of several, and the most."""
+    """The number of products and None, or the least and the largest of several numbers of products."""
     if isinstance(parsed.terms, _Several):
         least, most = parsed.terms.multiples, parsed.terms.most
         if most % least or parsed.quantifier != "all" or parsed.maximise is not None:
@@ -213,7 +213,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")
     addend = next(iter(addends.values()))
-    nothing = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # that of a zero is of no account
+    nothing = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # the exponent of c = 0: not used
     window = Window(inputs.a, inputs.b, nothing if inputs.c == "zero" else inputs.c)
     with located(file, ("inputs",)):
         window.check(factors, addend)
@@ -244,17 +244,17 @@ def claims() -> dict[str, tuple[AnyClaim, ...]]:
 
 
 def _own(path: str) -> YamlFile:
-    """A claim file of one's own; the file's name is the claim's, where it says none. Raises InputError."""
+    """A user's claim file; without an `id` in it, the claim has the file's name. Raises InputError."""
     file = read_yaml(read_file(Path(path)), path)
     name = re.sub("[^a-z0-9.]+", "-", Path(path).stem.lower()).strip("-.") or "claim"
     return replace(file, data={"id": name} | file.data) if isinstance(file.data, dict) else file
 
 
 def claims_named(name: str) -> list[AnyClaim]:
-    """The cases of a claim by id, one case (`ID@terms=2,split=toward_zero`; what is not said stays open), or those of
-    a file, of which a case is chosen alike. Raises UnknownNameError, InputError."""
+    """The cases of a claim, by its id or by the path of its file. `ID@terms=2,split=toward_zero`, or a path with such
+    an ending, selects the cases with these values. Raises UnknownNameError, InputError."""
     plain, at, chosen = name.partition("@")
-    if is_file(name):  # whatever is in its name
+    if is_file(name):  # even if its name has an @
         plain, at = name, ""
     if plain in _shipped():
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"

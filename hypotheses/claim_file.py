@@ -21,8 +21,8 @@ Parsed = TypeVar("Parsed", bound="Head")
 
 
 class Head(Strict):
-    """`says`: what the source says; `expect`: what verify is to find (None: that it holds); `cases`: {name} in the file
-    is replaced by each value, every choice a claim of its own."""
+    """`says`: the source's verdict; `expect`: the result that verify is to find (None: that the claim holds);
+    `cases`: name -> values; {name} in the file is replaced by each value, and every choice of values is a claim."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     about: str = ""
@@ -35,7 +35,7 @@ class Head(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
-    """One case of a claim, whatever it is about."""
+    """One case of a claim of any kind."""
 
     id: str
     about: str
@@ -90,7 +90,7 @@ def _names(value: Any, name: str) -> bool:
 
 
 def _filled(value: Any, case: Case) -> Any:
-    """A value of a file with {name} replaced by what the case says."""
+    """A value of a file with {name} replaced by its value in the case."""
     if isinstance(value, str):
         for name, chosen in case.items():
             value = value.replace("{" + name + "}", str(chosen))

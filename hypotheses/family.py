@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, check_para
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 
-MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
+MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # the most values of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none
 NEW_SPELLING = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
 
@@ -68,7 +68,7 @@ class _FamilyFile(Strict):
 
 @dataclass(frozen=True)
 class Impossible:
-    """The combinations of a family that no unit can have, and how many there are of each reason."""
+    """The combinations of a family that no unit can have: how many for each reason."""
 
     combinations: int  # possible ones included
     reasons: Mapping[str, int]
@@ -88,7 +88,7 @@ class Impossible:
 
 @dataclass(frozen=True)
 class Grid:
-    """Every combination of some values of a function's parameters; `signature` holds what the formats fix."""
+    """Every combination of some values of a function's parameters; `signature`: the values that the formats fix."""
 
     function: FamilyFunction
     values: Mapping[str, tuple[Any, ...]]
@@ -114,7 +114,7 @@ class Grid:
 
 
 def point_of(model: Model) -> Grid:
-    """The grid whose only combination is a model; what its function takes by default is not listed."""
+    """The grid whose only combination is a model; values that are its function's defaults are not listed."""
     member = member_of(model)
     function = FUNCTIONS[member.family]
     own = {name: (value,) for name, value in member.values.items() if function.defaults.get(name, ...) != value}
@@ -123,7 +123,7 @@ def point_of(model: Model) -> Grid:
 
 @dataclass(frozen=True)
 class Family:
-    """Candidates for one unit: a union of grids. `file`: the one that errors name."""
+    """Candidates for one unit: a union of grids. `file`: the file that errors name."""
 
     id: str
     base: Model
@@ -138,7 +138,8 @@ class Family:
 
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
-        """What the candidates differ in, and what the family's file gives: parameter -> its values."""
+        """Parameter -> its values: the parameters in which candidates differ, and those that the family's file
+        gives."""
         listed = {name for grid in self.grids for name in (*grid.values, *grid.signature)}
         chosen = {name: tuple(dict.fromkeys(value for grid in self.grids for value in grid.values_of(name)))
                   for name in PARAMETERS}  # fmt: skip
@@ -212,11 +213,11 @@ class Family:
 
     @cached_property
     def _instruction(self) -> Member:
-        """The unit that the base's name means, whatever was changed in the base itself."""
+        """The unit of the instruction that the base names, without the base's changes to it."""
         return member_of(parse_reference(self.base.instruction))
 
     def _kept(self, family: str) -> Mapping[str, Any]:
-        """What a candidate of a family has in common with the base's instruction."""
+        """The values of parameters that a candidate of a family shares with the base's instruction."""
         return self._instruction.kept(family)
 
     def retargeted(self, model: Model) -> Family:

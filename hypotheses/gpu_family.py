@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.units.unit_files import units_of
 
 
 def gpu_family(name: str, asked: Model) -> Family | None:
-    """The instructions of a GPU with the formats, length and scale factors of a model; None for what is not a GPU.
+    """The instructions of a GPU with the formats, length and scale factors of a model; None if `name` is no GPU.
 
     Raises NotModelledError for a GPU whose architecture the table lacks, InputError where it has no such instruction.
     """
@@ -32,5 +32,6 @@ def gpu_family(name: str, asked: Model) -> Family | None:
 
 
 def _signature(model: Model) -> tuple[object, ...]:
-    """What a vector must have to fit a model; results of e8m13 are f32 patterns."""
+    """The formats, length and scale factors that a vector must have to fit a model; results of e8m13 are f32
+    patterns."""
     return (model.a, model.b, model.c, model.d.width, model.length, model.scale, model.scale and model.scale_block)

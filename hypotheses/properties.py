@@ -1,4 +1,4 @@
-"""The names of what `prove` decides, and what they mean."""
+"""The names of the properties that `prove` decides, and their meanings."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -27,6 +27,6 @@ FALLING = "of monotonic it is asked whether results fall: there is nothing to co
 
 
 def check_compared(wanted: str, compare: object) -> None:
-    """Raises ParameterError for a way to compare results (None: none is given) in a property that compares none."""
+    """Raises ParameterError if a way to compare results is given (not None) for a property that compares no results."""
     if compare is not None and wanted.startswith("monotonic"):
         raise ParameterError("compare", FALLING)

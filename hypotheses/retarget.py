@@ -43,7 +43,8 @@ class RetargetError(MmaprobeError):
 def hypothesis_model(base: Model, values: Mapping[str, Any]) -> Model:
     """The base model with a hypothesis's parameters, relative values computed. Raises ParameterError and others.
 
-    `enough` and the words of `block_order` see the hypothesis's other parameters; every other symbol is the base's.
+    `enough` and the words of `block_order` depend on the hypothesis's other parameters; other symbols on the base
+    model.
     """
     first = {name: _first_value(base, name, value) for name, value in values.items()}
     known = {name: value for name, value in first.items() if not isinstance(value, _Later)}
@@ -131,8 +132,8 @@ def _calculated(name: str, text: str, value: int, sign: str | None, amount: str 
 
 
 def _order(model: Model, word: str) -> str | Blocks:
-    """`ascending`: as they come; `descending`: the last product first; `strided`: step i takes k = i modulo the
-    number of steps."""
+    """The order of the products that a word means. `ascending`: the first product first; `descending`: the last product
+    first; `strided`: step i takes k = i modulo the number of steps."""
     known = member_of(model).known
     length, block = known["length"], known["block"]
     if word == "ascending":
@@ -183,7 +184,7 @@ def _largest_term(model: Model, known: Mapping[str, Any]) -> Fraction:
 
 
 def _group(known: Mapping[str, Any]) -> int:
-    """The products that are scaled as one."""
+    """The number of products that are scaled together."""
     return int(known.get("group", 1)) if "scale_format" in known else 1
 
 

@@ -49,7 +49,7 @@ class _HypothesisFile(Strict):
 
 @dataclass(frozen=True)
 class Question:
-    """Candidate models for one unit, the inputs that count, and what is expected and known of hardware.
+    """Candidate models for one unit, the admitted inputs, the expected result, and the known results of hardware.
 
     `one_vector`: a hypothesis whose result on a single input must differ from the results of all other hypotheses;
     None: each pair of hypotheses is asked about separately.
@@ -70,19 +70,19 @@ class Question:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The hypotheses that are to be distinguished, two by two."""
+        """The hypotheses that are to be distinguished, in pairs."""
         if self.one_vector is not None:
             return [(self.one_vector, name) for name in self.models if name != self.one_vector]
         return list(combinations(self.models, 2))
 
     @property
     def length(self) -> int:
-        """Products of an input: those of the shortest model (longer ones take zeros)."""
+        """The number of products of an input: that of the shortest model (longer models take zeros beyond)."""
         return min(model.length for model in self.models.values())
 
     @property
     def zeros(self) -> dict[str, str]:
-        """The operands of which zeros alone are admitted, each with why."""
+        """Operand -> the reason why only zeros are admitted for it."""
         return zeros_of(self.inputs, list(self.models.values()), self.length)
 
 
@@ -187,7 +187,7 @@ def retarget(file: YamlFile, reference: str) -> Question:
 
 
 def _retargeted(base: Model, values: dict[str, Any], earlier: dict[str, Model], compare: Compare) -> Model | str:
-    """The model of a hypothesis, or why there is none."""
+    """The model of a hypothesis, or the reason why it is dropped."""
     if "model" in values:
         return "it names an instruction of its own"
     try:
@@ -223,19 +223,20 @@ def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
 
 
 def same_arithmetic(first: Model, second: Model) -> bool:
-    """Whether two models compute alike by the form of their expressions."""
+    """Whether two models have the same operands, and expressions of the same normal form."""
     one, other = first.unit, second.unit
     return one.operands == other.operands and normal(one.result) == normal(other.result)
 
 
 def _same(first: Model, second: Model) -> bool:
-    """Whether two hypotheses say the same; two instructions of one arithmetic are a fair question."""
+    """Whether two hypotheses are the same model; two instructions with the same arithmetic are different hypotheses."""
     bases = [model.instruction for model in (first, second)]
     return bases[0] == bases[1] and same_arithmetic(first, second)
 
 
 def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:
-    """The model of one hypothesis: the file's, or its own `model`, with the parameters that it gives."""
+    """The model of one hypothesis: the file's model, or the hypothesis's own `model`, with the parameters given
+    there."""
     path: tuple[str, ...] = ("hypotheses", name, "model") if "model" in values else ("model",)
     try:
         model = parse_reference(str(values.get("model", base)))

@@ -26,8 +26,8 @@ BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) *
 
 
 class _BoundFile(Head):
-    """`error_bound`: of every finite input of `model`, a sum of L products and c with F fraction bits, u = 2^(largest
-    exponent - F): loose, (L + 1)u + ulp(d); or tight, (L - 1)u + max(u, ulp(d))."""
+    """`error_bound`: the bound on the error for every finite input of `model`, which sums L products and c with F
+    fraction bits; u = 2^(largest exponent - F). loose: (L + 1)u + ulp(d); tight: (L - 1)u + max(u, ulp(d))."""
 
     expect: Literal["holds"]
     model: str
@@ -35,8 +35,8 @@ class _BoundFile(Head):
 
 
 class _OverflowFile(Head):
-    """`overflow: smallest`: this is the least count of f32 numbers from 0 to below 1 whose sum can be infinite;
-    `never`: the sum of this many or fewer cannot be."""
+    """`overflow: smallest`: `numbers` is the least count of f32 numbers from 0 to below 1 whose sum can be infinite;
+    `never`: the sum of `numbers` of them or fewer cannot be infinite."""
 
     reduction: str
     numbers: StrictInt = Field(gt=0, le=1 << 20)
@@ -51,9 +51,9 @@ class _Within(Strict):
 
 
 class _WrapFile(Head):
-    """`wraps: smallest`: this is the least K at which a sum of products of integers can leave the range of its
-    accumulator, where it wraps or saturates; `never`: none can for this K or a smaller one. `plan`: a plan, or a unit
-    that takes K in tiles from +0. `within`: of elements of no larger magnitudes."""
+    """`wraps: smallest`: `products` is the least K at which a sum of products of integers can leave the range of its
+    accumulator, where it wraps or saturates; `never`: no sum can for this K or a smaller one. `plan`: a plan, or a unit
+    that takes K in tiles from +0. `within`: the largest magnitudes of the elements."""
 
     plan: str
     products: StrictInt = Field(gt=0, le=1 << 20)
@@ -62,10 +62,11 @@ class _WrapFile(Head):
 
 
 class _ClassicalFile(Head):
-    """`classical`: with K products, c = 0 and elements of which none is smaller than 2^-spread times the largest one of
-    its row or column, the error is at most that many times K u sum |a_k b_k|; the largest ones are from 2^-reach to
-    2^reach, and u is 2^-53 if d is in f64. With `span` instead of `spread`: where the product of the largest ones of a
-    row and a column is at most 2^span times the largest of their products, also of fewer than K."""
+    """`classical`: with K products, c = 0 and no element smaller than 2^-spread times the largest element of its row or
+    column, the error is at most `classical` times K u sum |a_k b_k|; the largest elements are from 2^-reach to 2^reach,
+    and u is 2^-53 if d is in f64. With `span` instead of `spread`: the bound holds where the product of the largest
+    elements of a row and a column is at most 2^span times the largest of their products, also for fewer than K
+    products."""
 
     plan: str
     products: StrictInt = Field(gt=0, le=1 << 20)
@@ -98,8 +99,7 @@ class BoundClaim(Statement):
 
     @property
     def units(self) -> tuple[int, bool]:
-        """How many units the error may have, and whether the last place of d is added to them: else it is the larger
-        of both that is."""
+        """How many units u the error may have, and whether ulp(d) is added to them; if not, max(u, ulp(d)) is added."""
         return (self.model.length + 1, True) if self.bound == "loose" else (self.model.length - 1, False)
 
     @property
@@ -142,7 +142,7 @@ class WrapClaim(Statement):
 
     @property
     def proved(self) -> int:
-        """The K up to which nothing is to wrap."""
+        """The K up to which no sum is to wrap."""
         return self.products - (self.wraps == "smallest")
 
     @property
@@ -164,7 +164,7 @@ class WrapClaim(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicalClaim(Statement):
-    """A claim that errors are within some times the classical bound."""
+    """A claim that errors are at most a multiple of the classical bound."""
 
     plan: Plan
     products: int
@@ -186,7 +186,7 @@ class ClassicalClaim(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyClaim(Statement):
-    """A property of a model, or that two are equal, on admitted inputs."""
+    """A property of a model, or the equality of two models, on admitted inputs."""
 
     model: Model
     other: Model | None
@@ -196,17 +196,17 @@ class PropertyClaim(Statement):
 
     @property
     def length(self) -> int:
-        """Products of an input."""
+        """The number of products of an input."""
         return min(model.length for model in self.models)
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The model, and the one that it is to be equal to."""
+        """The model, and the model `other` that it is to be equal to."""
         return (self.model,) if self.other is None else (self.model, self.other)
 
     @property
     def zeros(self) -> dict[str, str]:
-        """The operands of which zeros alone are admitted, each with why."""
+        """Operand -> the reason why only zeros are admitted for it."""
         return zeros_of(self.inputs, self.models, self.length)
 
     @property

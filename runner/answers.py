@@ -37,7 +37,7 @@ def answered_row(vector: Vector, d: int, source: dict[str, Any], description: di
 
 
 class AnswersFile:
-    """Appends answers to a file; each reaches the system before the next is waited for.
+    """Appends answers to a file; each answer reaches the system before the next one is awaited.
 
     An existing file must come from the same device; `take` gives its answers. Raises InputError for any other file,
     which is left unchanged. Rows that name no instruction are answers of `asked`.
@@ -47,9 +47,9 @@ class AnswersFile:
         self.path, self._asked = path, asked
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
-        self._rows: list[tuple[int, Vector]] = []  # line and vector of each earlier answer
+        self._rows: list[tuple[int, Vector]] = []  # line number and vector of each earlier answer
         self.description: dict[str, Any] | None = None  # of the device, from the earlier answers
-        self._cut = 0  # the position of a last line that was cut short, where writing goes on
+        self._cut = 0  # where writing goes on: the file's end, or the start of a last line that was cut short
         self._newline = b""
         if path.suffix == ".gz":
             raise InputError("answers are written as they come, uncompressed: choose a name without .gz", str(path))
@@ -100,12 +100,12 @@ class AnswersFile:
         return sum(map(len, self._known.values()))
 
     def take(self, vector: Vector) -> int | None:
-        """An earlier answer to a vector, each given once; None if there is no more."""
+        """An earlier answer to a vector; each answer is given once; None if none is left."""
         answers = self._known.get(_key(vector))
         return answers.popleft() if answers else None
 
     def begin_anew(self) -> None:
-        """Leave the answers of an earlier run out: the file is empty from now on. Raises OutputError."""
+        """Drop the answers of an earlier run: the file is empty from now on. Raises OutputError."""
         self._known.clear()
         self._rows.clear()
         self.description, self._cut = None, 0
@@ -115,8 +115,9 @@ class AnswersFile:
         """Ask a device some of the earlier questions again, half of them `discriminating` ones, and return the number
         of answers that it repeated.
 
-        Raises InputError if an answer is another one now, ContradictionError if answers vary now, and DeviceError if
-        the device fails at the first question; if it fails later, the next question of the run will show it."""
+        Raises InputError if an answer now differs from the earlier one, ContradictionError if the answers to one
+        question now differ from each other, and DeviceError if the device fails at the first question; if it fails
+        later, the next question of the run will show the failure."""
         first = [place for place, (_, vector) in enumerate(self._rows) if discriminating(vector)]
         first = [first[place] for place in spread(len(first), AGAIN // 2)]
         rest = [place for place in range(len(self._rows)) if place not in set(first)]
@@ -136,7 +137,7 @@ class AnswersFile:
         return stood_by
 
     def _changed(self, device: Device, line: int, earlier: Answered, now: int) -> MmaprobeError:
-        """The error for an answer that differs from the file's, after asking a few times more."""
+        """The error for an answer that differs from the file's, after the question is asked a few times more."""
         vector, before = earlier
         for _ in range(REPEATS):
             fresh = [d for _, d in device.answers([vector]) if d is not None]
@@ -183,7 +184,8 @@ class AnswersFile:
 
 class KeptDevice(Device):
     """A device whose answers are kept in a file as they come; questions of an earlier run are answered from the file.
-    Whoever opened the device closes it. Rows have no ids, as those of questions begin anew with every search."""
+    The code that opened the device closes it. Rows have no ids, since the ids of questions begin anew with every
+    search."""
 
     def __init__(self, device: Device, file: AnswersFile) -> None:
         self.device, self.file, self.name, self.steady = device, file, device.name, device.steady
@@ -199,7 +201,7 @@ class KeptDevice(Device):
 
     @property
     def description(self) -> dict[str, Any]:  # type: ignore[override]
-        """What the device says of itself; until its first answer, what the earlier run's file has."""
+        """The device's description; until its first answer, the description in the earlier run's file."""
         return self.device.description or self.file.description or {}
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:

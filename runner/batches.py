@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 class BatchDevice(Device):
     """Answers vectors in batches of `batch`. `model` is the model of its instruction: vectors of other instructions
-    must have its formats (InputError)."""
+    must have the formats of `model` (InputError)."""
 
     model: Model
     batch: int

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import NAMED
 
-SIDE = 64  # rows and columns of the product: up to so many questions in a call, each with its own row and column
+SIDE = 64  # rows and columns of the product, and the most questions in a call: each has its own row and column
 PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a product, to compare the places' results
 Shape = tuple[int, int]
 
@@ -32,10 +32,10 @@ class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
     SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
     columns change from call to call, so that answers come from all places of the product. Where the same input gives
-    different results in different places (libraries have other kernels at the edges), questions stand only in places
-    that answer as `place` (row, column) does, and the description says so.
+    different results in different places (libraries have other kernels at the edges), questions are put only into
+    places with the results of `place` (row, column), and the description says so.
 
-    Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
+    Arrays have the type of NumPy or of ml_dtypes for their format. The result may hold patterns as unsigned integers.
     """
 
     shape: Shape
@@ -96,7 +96,7 @@ class CallableDevice(Device):
             c = np.zeros(self.shape, dtype=kind_of(model.c))
             results = self._product(model, a, b, c, vector)
             alike &= results == results[self.place]
-        if rows == width > 1:  # of another shape a transposed result is refused
+        if rows == width > 1:  # if the product is not square, a transposed result is refused by its shape
             a[1:] = 0
             first = self._product(model, a, b, c, vector)
             if (first[:, 0] == results[:, 0]).all() and (first[0, 1:] != results[0, 1:]).all():
@@ -133,7 +133,7 @@ class CallableDevice(Device):
         return [int(pattern) for pattern in results[rows, columns]]
 
     def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
-        """The patterns of the product of matrices of patterns, of any shapes. `model` gives formats. Raises
+        """The patterns of the product of matrices of patterns, of any shapes. `model` gives the formats. Raises
         DeviceError."""
         return self._product(model, a, b, c, Vector(model, Operands((), (), 0)))
 

@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, UnknownNam
 from mmaprobe.smtmodel.base.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
-LAST_LINES = 25  # kept of the function's output: faulthandler needs as many to say where a library crashed
+LAST_LINES = 25  # the function's last lines kept, as many as faulthandler needs to say where a library crashed
 
 
 class CalledError(Exception):
@@ -32,13 +32,13 @@ class CalledError(Exception):
 
 
 class Called:
-    """The function `name` of a Python file. `device`: its name in errors. Raises InputError, UnknownNameError,
+    """The function `name` of a Python file. `device`: the device's name in errors. Raises InputError, UnknownNameError,
     DeviceUnavailableError or OutOfTimeError; a call raises CalledError."""
 
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
-        self._broken, self.orders = "", "CCC"  # orders of the arrays that it is called with
-        with held_back:  # until the file has lost its name
+        self._broken, self.orders = "", "CCC"  # the orders (C or F) of the function's arguments
+        with held_back:  # no interrupt before the file has lost its name
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
@@ -54,7 +54,7 @@ class Called:
         if "takes" not in about:
             self.abort()
             self._refuse(about, str(file), name, device)
-        #: its parameters, as inspect.signature finds them
+        #: the function's parameters, where inspect.signature looks for them
         self.__signature__ = inspect.Signature(
             [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in ARGUMENTS[: about["takes"]]]
         )
@@ -98,7 +98,7 @@ class Called:
         raise CalledError(message, words)
 
     def close(self) -> None:
-        """End the process; it may be called again."""
+        """End the process; `close` may be called again."""
         self._process.close()
         self.abort()
 

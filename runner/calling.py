@@ -1,10 +1,11 @@
 """The program that calls a Python function for the device python, in a process of its own, which the function may end,
 block, or print from.
 
-Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. Its first line is a JSON
-object about the function: `takes`, the number of its arguments, or what is wrong. Each question is a line with the JSON
-list of the arrays' types, shapes and orders (C or F); their bytes, in the order C, are in the unnamed file of
-DESCRIPTOR. The answer is such a line for one array, or a JSON object that says why there is none.
+Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. The first line of its
+output is a JSON object about the function: `takes`, the number of its arguments, or the reason why it cannot be called.
+Each question is a line with the JSON list of the arrays' types, shapes and orders (C or F); their bytes, in the order
+C, are in the unnamed file of DESCRIPTOR. The answer is a line of the same kind for one array, or a JSON object that
+says why there is none.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
 
 
 def laid(array: NDArray[Any], order: Any) -> NDArray[Any]:
-    """A copy of an array in an order, also where it has one row or column, whose strides nobody needs."""
+    """A copy of an array in an order, with the strides of this order even for one row or column, where any would do."""
     import numpy as np
 
     copy = np.empty(array.shape, array.dtype, order)
@@ -74,12 +75,13 @@ def can_take(function: Callable[..., Any], count: int) -> bool:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call of the function only gives something to be awaited."""
+    """Whether a call of the function gives a coroutine or an asynchronous generator, not the product."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """The function of a file, and the object to be written about it. Modules beside the file are found after others."""
+    """The function of a file, and the JSON object about it for the parent. Modules beside the file are looked for
+    last."""
     sys.dont_write_bytecode = True
     sys.path.append(os.path.dirname(os.path.abspath(file)))
     loader = SourceFileLoader("mmaprobe_device", file)

@@ -35,8 +35,8 @@ ELSEWHERE = f"this is {platform.machine()}"  # the reason why other architecture
 
 @dataclass(frozen=True)
 class CpuInstruction:
-    """`name` on the command line, `program` in cpu_device.c. Formats are those of `reference`'s unit, or are given in
-    the syntax of `order`."""
+    """`name`: the instruction's name on the command line; `program`: its name in cpu_device.c. The formats are those of
+    `reference`'s unit, or `formats` in the syntax of the command `order`."""
 
     arch: str
     name: str
@@ -111,7 +111,7 @@ def own_program(arch: str) -> Path:
 
 
 class MissingInstructionError(IncompleteError):
-    """A processor without the instruction."""
+    """The processor lacks the instruction."""
 
 
 def execute(
@@ -172,7 +172,7 @@ def why_missing(row: CpuInstruction) -> str:
 
 
 def processor_name() -> str:
-    """The name of this machine's processor, as far as it says."""
+    """The name of this machine's processor, as far as the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

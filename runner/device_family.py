@@ -27,9 +27,9 @@ PART = 64  # questions about the summation order between two checks of the deadl
 
 @dataclass
 class Session:
-    """The questions that tell the candidates of a family apart, asked of one device. `deadline`: of time.monotonic, for
-    the summation order; `tell` hears what is found on the way, `progress` of the work now and then; `answers`: those of
-    an earlier run. `found`: what is known so far."""
+    """The questions that tell the candidates of a family apart, asked of one device. `deadline`: the end of the time
+    for the summation order, of time.monotonic; `tell` gets the findings on the way as texts, `progress` the state of
+    the work now and then; `answers`: the file of answers of an earlier run. `found`: the findings so far."""
 
     device: Device
     name: str
@@ -47,8 +47,8 @@ class Session:
         self.found = Identification("open", len(self.candidates))
 
     def run(self, options: Options, recorded: Sequence[Vector]) -> Identification:
-        """Ask until one class of candidates is left. Raises ContradictionError and what the device raises; `found` then
-        holds what was found before."""
+        """Ask until one class of candidates is left. Raises ContradictionError and the device's errors; `found` then
+        holds the findings before the error."""
         start = None if self.deadline is None or options.timeout is None else self.deadline - options.timeout
         try:
             if not recorded:
@@ -67,8 +67,8 @@ class Session:
         return self.found
 
     def document(self, units: Sequence[str], consistent: Sequence[str], error: object = None) -> Identify:
-        """The document that `identify FAMILY` prints. `units` and `consistent`: as its keys say; `error`: what ended it
-        early."""
+        """The document that `identify FAMILY` prints. `units` and `consistent`: the values of its keys of these names;
+        `error`: the error that ended the run early."""
         return identified(
             self.family,
             self.found,
@@ -102,8 +102,8 @@ class Session:
             self.tell(f"  {line}")
 
     def ask(self, vectors: Sequence[Vector], revealing: bool = False) -> list[int | None]:
-        """Answers in the order of the vectors; answers of an earlier run are reused. Each is written before the next
-        vector is asked."""
+        """Answers in the order of the vectors; answers of an earlier run are reused. Each new answer is written before
+        the next vector is asked."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
         self.structure_questions += revealing * (len(vectors) - len(missing))

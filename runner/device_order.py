@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
-SEED = 1  # of the numbers that show which products are in a sum
-LEAST, MOST = 64, 4096  # vectors of such numbers; a function is asked one matrix product
+SEED = 1  # of the random numbers that show which products are in a sum
+LEAST, MOST = 64, 4096  # the least and the most vectors of random numbers; a function is asked one matrix product
 PART = 64  # questions asked again between two looks at the clock
 
 
@@ -34,10 +34,10 @@ def revealed(
 ) -> Tree:
     """The summation tree of a device. `deadline`: in seconds of time.monotonic. `progress` gets texts now and then.
 
-    `ends`: the tree says also what the sum starts from, which products are rounded, and which are missing, added twice
-    or taken with other factors; and every question is asked again while there is time, since no later question tests
-    them. Raises UnrevealedError, ContradictionError, or
-    IncompleteError where time runs out."""
+    `ends`: the tree also gives the number from which the sum starts, the products that are rounded, and the products
+    that are missing, added twice or taken with other factors; and every question is asked again while there is time,
+    since no later question tests these answers. Raises UnrevealedError, ContradictionError, or IncompleteError where
+    time runs out."""
     count, now_and_then = 0, Throttle()
 
     def every(vectors: Sequence[Vector]) -> list[int]:
@@ -91,8 +91,8 @@ def revealed(
 
 
 def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], list[int]]) -> Summed:
-    """Which products are missing in the sums or doubled, by results for random numbers: of one matrix product, where
-    the device is a function; of vectors, where it is any other device. Empty where the device does not answer."""
+    """Which products are missing in the sums or doubled, by results for random numbers: those of one matrix product if
+    the device is a function, else those of vectors. Empty where the device does not answer."""
     chance = np.random.default_rng(SEED)
     whole = isinstance(device, CallableDevice)
     count = 1 if whole else max(LEAST, min(2 * asked.length + LEAST, MOST))

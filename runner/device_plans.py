@@ -1,4 +1,4 @@
-"""A function that multiplies matrices, whose plans are looked for."""
+"""The search for the plans of a function that multiplies matrices."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def mapper_of(
     say: Callable[[str], None] = lambda text: None,
 ) -> Mapper:  # fmt: skip
     """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
-    one call. `sides`: the largest M and N; `least`: the smallest M, N and K; `multiple`: of what sides are multiples;
-    `layout`: how A and B lie in memory. Raises MmaprobeError."""
+    one call. `sides`: the largest M and N; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples
+    of it; `layout`: how A and B lie in memory. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
     if zeros := without_c(device, asked):
@@ -66,7 +66,7 @@ def dependence_of(
     device: str | Callable[..., Any], asked: Signature, top: Shape, fixed: Fixed | None, timeout: float | None,
     device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
 ) -> Asked:  # fmt: skip
-    """Whether results of a function depend on the shape, asked for `timeout` seconds up to the largest shape. Raises
+    """Whether results of a function depend on the shape, asked within `timeout` seconds, for shapes up to `top`. Raises
     MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     with _function(device, asked, device_timeout, deadline) as function:
@@ -76,7 +76,7 @@ def dependence_of(
 def _function(
     device: str | Callable[..., Any], asked: Signature, device_timeout: float, deadline: float | None
 ) -> CallableDevice:
-    """The device of a function, or of the name of one. Raises MmaprobeError."""
+    """The device of a function, or the device of a name, which must be a function. Raises MmaprobeError."""
     if not isinstance(device, str):
         opened: Device = CallableDevice(device)
     else:

@@ -39,7 +39,7 @@ def built(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The unit of a device and its possible orders, which are asked first; at the end some questions are asked again.
+    """The unit of a device and its possible orders, which are found first; at the end some questions are asked again.
     `deadline`: of time.monotonic; `tell` gets the order, `progress` texts now and then. Raises the errors of
     `check_plain`, `_orders`, Builder.run and `stand_by`."""
     check_plain(asked)
@@ -83,7 +83,7 @@ def _arithmetic(
                     given.append((vector, d))
                     answers.append(d)
             except DeviceError as error:
-                if device.patience.over:  # within an answer; what is known so far is told
+                if device.patience.over:  # while an answer was awaited; the findings so far are reported
                     raise late() from error
                 raise
         return answers
@@ -106,8 +106,8 @@ def _arithmetic(
 
 @dataclass(frozen=True)
 class Orders:
-    """The summation trees that a device may have, and the number of questions asked to find them. `width`: products
-    that share scale factors, where the order among them was not asked."""
+    """The summation trees that a device may have, and the number of questions asked to find them. `width`: the number
+    of products that share scale factors, if the order among these was not asked."""
 
     roots: list[Node | Leaf]
     questions: int

@@ -27,8 +27,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
 @dataclass
 class VectorRun:
-    """One run: the vectors asked, the answers received. `write` gets each answer as a row, where there is no file of
-    answers and the rows are not kept (None); `tell` hears what is found on the way."""
+    """One run: the vectors asked, the answers received. `write` gets each answer as a row if there is no file of
+    answers; without `write` (None), `rows` keeps them. `tell` gets the findings on the way as texts."""
 
     name: str
     timeout: float
@@ -47,11 +47,11 @@ class VectorRun:
     shape: tuple[int, int] | None = None  # rows and columns of the products that a function of matrices was asked
     model: Model | None = None
     checked: list[Vector] = field(default_factory=list)  # with `check`: the vectors with their answers
-    families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
+    families: set[str] = field(default_factory=set)  # the families whose candidates the answered vectors distinguish
 
     def run(self, lines: Iterable[str], name: str, output: Path | None) -> None:
-        """Ask the device every vector of a file of this name. `output`: the file of answers. Raises MmaprobeError; the
-        answers received before are written and counted."""
+        """Ask the device every vector in the `lines` of the file `name`. `output`: the file of answers. Raises
+        MmaprobeError; the answers received before the error are written and counted."""
         vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None:
             self.source = provenance(self.name)
@@ -71,8 +71,8 @@ class VectorRun:
             raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
 
     def _anew(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
-        """Every vector, of which none is answered from the file: a device whose answers are checked may have changed in
-        any of them."""
+        """Every vector, none of them answered from the file: a device whose answers are checked may have changed its
+        answer to any vector."""
         everything, count = list(vectors), target.earlier
         _taken(everything, target)
         target.begin_anew()
@@ -173,7 +173,8 @@ class VectorRun:
         return [row for row in evaluate_vectors(self.checked) if row.agrees is False]
 
     def document(self, file: str, output: str | None, error: object = None) -> Run:
-        """The document that `run` prints. `output`: the file of answers; `error`: what ended it early."""
+        """The document that `run` prints. `output`: the file of answers; `error`: the error that ended the run
+        early."""
         return Run(
             device=RunDevice(name=self.name, description=self.description),
             answered=self.answered,
@@ -190,7 +191,7 @@ class VectorRun:
 
 
 def _taken(vectors: Iterable[Vector], target: AnswersFile) -> list[int | None]:
-    """The answers that a file has to vectors. Raises InputError for a file with answers to others."""
+    """The file's answers to vectors. Raises InputError for a file with answers to other vectors."""
     found = [target.take(vector) for vector in vectors]
     if target.earlier:
         raise InputError(

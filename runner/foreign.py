@@ -19,8 +19,8 @@ class ForeignError(Exception):
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """A block from which every exception but an interrupt leaves as a ForeignError: also SystemExit, with which the
-    program would end as if successful, and os._exit. What the block prints goes to standard error."""
+    """A block in which every exception but an interrupt becomes a ForeignError: also SystemExit, which would end the
+    program as if it were successful, and a call of os._exit. The block's prints go to standard error."""
     try:
         with _printing_aside(), _leaving_refused():
             yield
@@ -43,7 +43,7 @@ def in_words(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _leaving_refused() -> Iterator[None]:
-    """A block in which os._exit raises SystemExit; forked processes still leave by it."""
+    """A block in which os._exit raises SystemExit; forked processes can still end by os._exit."""
     own, leave = os.getpid(), os._exit
 
     def refused(status: int) -> NoReturn:

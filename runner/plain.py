@@ -9,17 +9,17 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.operands import padded
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-GRACE = 0.2  # seconds for an answer too many after the first questions: later ones would be those to others
+GRACE = 0.2  # seconds to wait for a surplus answer after the first questions: later it would seem to answer another
 
 
 class PlainDevice(CommandDevice):
     """Asks a program with one line for each vector: the elements of its operands in the order of `OPERANDS` (a, b, c,
     scale_a, scale_b), each with all hexadecimal digits of its format, zeros for products that are missing; c only if
-    the vector's unit reads one. The answer is one such word. Lines have no ids: that an answer is given twice is
-    noticed by its being left over."""
+    the vector's unit reads one. The answer is one word with all hexadecimal digits of its format. Lines have no ids: an
+    answer that is given twice is noticed because an answer is left over."""
 
     kind = "plain"
-    _last: Question | None = None  # the last one answered
+    _last: Question | None = None  # the last question answered
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         self._check_rest(0)
@@ -40,7 +40,7 @@ class PlainDevice(CommandDevice):
         return self._hexadecimal(words[0], question)
 
     def _check_rest(self, seconds: float) -> None:
-        """Raises DeviceError for lines that answer no question; they are waited for so long."""
+        """Raises DeviceError for lines that answer no question, after waiting at most `seconds` for them."""
         if self._last is None or self._broken:
             return
         self._process.pump(seconds)

@@ -22,10 +22,10 @@ from mmaprobe.smtmodel.base.interrupts import held_back
 CHUNK = 1 << 20  # bytes moved at once, and the longest line
 TAIL = 8192  # bytes of standard error kept
 POLL = 0.1  # seconds between looks at whether the program still runs
-GRACE = 2.0  # seconds that a program has to end after its input has
+GRACE = 2.0  # seconds that a program has to end after the end of its input
 CLOSING = 1.0  # seconds to learn why a program closed its output
 
-# Kills the group, unless it is told before that all is done: its input ends with this process, however that ends.
+# Kills the program's group if the guard's input ends without a line; it ends when this process does, in any way.
 _GUARD = 'read -r done || kill -s KILL -- "-$1"'
 
 
@@ -38,7 +38,7 @@ class LateError(Exception):
 
 
 class LineProcess:
-    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more. The program
+    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more lines. The program
     inherits `descriptors`. `aloud`: its standard error is copied to this process's own.
 
     `pump` does all reading and writing, without threads, so that neither side can wait for the other for ever.
@@ -84,7 +84,7 @@ class LineProcess:
             self._selector.register(pipe, selectors.EVENT_READ, reader)
 
     def send(self, line: bytes) -> None:
-        """Queue a line; `pump` writes it. Lost if the program has closed its standard input."""
+        """Queue a line; `pump` writes it. The line is lost if the program has closed its standard input."""
         if self._stdin.closed:
             return
         if not self._outgoing:
@@ -98,7 +98,7 @@ class LineProcess:
             handle: Callable[[], None] = key.data
             handle()
         if not events and self._exit() is not None:
-            self.ended = True  # another process may hold its standard output open
+            self.ended = True  # though another process may hold its standard output open
 
     def line(self, until: float) -> bytes:
         """The next line, waited for until a time of time.monotonic. Raises EndedError and LateError."""
@@ -165,7 +165,7 @@ class LineProcess:
 
     def _exit(self) -> os.waitid_result | None:
         """How the program ended. Its process is not reaped, so that the number of its process group is not given to
-        another one."""
+        another group."""
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def wait(self, seconds: float) -> None:
@@ -188,12 +188,12 @@ class LineProcess:
             return f"was ended by signal {result.si_status}"
 
     def last_words(self, count: int = 5) -> str:
-        """The last lines of its standard error."""
+        """The last lines of the program's standard error."""
         lines = self._errors.decode("utf-8", "replace").splitlines()
         return "\n".join(line[:500] for line in [line for line in lines if line.strip()][-count:])
 
     def close(self) -> None:
-        """End its input, give it a moment to end by itself, then kill it and what it started."""
+        """End the program's input, give it a moment to end by itself, then kill it and its children."""
         if not self._closed:
             self._end_input()
             try:

@@ -20,8 +20,8 @@ CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from m
 
 
 class DeviceError(IncompleteError):
-    """A device failed. `vector` is the one on which it failed, the `number`-th that it was asked (0: not counted); its
-    earlier answers have been handed over. `last_words`: the end of its standard error."""
+    """A device failed. `vector`: the vector on which it failed, the `number`-th that it was asked (0: not counted); the
+    answers before have been handed over. `last_words`: the end of the device's standard error."""
 
     def __init__(self, device: str, message: str, vector: Vector, number: int = 0, last_words: str = "") -> None:
         self.device, self.vector, self.number, self.last_words = device, vector, number, last_words
@@ -69,11 +69,11 @@ class Patience:
 class Device(ABC):
     """A unit that answers vectors. `name` is its name on the command line; `patience` says how long it may take.
 
-    `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
-    A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
+    `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector. A
+    device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
     twice; `scaled`: scale factors can be given to it. `shape`: the rows and columns of the products that a function of
-    matrices is asked. `model`: that of its instruction, where the device says which it is. `is_design`: it is a design
-    in Verilog, which `prove` reads.
+    matrices is asked. `model`: the model of its instruction, where the device names its instruction. `is_design`: it is
+    a design in Verilog, which `prove` reads.
     """
 
     name: str
@@ -99,8 +99,8 @@ class Device(ABC):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         """Every vector with its result pattern, in order; None where the device has no answer and goes on.
 
-        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error of
-        `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
+        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error in
+        reading `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
         """
 
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
@@ -108,7 +108,8 @@ class Device(ABC):
         return [d for _, d in self.answers(vectors)]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The results of vectors asked before; none of a steady device. Raises the errors of `answers`."""
+        """The new results of vectors asked before; a steady device is not asked (None for each). Raises the errors of
+        `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:
@@ -122,7 +123,7 @@ class Device(ABC):
         """Release everything that the device holds; may be called again."""
 
     def abort(self) -> None:
-        """Like close, at once."""
+        """Release everything, as `close` does, but at once."""
         self.close()
 
     def __enter__(self) -> Self:
@@ -196,7 +197,7 @@ def check_asked(device: Device, asked: Model) -> Device:
 
 
 def without_c(device: Device, asked: Model) -> str:
-    """What is said where a function takes c, and the formats that are given leave it out; else nothing."""
+    """The text for the user if a function takes c, but the given formats leave c out; else an empty text."""
     if asked.addend or not device.addend or device.shape is None:
         return ""
     return f"{device.name} takes c: it is zero wherever a, b, d are the formats; give four, a,b,c,d, to ask with it"

@@ -57,7 +57,7 @@ class RecordedDevice(Device):
             yield self.with_own_keys(vector), None if known is None else known.d
 
     def with_own_keys(self, vector: Vector) -> Vector:
-        """A vector with the keys without meaning here (`Vector.own_keys`) that its recorded row has."""
+        """A vector with the keys of its recorded row that have no meaning here (`Vector.own_keys`)."""
         known = self._known.get(_key(vector))
         own = {} if known is None else known.own_keys
         return replace(vector, extra=own | vector.extra) if own else vector

@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class DesignDevice(BatchDevice):
-    """A design whose ports have so many bits for each operand and the result (`widths`, by name). Elements lie side by
-    side, the first one lowest. Formats are those of the first vector. Raises ParameterError."""
+    """A design. `widths`: the bits of the ports of each operand and of the result, by name. Elements lie side by side,
+    the first one lowest. Formats are those of the first vector. Raises ParameterError."""
 
     batch = 4096
     steady = is_design = True

@@ -21,9 +21,9 @@ NAME = "standard input"
 def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
     """Answer the vectors of a file descriptor on another until the input ends, or nobody reads the answers.
 
-    Vectors that are waiting are answered together, a single one at once. A vector may name a model, which is not
-    evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the answers to
-    the lines before it.
+    Vectors that are waiting are answered together; a single vector is answered at once. A vector may name a model,
+    which is not evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the
+    answers to the lines before it.
     """
     widen_pipe(source)
     try:
@@ -37,8 +37,8 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 
 
 def _waiting(source: int) -> Iterator[list[bytes]]:
-    """Lists of whole lines: each list holds all lines that are there as soon as one is. The last line may lack its
-    end."""
+    """Lists of whole lines: each list holds all whole lines that can be read once there is at least one. The last line
+    may lack its end."""
     rest: list[bytes] = []
     while chunk := _read(source):
         first, *others = chunk.split(b"\n")

@@ -66,7 +66,8 @@ endmodule
 
 @dataclass(frozen=True)
 class Port:
-    """A port of a module: its bits; of an unpacked array, those of an element, and the bounds of its places."""
+    """A port of a module. `width`: its bits, or those of an unpacked array's element; `bounds`: the array's first and
+    last index."""
 
     name: str
     is_output: bool
@@ -80,8 +81,8 @@ class Port:
 
 class SimulatedDevice(DesignDevice):
     """A design with or without a clock. With valid_in and valid_out, results come when the design says so, in the order
-    of the inputs; without, as many cycles after an input as a run on random inputs shows. A result with undefined bits
-    ends the run. Raises InputError, ParameterError, IncompleteError and DeviceUnavailableError."""
+    of the inputs; without these ports, as many cycles after an input as a run on random inputs shows. A result with
+    undefined bits ends the run. Raises InputError, ParameterError, IncompleteError and DeviceUnavailableError."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.name, self.wiring, self.kind = wiring.name, wiring, NAMES[wiring.simulator]
@@ -131,7 +132,7 @@ class SimulatedDevice(DesignDevice):
     # -- the program
 
     def _called(self, command: Sequence[str]) -> str:
-        """What a program says of the files. Raises InputError and IncompleteError."""
+        """The output of a program that is run on the files. Raises InputError and IncompleteError."""
         done = finished(command, self.folder, self.kind)
         if done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
@@ -141,7 +142,7 @@ class SimulatedDevice(DesignDevice):
 
     @property
     def _sources(self) -> list[str]:
-        """The files, and where what they include may lie."""
+        """The files, and options with the folders of the files that they include."""
         files = [file.resolve() for file in self.wiring.files]
         places = [*(place.resolve() for place in self.wiring.include), *(file.parent for file in files)]
         return [*dict.fromkeys(f"-I{place}" for place in places), *map(str, files)]
@@ -174,8 +175,8 @@ class SimulatedDevice(DesignDevice):
         return [str(self.folder / "obj_dir" / "bench")]
 
     def _bench(self, sides: Mapping[str, Sequence[Port]], ports: Mapping[str, Port]) -> str:
-        """The text of the bench: it reads an input a line, a in the lowest bits, and writes the number of each cycle
-        with what is at the output in it, or only of those in which it is valid."""
+        """The text of the bench: it reads one input in each line, operand a in the lowest bits, and writes the number
+        of each cycle with the output in this cycle, or only of the cycles with a valid output."""
         roles, total = self.wiring.roles, sum(port.bits for side in sides.values() for port in side)
         connected = {port: f"{ports[port].width}'d{number}" for port, number in self.wiring.idle.items()}
         own = {"clock": "clock", "reset": "reset", "reset_low": "!reset", "valid_in": "valid", "ready_in": "taken",
@@ -202,14 +203,14 @@ class SimulatedDevice(DesignDevice):
     # -- inputs and results
 
     def _run(self, words: Sequence[int], **given: int) -> list[str]:
-        """What the bench writes at the output for some inputs."""
+        """The outputs that the bench writes for some inputs."""
         (self.folder / "inputs.hex").write_text("".join(f"{word:x}\n" for word in words), encoding="utf-8")
         said = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
         rows = (line.split() for line in said.splitlines())
         return [row[1].lower() for row in rows if len(row) == 2 and is_digits(row[0])]
 
     def _found_latency(self) -> int:
-        """The number of cycles after which the results of inputs, one in each cycle, are those of inputs that stay."""
+        """The cycles after which inputs given one in each cycle have the results of inputs held for many cycles."""
         source, total, long = random.Random(1), sum(self.widths.values()) - self.widths[RESULT], DEEPEST + 2
         words = [reduce(lambda word, _: word & source.getrandbits(total), range(place % SPARSE),
                         source.getrandbits(total)) for place in range(WORDS)]  # fmt: skip
@@ -254,7 +255,8 @@ _VERILATOR = ("verilator", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--timing")
 
 
 def _part(port: Port, low: int) -> tuple[str, list[str]]:
-    """The bits of the word that a port is given, from a place on; and what else the bench needs for an array."""
+    """The text of the word's bits, from `low` on, that a port is given; and the other lines of the bench for an
+    array."""
     if port.bounds is None:
         return f"word[{low + port.bits - 1}:{low}]", []
     first, last = port.bounds

@@ -1,5 +1,5 @@
-"""What is said of a design: its files, which port is which, and who evaluates it. On the command line, `WRITTEN`; ports
-also in a YAML file."""
+"""The description of a design: its files, the roles of its ports, and the program that evaluates it. `WRITTEN`: its
+form on the command line; a YAML file may give the ports."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ WRITTEN = (
 )
 OPERAND_NAMES = tuple(NAMED)
 PORTS = (*OPERAND_NAMES, RESULT)
-#: ports with a part in how inputs are given and results taken, and the number that means that nothing waits for it
+#: role of a port in giving inputs and taking results -> its number when inputs are taken in every cycle
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
 INCLUDE = "include"  # a word of Verilog, so no port has this name
 SIMULATORS = ("verilator", "icarus")
 
 
 def as_netlist(name: str) -> str:
-    """The name of a design that is evaluated as the netlist of Yosys, whoever else simulates it."""
+    """The name of a design without its simulator: the design is evaluated as the netlist of Yosys."""
     return ",".join(part for part in name.split(",") if not part.startswith("simulator="))
 
 
 class _Others(Strict):
-    """The ports of a design that are no operand, and what is said of it besides."""
+    """The ports of a design that are no operands, and its latency, constants and parameters."""
 
     d: str = ""
     clock: str = ""
@@ -52,15 +52,15 @@ class _Others(Strict):
 
 
 _OPERANDS: dict[str, Any] = dict.fromkeys(OPERAND_NAMES, (str | list[str], ""))
-#: the ports of a design, by what they are: of an operand one, or one for each element
+#: operand, result or role -> its port; an operand may have one port for each element
 PortFile = create_model("PortFile", __base__=_Others, **_OPERANDS)
 
 
 @dataclass
 class Wiring:
-    """`ports`: of each operand and of the result, by its name; several have its elements side by side, the first one
-    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where said;
-    `include`: folders of what the files include."""
+    """`ports`: operand or result -> its ports; several ports have its elements side by side, the first one lowest.
+    `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where given; `include`:
+    the folders of included files."""
 
     name: str
     files: list[Path]
@@ -133,12 +133,12 @@ class Wiring:
         return self.constants | still
 
     def ports_of(self, name: str) -> tuple[str, ...]:
-        """The ports of an operand or of the result: what is said, else one of that name."""
+        """The ports of an operand or of the result: the ports given, else one of that name."""
         return self.ports.get(name, (name,))
 
     def check(self, inputs: Iterable[str], outputs: Iterable[str], told: Iterable[str]) -> None:
-        """Raises InputError for ports that are missing, and for inputs of which nothing is said. `told`: inputs of
-        which more is known, as the clock."""
+        """Raises InputError for ports that are missing, and for inputs that are no operand and have no role and no
+        number. `told`: other inputs that are known, such as the clock."""
         inputs, outputs = list(inputs), list(outputs)
         for name in PORTS:
             side, way = (outputs, "output") if name == RESULT else (inputs, "input")

@@ -20,7 +20,7 @@ def slices(matrix: Floats, bits: int) -> list[Floats]:
     while rest.any():
         largest = np.abs(rest).max(axis=1, keepdims=True)
         exponent = np.where(largest > 0, np.frexp(largest)[1], 0)
-        anchor = np.ldexp(1.5, exponent + 53 - bits)  # adding it rounds to the multiples
+        anchor = np.ldexp(1.5, exponent + 53 - bits)  # adding the anchor rounds to the multiples
         part = (rest + anchor) - anchor
         slices.append(part)
         rest = rest - part
@@ -73,12 +73,12 @@ def relative_error(error: Floats, sizes: float, norm: str) -> float:
 
 
 def percent_error(result: float, exact: float) -> float:
-    """Percent of an exact sum; infinite if the result overflowed."""
+    """The error in percent of an exact sum; infinite if the result overflowed."""
     return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf
 
 
 def measures_of_bound(bound: Floats) -> dict[str, float]:
-    """What `signed_measures` of errors, none of them larger than these, stay below in magnitude."""
+    """Bounds on the magnitudes of `signed_measures`, for errors of which none is larger than its bound."""
     return {"mean": float(bound.mean()), "deviation": math.sqrt(float(np.square(bound).mean())), "negative": 100.0}
 
 

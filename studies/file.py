@@ -32,7 +32,7 @@ from mmaprobe.studies.study import (
 
 Number = StrictInt | StrictFloat
 DRAWN_IN = ("f32", "f64")
-#: what a curve may be of, and the kinds of study in which it stands
+#: subject of a curve -> the kinds of study with such curves
 SUBJECTS = {"reduction": "sum", "plan": "product or bias", "bound": "product or bias"}
 
 
@@ -99,7 +99,7 @@ def build_study(file: YamlFile) -> Study:
 
 
 def _sampled(file: YamlFile, at: int, name: str) -> Sampled:
-    """The file of numbers that a study draws from, looked for beside it first. Raises InputError."""
+    """The file of numbers that a study draws from, looked for beside the study's file first. Raises InputError."""
     from mmaprobe.studies.run import numbers_of
 
     if not name.endswith(".npy"):

@@ -36,27 +36,27 @@ RELATIVE = {
     "linf": 1.0,
     "entry-2": 1.0,
     "percent": 100.0,
-}  # measures that u is a part of, and how much u is
-UNITS = {"f32": -24, "f64": -53}  # the exponent of u, half a unit in the last place of 1, of what is summed in
-BOUNDED = (*RELATIVE, "entry-1", "entry-max", "mean", "deviation")  # measures that a bound of the error bounds
+}  # relative measure -> its value for a relative error of 1, by which u is multiplied
+UNITS = {"f32": -24, "f64": -53}  # format of the sum -> the exponent of u, half a unit in the last place of 1
+BOUNDED = (*RELATIVE, "entry-1", "entry-max", "mean", "deviation")  # measures that a bound on the errors bounds as well
 MARKERS = "osD^vPX<>*hp"
 PANEL = 80  # millimetres of the narrowest panel in a paper
 TALLEST = 225  # millimetres of a figure in a paper: what a page holds with a caption
-DIGITS = 30  # of the sizes along an axis, above which not every one has room for its label
+DIGITS = 30  # digits of all sizes along an axis, from which on not every size has room for its label
 LEGEND: dict[str, Any] = {
     "fontsize": 6,
     "frameon": False,
     "handlelength": 2.2,
     "handletextpad": 0.5,
     "columnspacing": 1.0,
-}  # there
-FINE = 0.6  # how heavy curves and markers of a paper's figure are, whose panels are half as wide
-TURN = 4.0  # widths of the line that each of several equal curves takes of it in turn
-DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
+}  # of the legends in a paper's figure
+FINE = 0.6  # relative weight of curves and markers in a paper's figure, whose panels are half as wide
+TURN = 4.0  # length, in widths of the line, of the piece that each of several equal curves draws in turn
+DARKEST, LIGHTEST = 0.0, 0.88  # ends of a scale of colours whose greys differ as well
 
 
 def size_text(study: Study) -> str:
-    """What is along the lower axis."""
+    """The label of the lower axis."""
     if study.kind == "sum":
         return f"{study.axis} (numbers added)"
     if study.length:
@@ -80,8 +80,8 @@ def draw(
 
     Groups of series differ in colour, in grey and in marker; a bound has its group's marker at its end. Dotted lines
     are u, half a unit in the last place of 1 in the format of the sum, and n times u, where errors are relative. Equal
-    curves share their line. Sums that overflow leave a gap, and the legend says from which size on. Raises what
-    `whole_file` does, and ParameterError for a width without room for a panel.
+    curves share their line. Sums that overflow leave a gap, and the legend says from which size on. Raises the errors
+    of `whole_file`, and ParameterError for a width without room for a panel.
     """
     check_width(millimetres)
     try:
@@ -141,7 +141,7 @@ def draw(
 
 
 def _named(panels: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """What the curves of panels are, each text once: not every panel has the lines of u."""
+    """The lines and labels of panels' curves, each label once: not every panel has the lines of u."""
     named = {text: line for panel in panels for line, text in zip(*panel.get_legend_handles_labels(), strict=True)}
     return list(named.values()), list(named)
 
@@ -159,7 +159,7 @@ def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
     looks: dict[str, tuple[Any, str]], weight: float,
 ) -> list[int]:  # fmt: skip
-    """Returns the size of every error of 0, for which a logarithmic axis has no place, in order."""
+    """Draws a panel; returns, in order, the sizes of errors of 0, which a logarithmic axis cannot show."""
     scale = SCALES.get(study.measures[column], "log")
     curves: list[tuple[Series, list[int], tuple[tuple[int, float], ...]]] = []
     zeros: list[int] = []

@@ -71,8 +71,8 @@ def parse_name(text: str) -> tuple[str, Position, Variant | None]:
 
 
 def _check_known(name: str) -> None:
-    """Checks that some GPU has the instruction, or that the reason is known why the table lacks it, before a GPU is
-    looked for. Raises UnknownNameError."""
+    """Checks, before a GPU is looked for, that some GPU has the instruction, or that it is known why the table lacks
+    the instruction. Raises UnknownNameError."""
     wanted = name.strip().lower()
     known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
     named = any(_has_name(reference, wanted) for reference in known)
@@ -129,8 +129,8 @@ def launcher_here() -> Launcher:
 
 @cache
 def _compiled_kernel(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
-    """A kernel compiled for a GPU and its driver's version of CUDA, and its counts of machine instructions, where a
-    disassembler is found. Raises CompilerError."""
+    """A kernel compiled for a GPU and its driver's version of CUDA, and the counts of its machine instructions (None
+    without a disassembler). Raises CompilerError."""
     compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
     executed = arithmetic(compiled.cubin)
     return compiled, None if executed is None else dict(executed[kernel.name])

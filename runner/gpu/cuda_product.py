@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.plans.cuda_tape import NAME, THREADS, CudaTape, cuda_tape
 from mmaprobe.smtmodel.plans.gemm import filled_scales, simulate_each
 from mmaprobe.smtmodel.plans.tape import UncompiledError
 
-MOST = 1 << 32  # outputs of one launch, which then takes a second or so
+MOST = 1 << 32  # outputs times steps of the largest launch, which takes a second or so
 TIMEOUT = 120.0  # seconds for one launch
 
 
@@ -61,8 +61,8 @@ class CudaProduct:
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
         """D of each block as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
-        memory, of which nothing is copied; `empty` makes D there, without it D is an array of NumPy. A plan without a
-        kernel is computed on the processor, and its D is there."""
+        memory, which are not copied; `empty` makes D in the GPU's memory; without `empty` D is an array of NumPy. A
+        plan without a kernel is computed on the processor, and its D is in the processor's memory."""
         try:
             tape = cuda_tape(plan, a.shape[2])
         except UncompiledError:
@@ -79,7 +79,7 @@ class CudaProduct:
         self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None,
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
-        """D of blocks, by as many launches as time allows."""
+        """D of blocks, by several launches where a single one would take too long."""
         plan, (blocks, rows), columns = tape.plan, given["a"].shape[:2], given["b"].shape[2]
         shape, kind = (blocks, rows, columns), kind_of(plan.d)
         out = np.empty(shape, kind) if empty is None else empty(shape, np.dtype(kind).itemsize)
@@ -102,8 +102,8 @@ class CudaProduct:
         return out
 
     def blocks(self, tape: CudaTape, given: Mapping[str, Any], out: Any) -> None:
-        """Fill D (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C, of which one
-        element is given where it is not read, and scale factors: contiguous arrays of NumPy, or of the GPU itself."""
+        """Fill D (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C (one element
+        if the plan reads no C), and scale factors: contiguous arrays of NumPy, or in the GPU's memory."""
         gpu, (blocks, rows, columns) = self._launcher, out.shape
         gpu.load(_cubin(tape.source, gpu.capability, gpu.cuda[0]), NAME)
         factors = given["scale_b"].shape[1] if "scale_b" in given else 0
@@ -119,7 +119,7 @@ def _on_processor(side: Any, fmt: Format) -> Matrix:
 
 @cache
 def product_here(device: int) -> CudaProduct | None:
-    """Products on a GPU of this machine, which is the present one of CUDA; None without CuPy or a GPU."""
+    """Products on the GPU of this machine that is CUDA's current one; None without CuPy or a GPU."""
     try:
         return CudaProduct(launcher_here())
     except DeviceUnavailableError:

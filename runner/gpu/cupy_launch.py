@@ -45,7 +45,7 @@ class CupyLauncher(Launcher):
             with _failures("loading the kernel"):
                 module = cupy.cuda.function.Module()
                 module.load(cubin)
-                self._kernels[cubin, name] = module, module.get_function(name)  # a function ends with its module
+                self._kernels[cubin, name] = module, module.get_function(name)  # a function needs its module
         self._kernel = self._kernels[cubin, name][1]
 
     def launch(
@@ -92,7 +92,7 @@ def _failures(what: str) -> Iterator[None]:
 
 
 class _Nvml:
-    """The driver's version and the clock, from NVIDIA's management library; without it neither is known."""
+    """The driver's version and the clock, from NVIDIA's management library; without the library neither is known."""
 
     def __init__(self, bus: str) -> None:
         self.driver: str | None = None

@@ -39,7 +39,7 @@ class Fragment:
 
     @property
     def registers(self) -> int:
-        """The number of registers of each thread; an element may end in the next one."""
+        """The number of registers of each thread; an element may end in the next register."""
         return -(-self.elements * self.width // self.word)
 
     def place(self, lane: int, i: int) -> tuple[int, int]:
@@ -56,7 +56,7 @@ def _code(expression: str) -> CodeType:
 @dataclass(frozen=True)
 class Tile:
     """A multiplicand of `wgmma` or `tcgen05.mma` in shared memory, K-major and without swizzle: `majors` rows of A (or
-    columns of B) of `k` elements of `width` bits, `each` of them in a unit of 16 bytes from its lowest bit on. Core
+    columns of B) of `k` elements of `width` bits, `each` elements in a unit of 16 bytes from its lowest bit on. Core
     matrices of 8 majors times a unit are contiguous."""
 
     majors: int
@@ -93,7 +93,7 @@ def tile(majors: int, k: int, width: int) -> Tile:
 
 
 def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
-    """A of `mma` of M x K elements, M of 8 or 16, and of `wgmma`, M of 64: quads of threads share a row."""
+    """The M x K elements of A, for `mma` (M is 8 or 16) and for `wgmma` (M is 64): quads of threads share a row."""
     if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
         return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
     each = _log_per_register(width)
@@ -104,7 +104,7 @@ def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
 
 
 def multiplicand_b(k: int, n: int, width: int) -> Fragment:
-    """B of `mma` of K x 8 elements: quads of threads share a column."""
+    """The K x 8 elements of B, for `mma`: quads of threads share a column."""
     if (k, n, width) == (4, 8, 16):
         return Fragment(4, 16, "i", "(lane & 3) + 4 * (lane >> 4)")
     each = _log_per_register(width)
@@ -113,13 +113,13 @@ def multiplicand_b(k: int, n: int, width: int) -> Fragment:
 
 
 def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
-    """C and D of `mma`, of M x 8 elements, and of `wgmma`, of 64 x N."""
+    """C and D, for `mma` (M x 8 elements) and for `wgmma` (64 x N elements)."""
     row = f"{_quad_row(threads)} + 8 * ((i >> 1) & 1)"
     return Fragment(m * n // threads, width, row, "2 * (lane & 3) + (i & 1) + 8 * (i >> 2)", threads)
 
 
 def quad_pair_accumulator(width: int) -> Fragment:
-    """C and D of Volta's m8n8k4, whose four quad pairs compute four products of the same operands; the first counts."""
+    """C and D of Volta's m8n8k4: four quad pairs compute products of the same operands; the first product is read."""
     holder = "((lane >> 2) & 3) == 0"
     if width == 16:
         return Fragment(8, 16, "(lane & 3) + 4 * (lane >> 4)", "i", holder=holder)
@@ -138,18 +138,18 @@ def scales_b(count: int) -> Fragment:
 
 
 def lanes(n: int) -> Fragment:
-    """C and D of `tcgen05.mma` with 128 rows: row after row in the lanes of tensor memory, each a thread's."""
+    """C and D of `tcgen05.mma` with 128 rows: row after row in the lanes of tensor memory, one lane for each thread."""
     return Fragment(n, 32, "lane", "i", 128)
 
 
 def lane_scales_a(count: int) -> Fragment:
     """Scale factors of 128 rows of A in tensor memory: 32 rows in each of four columns, of which every warp writes a
-    copy. The `count` factors of a row are repeated in the four bytes, whichever an identifier names."""
+    copy. The `count` factors of a row are repeated in the four bytes, so that an identifier may name any byte."""
     return Fragment(16, 8, "(lane & 31) + 32 * (i >> 2)", f"i & {count - 1}", 128)
 
 
 def lane_scales_b(count: int) -> Fragment:
-    """Scale factors of 8 columns of B in tensor memory: a lane of one column each."""
+    """Scale factors of 8 columns of B in tensor memory: one lane for each column."""
     return Fragment(4, 8, f"i & {count - 1}", "lane & 7", 128)
 
 

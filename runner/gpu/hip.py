@@ -1,7 +1,7 @@
 """The matrix unit of an AMD GPU as a device: HIP's run-time compiler and runtime, through ctypes.
 
-The two libraries of ROCm are libhiprtc.so and libamdhip64.so; HIP_PATH or ROCM_PATH say where they are, else
-the system's loader and /opt/rocm. HIP_VISIBLE_DEVICES chooses the GPU. None of this ran on a GPU yet: kernels are
+The two libraries of ROCm are libhiprtc.so and libamdhip64.so; HIP_PATH or ROCM_PATH say where they are, else the
+system's loader and /opt/rocm. HIP_VISIBLE_DEVICES chooses the GPU. The kernels have not run on a GPU yet: they are
 compiled for every architecture and checked in a wave in software (tests/hip).
 """
 
@@ -62,7 +62,7 @@ def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
 
 
 class HipDevice(GpuDevice):
-    """One instruction of an AMD GPU. Where no model of it is known, `model` has the formats alone."""
+    """One instruction of an AMD GPU. If no model of the instruction is known, `model` gives the formats alone."""
 
     shown_by = "rocm-smi"
 
@@ -80,7 +80,8 @@ class HipDevice(GpuDevice):
 
 
 class HipLauncher(Launcher):
-    """The current AMD GPU. `target`: what the compiler calls it (gfx942). Raises DeviceUnavailableError without one."""
+    """The current AMD GPU. `target`: the compiler's name for it (gfx942). Raises DeviceUnavailableError without a
+    GPU."""
 
     def __init__(self) -> None:
         self._runtime = _library("libamdhip64.so")

@@ -31,10 +31,10 @@ _MFMA = re.compile(
     r"(f32|f64)_([0-9]+)x([0-9]+)x([0-9]+)(?:_[0-9]+b)?"
     r"_?(f16|bf16_1k|bf16|xf32|f32|f64|[fb][pf]8_[fb][pf]8)"
 )
-#: of an MFMA, by the end of its function's name: the C type of a thread's elements of a matrix, and their number
+#: end of the name of an MFMA's function -> the C type and the number of a thread's elements of a matrix
 _ELEMENTS = {"f32": ("float", 1), "f16": ("_Float16", 4), "bf16": ("short", 2), "bf16_1k": ("short", 4),
              "xf32": ("float", 2), "f64": ("double", 1)}  # fmt: skip
-#: of MFMA with scale factors, in the order of their codes in the instruction: the formats of a and b
+#: the formats of a and b of an MFMA with scale factors, in the order of their codes in the instruction
 _SCALED = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
 _FP8 = {"fp8": "e4m3", "bf8": "e5m2"}
 _WMMA = re.compile(r"(?:f32|f16|bf16)_16x16x16_(?:f16|bf16)")
@@ -43,9 +43,9 @@ _C_TYPES = {"f32": "float", "f16": "_Float16", "f64": "double"}
 
 @dataclass(frozen=True)
 class HipKernel:
-    """`types`: the C types of the function's arguments a, b and c, and how many of each; `tail`: the arguments after
-    these; `threads`: those of a wave, or one where each thread has a vector of its own; `alike`: of an instruction of
-    which no model is known, one with its formats and its number of products."""
+    """`types`: the C type and the number of elements of each operand of the function; `tail`: the arguments after a, b
+    and c; `threads`: the threads of a wave, or 1 if each thread has a vector of its own; `alike`: for an instruction
+    without a known model, a model with its formats and its number of products."""
 
     reference: str
     shape: tuple[int, int, int]
@@ -80,8 +80,8 @@ class HipKernel:
 
 @cache
 def hip_kernels() -> Mapping[str, HipKernel]:
-    """Every kernel by the reference of its instruction; those of CDNA4, and of RDNA4 with FP8, are not in the table of
-    instructions."""
+    """Every kernel by the reference of its instruction; the instructions of CDNA4, and those of RDNA4 with FP8, are not
+    in the table of instructions."""
     found = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
     found += [_wide(m, k, fmt) for m, k in ((16, 32), (32, 16)) for fmt in ("f16", "bf16")]
     found += [_scaled(m, k, a, b) for m, k in ((16, 128), (32, 64)) for a, b in product(_SCALED, repeat=2)]
@@ -140,7 +140,7 @@ def _wide(m: int, k: int, fmt: str) -> HipKernel:
 
 def _scaled(m: int, k: int, a: str, b: str) -> HipKernel:
     """CDNA4's MFMA with a scale factor for each 32 products, in the lowest byte of a thread. A thread has 32 elements:
-    of 8 bits in two runs of 16 places along K, shorter ones in one run."""
+    elements of 8 bits lie in two runs of 16 places along K, shorter elements in one run."""
     across, block = f"lane & {m - 1}", f"lane >> {m.bit_length() - 1}"
 
     def multiplicand(name: str) -> Fragment:
@@ -195,7 +195,7 @@ def _multiplicand(size: int, each: int, blocks: int, fmt: Format, side: str) -> 
 
 
 def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
-    """C and D of an MFMA: four rows in a thread, the columns along the threads; of f64 the rows of a thread are four
+    """C and D of an MFMA: four rows in a thread, the columns along the threads; for f64 the rows of a thread are four
     apart."""
     column, elements = f"lane & {n - 1}", m * n * blocks // 64
     if width == 64:
@@ -208,8 +208,9 @@ def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
 
 
 def _wmma(reference: str) -> HipKernel:
-    """WMMA in waves of 32 threads. RDNA3: both halves of a wave have all elements of A and B, and rows of D in turn, of
-    16 bits in the lower halves of registers; RDNA4: each half has eight places of K, and eight rows of D."""
+    """WMMA in waves of 32 threads. RDNA3: each half of a wave has all elements of A and B, and every second row of D,
+    with results of 16 bits in the lower halves of registers; RDNA4: each half has eight places of K, and eight rows of
+    D."""
     arch, _, name = reference.split("/")
     model, four = parse_reference(reference), arch == "rdna4"
     each, kind = 8 if four else 16, {"f16": "_Float16", "bf16": "short"}
@@ -222,7 +223,7 @@ def _wmma(reference: str) -> HipKernel:
     )
     result = {**kind, "f32": "float"}[model.c.name], 8 * width // model.c.width
     builtin = f"__builtin_amdgcn_wmma_{name}_w32{'_gfx12' if four else ''}"
-    tail = "" if four or model.c == FORMATS["f32"] else ", false"  # results in the lower halves
+    tail = "" if four or model.c == FORMATS["f32"] else ", false"  # false: results in the lower halves of registers
     types = (kind[model.a.name], each), (kind[model.b.name], each), result
     return HipKernel(reference, (16, 16, 16), *operands, builtin, types, tail, 32)
 

@@ -101,7 +101,7 @@ extern "C" {head} {name}(
 }}
 """
 
-#: what CUDA and HIP call a kernel, the number of a block, and that of a thread in it
+#: how CUDA and HIP write the head of a kernel, the number of a block, and the number of a thread in its block
 _CUDA = {"head": f"__global__ void __launch_bounds__({THREADS})", "block": "blockIdx.x", "thread": "threadIdx.x"}
 _HIP = {"head": f"__attribute__((global, amdgpu_flat_work_group_size({THREADS}, {THREADS}))) void",
         "block": "__builtin_amdgcn_workgroup_id_x()", "thread": "__builtin_amdgcn_workitem_id_x()"}  # fmt: skip
@@ -116,7 +116,7 @@ DEVICE u64 descriptor(u32 address, u64 leading, u64 stride, u64 fixed)
 _ADD = "{.reg .pred p; setp.eq.u32 p, 0, 0;"  # D = A * B + D, of wgmma and tcgen05
 TCGEN05_FIXED = 1 << 46  # bits 46 to 48 of a descriptor for tcgen05 are 0b001
 
-#: of what operands are -> which element of the matrix is the vector's, and where that is among the vector's patterns
+#: part of a matrix that a vector has -> the condition for an element to be the vector's, and its index in the patterns
 _CHOSEN = {
     "row": ("row == at->row", "column"),
     "column": ("column == at->column", "row"),
@@ -131,7 +131,7 @@ def source(kernels: Iterable[Kernel | HipKernel]) -> str:
 
 
 def placing(kernels: Iterable[Kernel | HipKernel]) -> str:
-    """The plain C among it: the functions that place operands and take results out."""
+    """The plain C of a translation unit: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
         if any(isinstance(operand.place, Tile) for operand in kernel.operands):
@@ -217,7 +217,7 @@ def _built_in(kernel: HipKernel) -> list[str]:
 
 
 def _mma(kernel: Kernel) -> list[str]:
-    """The instruction with its registers; C's become D's."""
+    """The instruction with its registers; the registers of C become those of D."""
     groups, inputs, number = [], [], 0
     outputs, group = _bound(kernel.c, number, "+")
     groups.append(group)
@@ -285,13 +285,13 @@ def _wgmma(kernel: Kernel) -> list[str]:
     ]
 
 
-#: where C and D, and the scale factors of A and of B, begin in tensor memory, and how many columns are needed of it
+#: where C and D, and the scale factors of A and of B, begin in tensor memory, and how many of its columns are needed
 _COLUMNS, _ALLOCATED = {"c": 0, "scale_a": 32, "scale_b": 64}, 128
 _WAIT = "{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again;}"
 
 
 def _tcgen05(kernel: Kernel) -> list[str]:
-    """The instruction on shared and tensor memory, from the allocation of tensor memory to its end."""
+    """The instruction on shared and tensor memory, from the allocation of tensor memory to its release."""
     kept = [kernel.c, *kernel.scales]
     inputs = [
         f'"r"(memory + {_COLUMNS["c"]})',
@@ -338,7 +338,8 @@ def _kept(operand: Operand) -> str:
 
 
 def _moved(operand: Operand) -> str:
-    """How the registers of a warp lie in tensor memory: those of a quad of threads in 16 lanes, else a lane each."""
+    """How the registers of a warp lie in tensor memory: the registers of quads of threads in 16 lanes, or each thread's
+    in a lane."""
     place = operand.place
     assert isinstance(place, Fragment)
     quads = place == accumulator(64, 8, 32, threads=128)
@@ -346,7 +347,7 @@ def _moved(operand: Operand) -> str:
 
 
 def _everyone() -> list[str]:
-    """Every thread of the block is here, and what they did in tensor memory is done."""
+    """A barrier: every thread of the block has arrived, and its accesses to tensor memory are done."""
     return [
         'asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");',
         "__syncthreads();",

@@ -30,7 +30,7 @@ CAPABILITIES = {
 }
 
 
-TENSOR_MEMORY = ("tcgen05mma", "tcgen05mma_block_scale")  # units whose sums lie there
+TENSOR_MEMORY = ("tcgen05mma", "tcgen05mma_block_scale")  # units whose sums lie in tensor memory
 UNITS = ("mma", "mma_block_scale", "wgmma", *TENSOR_MEMORY)
 
 
@@ -47,8 +47,8 @@ def architecture(capability: tuple[int, int]) -> str | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: what tells it
-    from others of the same size in a name."""
+    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: the part of
+    its name that distinguishes it from other operands of the same size."""
 
     matrix: str
     fmt: Format
@@ -71,7 +71,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
+    """The choices that the table's row of a `wgmma` leaves open: N, the `columns` of B and D, and where A lies."""
 
     columns: int = 8
     a: Literal["shared", "registers"] = "shared"
@@ -79,8 +79,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction;
-    `descriptor`: what tcgen05 reads of its formats and its shape."""
+    """The kernel of one instruction: its operands in the order of the PTX instruction, and this instruction;
+    `descriptor`: the formats and the shape as tcgen05 reads them."""
 
     row: Instruction
     shape: tuple[int, int, int]
@@ -202,13 +202,14 @@ def _wgmma(row: Instruction, variant: Variant) -> Kernel:
     return Kernel(row, (m, n, k), *operands, (), name)
 
 
-#: formats in the instruction descriptor of tcgen05, by its kind; e2m1 alone is 1 in the kinds mxf4 and mxf4nvf4
+#: format -> its number within its kind, in the instruction descriptor of tcgen05; e2m1 is 1 in mxf4 and mxf4nvf4
 _NUMBERS = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 _F32, _UE8M0 = 1, 1  # the formats of D and of scale factors; f16 and ue4m3 are 0
 
 
 def _tcgen05(row: Instruction) -> Kernel:
-    """`tcgen05.mma` by one block. With scale factors it has 128 rows; the other units of a warpgroup have 64."""
+    """`tcgen05.mma` by one block. With scale factors the instruction has 128 rows; the other units of a warpgroup have
+    64."""
     _, n, k = row.shape
     m = 64 if row.scale is None else 128
     a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))

@@ -1,4 +1,4 @@
-"""What a CUDA device needs a GPU for: a narrow layer, so that everything above it is tested without a GPU."""
+"""The narrow layer by which a CUDA device uses a GPU; everything above this layer is tested without a GPU."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 CuPy has NVRTC too, but cannot compile for the architecture-specific targets (sm_90a and later) that `wgmma` and block
 scaling need. Several versions can be installed side by side: CUDA 13 dropped Volta, and a driver of CUDA 12 does not
-load what CUDA 13 made.
+load machine code of CUDA 13.
 """
 
 from __future__ import annotations

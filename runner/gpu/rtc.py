@@ -13,7 +13,7 @@ class CompilerError(MmaprobeError):
 
 
 class RuntimeCompiler:
-    """A library of such a compiler. `prefix`: how the names of its functions begin."""
+    """The library of a run-time compiler. `prefix`: how the names of its functions begin."""
 
     def __init__(self, library: ctypes.CDLL, prefix: str) -> None:
         self._library, self._prefix = library, prefix
@@ -28,8 +28,8 @@ class RuntimeCompiler:
     def compiled(
         self, source: str, file: str, options: Sequence[str], parts: Sequence[str], refused: str
     ) -> list[bytes]:
-        """What the functions `parts` give of a source that is compiled under the name `file`. Raises CompilerError;
-        `refused`: what stands before the compiler's messages."""
+        """The results of the functions `parts` for a source that is compiled under the name `file`. Raises
+        CompilerError; `refused`: the text before the compiler's messages."""
         program = ctypes.c_void_p()
         self.call("CreateProgram", ctypes.byref(program), source.encode(), file.encode(), 0, None, None)
         try:
