@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.cases.conditions import ONE_BIT, Condition, conditions_of
+from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import Compared, undiffering
@@ -135,7 +135,7 @@ class Covering:
         self.together = list(self._pairs()) if pairs else []
         self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
         self.wanted: list[Wanted] = [*((single,) for single in self.singles), *self.both, *self.changes]
-        own = [1 if one.aspect.startswith(ONE_BIT) else EACH for one in self.singles]
+        own = [1 if one.is_one_bit else EACH for one in self.singles]
         each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
@@ -296,7 +296,7 @@ class Covering:
         self.deadline = None if options.timeout is None else start + options.timeout
         try:
             self.sample(options.progress)
-            self._solve([(one,) for one in self.singles if changes or not one.aspect.startswith(ONE_BIT)])
+            self._solve([(one,) for one in self.singles if changes or not one.is_one_bit])
             if changes:
                 self._show_changes()
             self._solve(self.both)

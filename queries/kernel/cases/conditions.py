@@ -52,6 +52,11 @@ class Condition:
     def __str__(self) -> str:
         return f"{self.step}: {self.aspect}: {self.case}"
 
+    @property
+    def is_one_bit(self) -> bool:
+        """Whether it is about one bit alone, so that one vector is enough."""
+        return self.aspect.startswith(ONE_BIT)
+
 
 Met = dict[Condition, Bit]
 
