@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmaprobe.named import flag_of, is_plan, model_of, plan_of, restrictions_of, whole_of
+from mmaprobe.named import flag_of, gives_plan, model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
 
@@ -118,7 +118,7 @@ def bound(
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     restrictions = restrictions_of(inputs)
     count = None if length is None else whole_of("length", length)
-    if is_plan(unit):
+    if gives_plan(unit):
         return _of_plan(plan_of("unit", unit), count, restrictions, options, confirm)
     return _of_model(model_of("unit", unit), count, restrictions, options, confirm)
 

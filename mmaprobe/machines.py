@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.arrays import rounding_of
 from mmaprobe.documents.identify import Layout
-from mmaprobe.named import Model, WantedError, is_plan, model_of, plan_of, whole_product_of
+from mmaprobe.named import Model, WantedError, gives_plan, model_of, plan_of, whole_product_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.queries.plans.mapping import YAML, read_map
 from mmaprobe.queries.plans.planmap import PlanMap, numbers_in
@@ -249,7 +249,7 @@ def machine_of(
 
 def _batched(given: Any) -> Mapping[tuple[str, str], Rule]:
     """The rules for products of several matrices at once: of a map, of rules by hand or of a plan."""
-    if is_plan(given):
+    if gives_plan(given):
         rule = _given(plan_of("batched", given), None)
         return {(rule.plan.a.name, rule.plan.b.name): rule}
     return _named(given).rules

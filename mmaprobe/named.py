@@ -136,7 +136,7 @@ def plan_of(name: str, given: object) -> Plan:
     raise WantedError(name, given, "a plan (mmaprobe.plan) or the name of one")
 
 
-def is_plan(given: object) -> bool:
+def gives_plan(given: object) -> bool:
     """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
     return isinstance(given, Plan) or (isinstance(given, (str, os.PathLike)) and names_plan(os.fspath(given)))
 

@@ -18,7 +18,7 @@ from mmaprobe.named import (
     WantedError,
     choice_of,
     flag_of,
-    is_plan,
+    gives_plan,
     model_of,
     restrictions_of,
     seconds_of,
@@ -330,9 +330,9 @@ def prove(
     length = None if length is None else whole_of("length", length)
     if right is not None and property != "equal":
         raise ParameterError("right", f"{property} is a property of one unit")
-    if right is not None and (length is not None or any(is_plan(side) for side in (left, right))):
+    if right is not None and (length is not None or any(gives_plan(side) for side in (left, right))):
         if unread := [name for name, given in (("inputs", inputs), ("compare", compare)) if given]:
-            whose = "plans" if any(is_plan(side) for side in (left, right)) else "chains of units (length)"
+            whose = "plans" if any(gives_plan(side) for side in (left, right)) else "chains of units (length)"
             raise ParameterError(", ".join(unread), f"{whose} are compared bit for bit, on every input")
         return _plans_proved(whole_product_of("left", left), whole_product_of("right", right), length, options, confirm)
     if length is not None:

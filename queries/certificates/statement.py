@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.bounds.wording import premises_of, premises_of_plan
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
-from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, parse_reference
+from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, is_plan, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
@@ -303,7 +303,7 @@ def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             continue
         unit = parse_unit(texts[name], name)
         called, own = plain_line(unit.reference), None
-        if not called.endswith(".yaml") and not called.startswith("plan:"):
+        if not called.endswith(".yaml") and not is_plan(called):
             with suppress(MmaprobeError):
                 own = parse_reference(unit.reference).unit
         if own is None:
