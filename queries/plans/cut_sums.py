@@ -7,6 +7,7 @@ The sums only choose candidates: each candidate is then held against results as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import accumulate, chain, combinations, islice, pairwise, product
@@ -101,9 +102,9 @@ class CutSums:
 
     def storing(self, fmt: Format) -> CutSums:
         """These sums, with the sum of each run stored in a format."""
-        other = CutSums.__new__(CutSums)
-        own = {name: value for name, value in vars(self).items() if name != "_promoted"}
-        vars(other).update(own, body=in_format(Chain(self.model), Rounding(fmt)))
+        other = copy(self)
+        vars(other).pop("_promoted", None)  # sums of the runs as they were
+        other.body = in_format(Chain(self.model), Rounding(fmt))
         if self._table is not None:
             other._table = self._table.copy()
             with np.errstate(all="ignore"):

@@ -269,6 +269,7 @@ def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
 
 
 def _within(stage: Stage) -> list[Stage]:
+    """The stage and all its parts; not by `Stage.walk`, as a foreign stage could leave itself out of its own walk."""
     return [stage, *(inner for part in stage.parts for inner in _within(part))]
 
 
