@@ -171,5 +171,5 @@ def _is_reference(name: str) -> bool:
         return True
     if name.endswith((".yaml", ".yml")) or is_file(name):
         keys = keys_of(name)  # a unit file without its key `unit` counts too: its error says that the key is missing
-        return not {"unit", "formats", "plan"}.isdisjoint(keys)
+        return "candidates" not in keys and not {"unit", "formats", "plan"}.isdisjoint(keys)
     return "/" in name.partition("@")[0]

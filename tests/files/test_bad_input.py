@@ -98,6 +98,26 @@ def test_an_id_in_words(name, tmp_path):
     run("distinguish", str(path), code=2, said=said)
 
 
+CLAIM = f"id: mine\nterms: 1\ninputs: {{format: f16, a: [0, 0]}}\nparts: {{p: 'markidis@unit={V}'}}\nclaim: finite(p)\n"
+FAMILY = "id: mine\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\ncandidates: [{family: fma-chain}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "commands", "said"),
+    [
+        (CLAIM, ("cover", "show", "distinguish", "study", "separate"), "5: claim: unknown key: the file is a claim"),
+        (FAMILY, ("cover", "verify", "distinguish", "study"), "4: candidates: unknown key: the file is a family"),
+        (QUESTION, ("cover", "verify", "study"), "5: hypotheses: unknown key: the file is a question"),
+    ],
+    ids=["claim", "family", "question"],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_told(text, commands, said, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    for command in commands:
+        run(command, str(path), code=2, said=f"{path}:{said}")
+
+
 # --- vectors ------------------------------------------------------------------------------------------------------
 
 
