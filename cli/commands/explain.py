@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import zlib
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
 NARROWEST, WIDEST = 60, 160
+MOST_LINES = 120  # of an evaluation that `evaluate` draws
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 
 
@@ -222,8 +224,9 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
 # -- for `evaluate`
 
 
-def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
-    """Print the model's evaluation of a row with another observed result, and the neighbours that give that result."""
+def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
+    """Print the model's evaluation of a row of a file with another observed result, or the command that prints a long
+    one, and the neighbours that give that result."""
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import change_text
@@ -234,6 +237,10 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     alone = apart is not None and apart.of_one_side
     canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None, alone=alone)
     draw(explained(row.model, row.vector.operands), canvas)
+    if len(canvas.lines) > MOST_LINES:
+        length, canvas = len(canvas.lines), Canvas(*terminal(sys.stderr), marked=None, alone=False)
+        command = shlex.join(["mmaprobe", "explain", row.model.reference, f"{file}:{row.vector.line}"])
+        canvas.say(f"its evaluation has {length} lines: {command}")
     canvas.say()
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")
