@@ -76,6 +76,10 @@ CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # their module loads late
 )  # fmt: skip
+ADDEND = click.option(
+    "--c", "addend", type=FileName(), metavar="C",
+    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
+)  # fmt: skip
 STORE = click.option(
     "--store", type=FileName(), metavar="FILE", help="Keep answers in this SQLite file (default: in the cache folder)."
 )

@@ -13,7 +13,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import JSON, loudness, print_json, refuse, say
+from mmaprobe.cli.options import ADDEND, JSON, loudness, print_json, refuse, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.digits import is_digits
@@ -23,6 +23,8 @@ from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
     from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.reports.drawings.sheet import Drawing
@@ -55,10 +57,11 @@ MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
     "--element", metavar="I,J",
     help="VECTOR is two or three matrix files A B [C]: show which steps of this element of the product lose bits.",
 )  # fmt: skip
+@ADDEND
 @JSON
 def explain(
     model: str, vectors: tuple[str, ...], other: str | None, pictures: PictureFiles, names: tuple[str, ...],
-    element: str | None, as_json: bool,
+    element: str | None, addend: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show one evaluation stage by stage, bit by bit.
 
@@ -83,8 +86,9 @@ def explain(
 
     if element is not None:
         refuse("--element explains one plan, as text or with --json", "other", "svg", "pdf", "tikz", "width", "names")
-        explain_element(model, vectors, element, as_json)
+        explain_element(model, vectors, addend, element, as_json)
         return
+    refuse("it goes with --element, as matrix files do", "addend")
     if not pictures:
         refuse("it is a name in drawings: give --svg, --pdf or --tikz", "names")
     if len(vectors) != 1:
