@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.files import INPUTS, check_folder, is_file, real_pat
 from mmaprobe.smtmodel.base.interrupts import allow
 
 #: parameters that name a file to write
-OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
+OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2", "junit")
 #: the parameter that names a folder to replace
 FOLDER = "certificate"
 #: separators of the parts of a word that may be files, as in recorded:A,B and FILE@name=value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, OwnFile, RoundingName, Seconds, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, Mebibytes, OwnFile, RoundingName, Seconds
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
@@ -136,7 +136,7 @@ def _with_solver_options(
         click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
         STORE,
         click.option(
-            "--memory", type=WholeNumber(64, 1 << 24), default=8192, show_default=True,
+            "--memory", type=Mebibytes(64, 1 << 24), default=8192, show_default=True,
             help="Memory limit of a solver process, in MiB.",
         ),
         click.option(

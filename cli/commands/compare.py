@@ -53,6 +53,7 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 @click.argument("names", nargs=-1, metavar="[DEVICE DEVICE]")
 @click.option(
     "-n",
+    "--count",
     "count",
     type=WholeNumber(1),
     help="How many differences of different kinds to look for (default: 3; with --gemm 1).",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
 @click.option(
     "-n",
+    "--count",
     "count",
     type=WholeNumber(1),
     default=1,

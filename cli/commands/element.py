@@ -92,8 +92,9 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
         with errors_name(file, wanted=ROUNDED):
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
     a, b, *rest = sides
-    shape = product_shape(a, b, least=1)
-    rest = [addend(c, shape) for c in rest]
+    with errors_name(", ".join(files), "A and B", "C"):
+        shape = product_shape(a, b, least=1)
+        rest = [addend(c, shape) for c in rest]
     if i >= shape[0] or j >= shape[1]:
         raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")
     c = int(rest[0][i, j]) if rest else 0

@@ -70,7 +70,7 @@ def plans_of_files(
 ) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy or one .npz file, and end with the exit
     code; `c`: the file of C, if it is not among these. Raises MmaprobeError."""
-    from mmaprobe.cli.array_files import ROUNDED
+    from mmaprobe.cli.array_files import ROUNDED, errors_name
     from mmaprobe.cli.product_files import formats_of, patterns_of
     from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
@@ -83,11 +83,12 @@ def plans_of_files(
     start, named = time.monotonic(), _recorded_files(files, c)
     kinds = formats_of(named, formats)
     own = {"a": kinds.a, "b": kinds.b, "c": kinds.c, "d": kinds.d}
-    sides = {name: patterns_of(path, own[name], wanted=ROUNDED) for name, path in named.items()}
-    shape = product_shape(sides["a"], sides["b"], least=1)
-    asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
-    added = addend(sides["c"], shape) if kinds.addend else None
-    recorded = Recorded(asked, sides["a"], sides["b"], added, (sides["d"],))
+    sides = {name: patterns_of(path, own[name], wanted=ROUNDED, bias=name == "c") for name, path in named.items()}
+    with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
+        shape = product_shape(sides["a"], sides["b"], least=1)
+        asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
+        added = addend(sides["c"], shape) if kinds.addend else None
+        recorded = Recorded(asked, sides["a"], sides["b"], added, (sides["d"],))
     [given] = plans_of_results(recorded, (), progress, left(options.timeout))
     progress("")
     for sentence in sentences(given):

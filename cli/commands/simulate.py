@@ -96,9 +96,14 @@ def simulate(
     if len({"" in table for table in tables}) > 1:
         single = files[next(place for place, table in enumerate(tables) if "" in table)]
         archive = files[next(place for place, table in enumerate(tables) if "" not in table)]
-        raise InputError(f"an archive, as .npz files are; {single} is one array: give files of one kind, or {archive}:NAME", archive)
+        raise InputError(
+            f"an archive, as .npz files are; {single} is one array: give files of one kind, or {archive}:NAME", archive
+        )
     if not names:
-        raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
+        raise InputError(
+            f"matrices of .npz files are multiplied name by name, and no name is in every file: write {files[0]}:NAME "
+            "for one of its matrices", files[0]
+        )  # fmt: skip
     if unused := sorted({name for table in tables for name in table} - {*names}):
         say(f"left out, since not every file has it: {', '.join(unused)}")
     kind = ".npy" if "" in names else ".npz"
@@ -109,7 +114,8 @@ def simulate(
     for name in names:
         start = time.perf_counter()
         own = {key: _factors(key, table, name) for key, table in scales.items()}
-        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, own)
+        shown = [f"{file}:{name}" if name else file for file in files]
+        results[name] = _product(how, shown, [table[name] for table in tables], convert, engine, threads, own)
         seconds = time.perf_counter() - start
         progress("")
         products.append(SimulatedProduct(name=name, shape=results[name].shape, seconds=round(seconds, 3)))

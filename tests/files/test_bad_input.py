@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -337,6 +338,13 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("identify", "--device", f"model:{H}", "--c", "c.npy"), "--c: it goes with --gemm and a recorded product"),
         (("identify", "--gemm", "--device", "recorded:a,b,c,d", "--c", "e"), "--c: C is given twice: c, and e"),
         (("identify", "--gemm", "--device", "recorded:a,b"), "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D"),
+        (("evaluate", "rows.jsonl", "--junit", "x.xml", "-o", "x.xml"), "x.xml: --output and --junit name one file"),
+        (("evaluate", "rows.jsonl", "--junit", "none/x.xml"), "none/x.xml: there is no folder none: make it first"),
+        (("import", os.devnull, "--model", "ieee/fma/f32"), "there is no line of words in it"),
+        (("export", "rows.jsonl", "--format", "csv", "-o", "x.npz"), "x.npz has the ending of npz: give --format npz"),
+        (("distinguish", H, V, "--memory", "10G"), "'10G' is not a whole number of MiB"),
+        (("distinguish", H, V, "--count", "0"), "'-n' / '--count': 0 is not in the range x>=1"),
+        (("simulate", "a", "b", "--plan", "none.json", "-o", "d.npy"), "none.json: no such file"),
         (("compare", "--gemm", "a.npy", "b.npy", "c.npy", "d.npy", "e.npy"), "--gemm A B D1 D2 [--c C]"),
         (("simulate", "a.npy", "b.npy", "-o", "d.npy"), "give --model (a unit) or --plan"),
         (("distinguish", H, V, "-o", "d.npy"), "a name that ends in .jsonl is needed"),
