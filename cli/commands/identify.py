@@ -18,6 +18,7 @@ from mmaprobe.cli.commands.identify_invariant import ask_invariant
 from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import (
+    ADDEND,
     DEVICE,
     DEVICE_TIMEOUT,
     FIXED,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found, with --gemm the plan, into this file, which every command takes.",
 )  # fmt: skip
+@ADDEND
 @click.option(
     "--gemm", is_flag=True,
     help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
@@ -95,8 +97,9 @@ if TYPE_CHECKING:
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
-    length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
-    shape: str | None, multiple: int, layout: Any, every: bool, device_timeout: float, options: Options, as_json: bool,
+    length: int | None, scale: str | None, save: Path | None, addend: Path | None, gemm: bool, invariant: bool,
+    fixed: Any, shape: str | None, multiple: int, layout: Any, every: bool, device_timeout: float, options: Options,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
@@ -132,6 +135,8 @@ def identify(
         refuse("it goes with --invariant", "fixed")
     if not gemm:
         refuse("it goes with --gemm", "invariant")
+    if not (gemm and device_name.startswith(RECORDED)):
+        refuse("it goes with --gemm and a recorded product", "addend")
     if gemm or family is not None:
         refuse(
             "it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every"
@@ -140,8 +145,8 @@ def identify(
         if gemm and invariant:
             _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
         if gemm:
-            _plans(device_name, formats, length, scale, shape, multiple, layout, output, model, save, device_timeout,
-                   options, as_json)  # fmt: skip
+            _plans(device_name, formats, length, scale, shape, multiple, layout, output, model, save, addend,
+                   device_timeout, options, as_json)  # fmt: skip
         refuse("it goes with FAMILY", "model")
         refuse("it goes with --gemm", "shape", "multiple", "layout")
         asked = asked_of(device_name, formats, length, scale)
@@ -195,8 +200,8 @@ def identify(
 
 def _plans(
     device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, multiple: int,
-    layout: Any, output: str | None, model: str | None, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
+    layout: Any, output: str | None, model: str | None, save: Path | None, c: Path | None, device_timeout: float,
+    options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
@@ -211,7 +216,7 @@ def _plans(
             "output",
             "model",
         )
-        plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
+        plans_of_files(device.removeprefix(RECORDED), c, formats, save, options, as_json)
     known = _function(formats, length, shape)
     map_gemm(device, *known, multiple, layout, save, device_timeout, options, as_json)
 

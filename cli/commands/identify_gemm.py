@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -65,10 +65,12 @@ def map_gemm(
     sys.exit(0 if mapped.whole else 3 if mapped.plans else 1)
 
 
-def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
-    """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
-    MmaprobeError."""
-    from mmaprobe.cli.array_files import ROUNDED
+def plans_of_files(
+    files: str, c: Path | None, formats: str | None, save: Path | None, options: Options, as_json: bool
+) -> NoReturn:
+    """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy or one .npz file, and end with the exit
+    code; `c`: the file of C, if it is not among these. Raises MmaprobeError."""
+    from mmaprobe.cli.array_files import ROUNDED, errors_name
     from mmaprobe.cli.product_files import formats_of, patterns_of
     from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
@@ -78,17 +80,15 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans.gemm import addend
 
-    paths, start = [Path(name) for name in files.split(",")], time.monotonic()
-    if len(paths) not in (3, 4):
-        raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
-    named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    start, named = time.monotonic(), _recorded_files(files, c)
     kinds = formats_of(named, formats)
     own = {"a": kinds.a, "b": kinds.b, "c": kinds.c, "d": kinds.d}
-    sides = {name: patterns_of(path, own[name], wanted=ROUNDED) for name, path in named.items()}
-    shape = product_shape(sides["a"], sides["b"], least=1)
-    asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
-    c = addend(sides["c"], shape) if kinds.addend else None
-    recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
+    sides = {name: patterns_of(path, own[name], wanted=ROUNDED, bias=name == "c") for name, path in named.items()}
+    with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
+        shape = product_shape(sides["a"], sides["b"], least=1)
+        asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
+        added = addend(sides["c"], shape) if kinds.addend else None
+        recorded = Recorded(asked, sides["a"], sides["b"], added, (sides["d"],))
     [given] = plans_of_results(recorded, (), progress, left(options.timeout))
     progress("")
     for sentence in sentences(given):
@@ -97,8 +97,29 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     save_plan(save, given.plans, given)
     if as_json:
-        print_json(document_of_product(given, paths, asked.length, time.monotonic() - start))
+        print_json(document_of_product(given, [*named.values()], asked.length, time.monotonic() - start))
     sys.exit(0 if given.plans else 3 if given.untried else 1)
+
+
+def _recorded_files(text: str, c: Path | None) -> dict[str, Path]:
+    """The files of a recorded product by a, b, c and d: A,B[,C],D, or one .npz file that has matrices of these names.
+    `c`: C, if the text has none. Raises ParameterError or InputError."""
+    from mmaprobe.cli.array_files import load
+
+    paths = [Path(name) for name in text.split(",")]
+    if len(paths) == 1 and text.endswith(".npz"):
+        names = load(paths[0]).keys()
+        if {*names} not in ({*"abd"}, {*"abcd"}):
+            raise InputError(f"matrices a, b and d are needed, and c if there is one; it has {', '.join(names)}", text)
+        named = {name: Path(f"{text}:{name}") for name in "abcd" if name in names}
+    elif len(paths) in (3, 4):
+        named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    else:
+        ways = "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D.npy, or FILE.npz with matrices a, b, [c,] d"
+        raise ParameterError("--device", f"a recorded product is recorded: and {ways}")
+    if c is not None and "c" in named:
+        raise ParameterError("--c", f"C is given twice: {named['c']}, and {c}")
+    return named if c is None else {"a": named["a"], "b": named["b"], "c": c, "d": named["d"]}
 
 
 def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

@@ -261,7 +261,7 @@ def _is_zero(line: str) -> bool:
 def show_witness(proof: PairProof) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
-    from mmaprobe.cli.text.vectors import operand_lines, result_text
+    from mmaprobe.cli.text.vectors import operand_lines, result_text, show_lines
     from mmaprobe.documents.parts import input_of
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -273,9 +273,8 @@ def show_witness(proof: PairProof) -> None:
     for label, side, vector, result in sides:
         model = parse_reference(side)
         lines = operand_lines(model, input_of(vector).operands)
-        for name, line in lines.items():
-            if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
-                say(line)
+        show_lines({name: line for name, line in lines.items()
+                    if shown.get(name) != line and not (shown and name not in shown and _is_zero(line))})  # fmt: skip
         for name in sorted(shown.keys() - lines.keys()):
             say(f"  {name:>4} = 0")
         shown = lines
