@@ -33,6 +33,7 @@ from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -292,11 +293,21 @@ class Mapper(Candidates):
             value = number_text(int(found[places[0]]), asked.d)
             raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
-    def look_for_missing(self) -> None:
-        """Look for products that are not in the sums of elements without a plan, or in them twice."""
-        for looked in self.looked.values():
-            if looked.unexplained.any():
-                self._lacks(looked)
+    def searched(self) -> IncompleteError | None:
+        """Run, then look for products that are not in the sums of elements without a plan, or in them twice; returns
+        the error that cut this short."""
+        failure: IncompleteError | None = None
+        try:
+            try:
+                self.run()
+            except IncompleteError as error:
+                failure = error
+            for looked in self.looked.values():
+                if looked.unexplained.any():
+                    self._lacks(looked)
+        except TimeUp:  # between two looks at the clock
+            failure = failure or self.late()
+        return failure
 
     def _lacks(self, looked: Looked) -> bool:
         """Whether products are not in the sums of a shape, or in them twice: no plan gives such sums, as each adds
