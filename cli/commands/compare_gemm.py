@@ -116,16 +116,15 @@ def _plans(
     from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
     from mmaprobe.reports.plan_differences import most_alike, products_left_out, why_they_differ
-    from mmaprobe.smtmodel.inputs.signature import Signature
 
-    asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
-    recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
+    recorded = Recorded.of(model, matrices.a, matrices.b, matrices.c, matrices.d)
     places = [(element.row, element.column) for element in differences.chosen]
     given = plans_of_results(recorded, places, progress, left(seconds))
     progress("")
-    pair, why = most_alike(given[0].plans, given[1].plans, asked.addend), list[str]()
+    addend = recorded.asked.addend
+    pair, why = most_alike(given[0].plans, given[1].plans, addend), list[str]()
     if pair is not None:
-        why = [*products_left_out(given), *why_they_differ(*pair, asked.addend)]
+        why = [*products_left_out(given), *why_they_differ(*pair, addend)]
         for sentence in why:
             say(f"  why: {sentence}")
     every = []
