@@ -1,73 +1,62 @@
-"""`prove` about two plans: text and JSON of its verdict."""
+"""`prove` about two plans."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import EXIT, say
-from mmaprobe.cli.text.certificates import finish
+import click
+
+from mmaprobe.cli.commands.prove_line import Line, OfResults
+from mmaprobe.cli.options import refuse, say
 from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
+from mmaprobe.documents.prove import ProvePlans
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mmaprobe.documents.prove import ProvePlans
-    from mmaprobe.queries.certificates.certificate import Certificate
+    from mmaprobe.queries.conjectures.plans import OfPlans
     from mmaprobe.queries.plans.equal import PlanProof
-    from mmaprobe.queries.search.distinguish import Options
 
 
-def about_plans(names: tuple[str, ...], length: int | None) -> bool:
-    """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
-    in tiles."""
-    from mmaprobe.smtmodel.tables.reference import names_plan
+class PlansEqual(OfResults["PlanProof", ProvePlans]):
+    """Two plans, or two units that take K in tiles, are equal."""
 
-    return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
+    @classmethod
+    def is_asked(cls, line: Line) -> bool:
+        named = line.wanted == "equal" and len(line.sides) == 2
+        return named and (line.length is not None or any(side.is_plan for side in line.sides))
 
+    def check(self) -> None:
+        super().check()
+        planned = any(side.is_plan for side in self.line.sides)
+        what = "plans for any K" if planned else "chains of a unit to --length products"
+        why = f"{what} can only be proved equal, bit for bit and on every input{self.line.plan_hint}"
+        refuse(why, "restrictions", "compare", "flags")
+        if self.line.restrictions or self.line.compare:
+            raise click.UsageError(why)
 
-def run_plans(
-    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
-    certificate: Path | None,
-) -> None:  # fmt: skip
-    """Ask the solvers, print the verdict, and end with its exit code."""
-    from mmaprobe.queries.plans.equal import prove_plans
-    from mmaprobe.queries.plans.report import document_of
-    from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+    def conjectured(self) -> OfPlans:
+        from mmaprobe.queries.conjectures.plans import OfPlans
 
-    left, right = (parse_plan_reference(name) for name in names)
-    proof = prove_plans(left, right, length, options, confirm)
-    options.progress("")
-    document = document_of(proof, names[0], names[1], length)
-    _show(document, proof)
-    if explain or proof.interrupted:
-        show_lemmas(document.proofs)
+        left, right = self.line.sides
+        return OfPlans(left.plan, right.plan, self.line.length, (left.text, right.text))
 
-    def write(folder: Path) -> Iterable[Certificate]:
-        from mmaprobe.queries.plans.certify import certify_difference, certify_plans
-
-        return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
-
-    finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit(EXIT[proof.verdict])
-
-
-def _show(document: ProvePlans, proof: PlanProof) -> None:
-    length, multiples = document.length, document.multiples
-    if proof.verdict == "equal":
-        what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
-        alone = "by rewriting alone" if proof.is_rewritten else "by a lemma about scale factors"
-        how = proved_text(document.engines, document.confirmed_by, alone)
-        say(f"equal {what}: proved in {document.seconds:.1f} s, {how}")
-        for line in document.rules:
-            say(f"  {line}")
-    elif proof.verdict == "different":
-        assert proof.problem is not None
-        count = counted(proof.problem.left.length, "product")
-        say(f"equal: no; the vector below, of {count}, was replayed on both plans")
-        show_witness(proof.problem, proof.witness, (proof.left.reference, proof.right.reference))
-    else:
-        tried = answers_text(document.unanswered) or "nothing, in so short a time"
-        say(f"equal: {stopped_text(document)}; tried: {tried}")
+    def show(self, found: PlanProof, document: ProvePlans) -> None:
+        if document.verdict == "equal":
+            what = (
+                f"K = {document.length}" if document.length else f"every K that is a multiple of {document.multiples}"
+            )
+            alone = "by rewriting alone" if found.is_rewritten else "by a lemma about scale factors"
+            how = proved_text(document.engines, document.confirmed_by, alone)
+            say(f"equal for {what}: proved in {document.seconds:.1f} s, {how}")
+            for line in document.rules:
+                say(f"  {line}")
+        elif document.verdict == "different":
+            assert found.problem is not None
+            count = counted(found.problem.left.length, "product")
+            say(f"equal: no; the vector below, of {count}, was replayed on both plans")
+            show_witness(found.problem, found.witness, (found.left.reference, found.right.reference))
+        else:
+            tried = answers_text(document.unanswered) or "nothing, in so short a time"
+            say(f"equal: {stopped_text(document)}; tried: {tried}")
+        if self.line.explain or document.interrupted:
+            show_lemmas(document.proofs)

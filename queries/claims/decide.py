@@ -15,9 +15,7 @@ from mmaprobe.queries.claims.outcome import Outcome, SearchStep
 from mmaprobe.queries.claims.overflow import verify_overflow
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.claims.wraps import verify_wraps
-from mmaprobe.queries.kernel.questions.problem import Problem
-from mmaprobe.queries.kernel.questions.statements import problems_of
-from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+from mmaprobe.queries.conjectures.models import OfModels
 from mmaprobe.queries.search.distinguish import Options
 
 
@@ -49,24 +47,22 @@ def _decide(claim: AnyClaim, options: Options) -> Outcome:
     return verify(claim, options)
 
 
-def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
-    """The problems whose models must all be proved equal for the claim to hold."""
-    if claim.other is None:
-        return problems_of(claim.wanted, claim.model, claim.inputs, claim.compare)
-    return [Problem(claim.model, claim.other, claim.inputs, claim.compare or "bits")]
+def conjecture_of(claim: PropertyClaim) -> OfModels:
+    """What the claim says."""
+    return OfModels.of(claim.wanted, claim.model, claim.other, claim.inputs, claim.compare)
 
 
 def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     """Decide a property as `prove` does. Raises InputError for models that cannot be compared, and SolverFaultError."""
     outcome = Outcome(claim)
     with located(claim.file, ("property",)):
-        proofs = proofs_of(problems_of_claim(claim), options, confirm=True)
-    verdict = verdict_on(claim.wanted, proofs)
+        decided = conjecture_of(claim).decide(options)
+    proofs = decided.found
     outcome.interrupted = any(proof.interrupted for proof in proofs)
     outcome.asked = [SearchStep(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
-    if verdict == "different":
+    if decided.document.verdict in ("different", "refuted"):
         outcome.refuting = proofs[-1]
-    elif verdict == "equal" and not outcome.interrupted:
+    elif decided.document.verdict != "unknown" and not outcome.interrupted:
         outcome.proofs = proofs
         outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     return outcome
