@@ -98,7 +98,7 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
 
     @classmethod
     def is_asked(cls, line: Line) -> bool:
-        return line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.sides[0].is_plan
+        return line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.names_plan
 
     def conjectured(self) -> BoundOfPlan:
         from mmaprobe.queries.conjectures.bounds import BoundOfPlan

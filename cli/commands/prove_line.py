@@ -49,10 +49,14 @@ class Line:
         return parse_inputs(self.restrictions)
 
     @property
+    def names_plan(self) -> bool:
+        """Whether a side is a plan for any K."""
+        return any(side.is_plan for side in self.sides)
+
+    @property
     def plan_hint(self) -> str:
         """What to do about plans where models are needed."""
-        planned = any(side.is_plan for side in self.sides)
-        return "; a plan is a model at one K: plan:NAME@length=K" if planned else ""
+        return "; a plan is a model at one K: plan:NAME@length=K" if self.names_plan else ""
 
 
 class Statement(ABC, Generic[Found, Said]):

@@ -22,13 +22,11 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
 
     @classmethod
     def is_asked(cls, line: Line) -> bool:
-        named = line.wanted == "equal" and len(line.sides) == 2
-        return named and (line.length is not None or any(side.is_plan for side in line.sides))
+        return line.wanted == "equal" and len(line.sides) == 2 and (line.length is not None or line.names_plan)
 
     def check(self) -> None:
         super().check()
-        planned = any(side.is_plan for side in self.line.sides)
-        what = "plans for any K" if planned else "chains of a unit to --length products"
+        what = "plans for any K" if self.line.names_plan else "chains of a unit to --length products"
         why = f"{what} can only be proved equal, bit for bit and on every input{self.line.plan_hint}"
         refuse(why, "restrictions", "compare", "flags")
         if self.line.restrictions or self.line.compare:

@@ -44,7 +44,7 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
@@ -164,10 +164,10 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
         need(evaluated.holds(*compared.assertions, *fine), "a value is too large for its format")
         need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
         results.append(evaluated.pattern(compared.left.d))
-    layout = layout_of(model)
-    steps = np.array([[int(row.get(name, "0"), 16) for name in layout.names] for row in rows], dtype=np.uint64)
-    exact = [_exact(model, layout, steps[: at + 1]) for at in range(len(steps))]
-    sizes = [magnitudes(model, layout, steps[: at + 1]) for at in range(len(steps))]
+    names = layout_of(model).names
+    steps = np.array([[int(row.get(name, "0"), 16) for name in names] for row in rows], dtype=np.uint64)
+    exact = [_exact(model, steps[: at + 1]) for at in range(len(steps))]
+    sizes = [magnitudes(model, steps[: at + 1]) for at in range(len(steps))]
     still = (exact[-1], sizes[-1], results[-1]) == (exact[-2], sizes[-2], results[-2]) if len(rows) > 1 else False
     need(len(rows) == count or still, "the chain goes on")
     d = finite_value(int(results[-1], 16), model.d)
@@ -179,9 +179,9 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
                    f"{float(exact[-1]):.6g}, and all magnitudes add up to {float(sizes[-1]):.6g}")  # fmt: skip
 
 
-def _exact(model: Model, layout: Layout, steps: Table) -> Fraction:
+def _exact(model: Model, steps: Table) -> Fraction:
     """The exact result of a chain."""
-    numbers = chained_inputs(model, layout, steps)
+    numbers = chained_inputs(model, steps)
     need(numbers is not None, "an operand is no number")
     assert numbers is not None
     return numbers[1]

@@ -32,4 +32,3 @@ class Conjecture(Protocol[Found, Said]):
     def decide(self, options: Options, confirm: bool = True) -> Decided[Found, Said]:
         """Prove or refute it, or find that it stays open. `confirm`: another engine is asked about every lemma. Raises
         MmaprobeError where it cannot be asked, and FaultError if an evaluation contradicts what was proved."""
-        ...

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mmaprobe.documents.prove import Prove
-from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import problems_of
+from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.properties.report import proof_document
 from mmaprobe.queries.search.distinguish import Options
@@ -41,12 +40,4 @@ class OfModels(Conjecture[list[Proof], Prove]):
     def decide(self, options: Options, confirm: bool = True) -> Decided[list[Proof], Prove]:
         proofs = proofs_of(self.problems, options, confirm)
         document = proof_document(self.wanted, proofs, self.zeros)
-
-        def certify(folder: Path) -> Sequence[Certificate]:
-            from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
-
-            if document.verdict in ("different", "refuted"):
-                return certify_refuted(self.wanted, proofs[-1], folder, options)
-            return certify_proofs(self.wanted, proofs, folder, options)
-
-        return Decided(proofs, document, certify, len(proofs))
+        return Decided(proofs, document, lambda to: certify_proofs(self.wanted, proofs, to, options), len(proofs))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmaprobe.documents.prove import ProveInvariant, ProvePlans
-from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
+from mmaprobe.queries.plans.certify import certify_invariance, certify_plans
 from mmaprobe.queries.plans.equal import PlanProof, prove_plans
 from mmaprobe.queries.plans.invariant import Fixed, Invariance, Shapes, prove_invariant
 from mmaprobe.queries.plans.mapping import rules_of
@@ -30,13 +29,8 @@ class OfPlans(Conjecture[PlanProof, ProvePlans]):
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[PlanProof, ProvePlans]:
         proof = prove_plans(self.left, self.right, self.length, options, confirm)
-
-        def certify(folder: Path) -> Sequence[Certificate]:
-            from mmaprobe.queries.plans.certify import certify_difference, certify_plans
-
-            return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
-
-        return Decided(proof, document_of(proof, *self.names, self.length), certify)
+        document = document_of(proof, *self.names, self.length)
+        return Decided(proof, document, lambda folder: certify_plans(proof, folder, options))
 
 
 @dataclass(frozen=True)
@@ -56,10 +50,5 @@ class OfMap(Conjecture[Invariance, ProveInvariant]):
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[Invariance, ProveInvariant]:
         found = prove_invariant(self.rules, self.shapes, self.fixed, options, confirm)
-
-        def certify(folder: Path) -> Sequence[Certificate]:
-            from mmaprobe.queries.plans.certify import certify_invariance
-
-            return certify_invariance(found, folder, options)
-
-        return Decided(found, document_of_invariance(found), certify)
+        document = document_of_invariance(found)
+        return Decided(found, document, lambda folder: certify_invariance(found, folder, options))

@@ -160,29 +160,6 @@ def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.
     return to_integers(evaluation.d, len(table)), out
 
 
-def measured(model: Model, error: Form, table: Table) -> list[Near]:
-    """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its bound."""
-    layout, cases = layout_of(model), []
-    results, admitted = covered(model, table)
-    for row, pattern in zip(table[admitted], results[admitted], strict=True):
-        numbers, d = numbers_of(layout, row), finite_value(int(pattern), model.d)
-        if numbers is None or d is None:
-            continue
-        inputs = ExactRow(model.unit, numbers)
-        exact = inputs.exact
-        bound = error.value(inputs.magnitude(exact))
-        near = Near(exact, abs(d - exact), bound, tuple(map(int, row)), (int(pattern),))
-        cases.append(_held(model, near))
-    return cases
-
-
-def _held(model: Model, near: Near, given: str | None = None) -> Near:
-    if near.error > near.bound:
-        given = given or row_text(layout_of(model), near.row)
-        raise near.contradicts(model.reference, f"{given} gives {near.results[-1]:x}, which is")
-    return near
-
-
 @dataclass(frozen=True)
 class Search:
     """`best`: the input whose error is nearest to its bound, None if the bound covers no input that was tried; `tried`:
@@ -192,46 +169,96 @@ class Search:
     tried: int
 
 
-def nearest(model: Model, error: Form) -> Search:
-    """Search samples and constructed inputs, then small changes of the best input. Raises FaultError if an error
-    exceeds its bound."""
-    layout, rng = layout_of(model), np.random.default_rng(SEED)
-    cases = measured(model, error, sample_rows(layout, ROWS, SEED))
-    cases += measured(model, error, dominated(layout))
-    best, tried = nearest_of(cases), len(cases)
-    for _ in range(CLIMBS if best is not None else 0):
-        assert best is not None
-        changed = measured(model, error, _changed(layout, best.row, rng))
-        best, tried = nearest_of([best, *changed]), tried + len(changed)
-    return Search(best, tried)
+@dataclass(frozen=True)
+class ErrorOfModel:
+    """The error of a model, and a bound of it; of a chain of `count` instructions, in which each result is the addend
+    of the next."""
 
+    model: Model
+    bound: Form
+    count: int = 1
 
-def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Search:
-    """Search chains of `count` instructions on samples and on constructed inputs; the result of each instruction is the
-    addend of the next. `of_one` is the bound of a single instruction. Raises FaultError if an error exceeds its
-    bound."""
-    layout, rng, k = layout_of(model), np.random.default_rng(SEED), model.length
-    chains = max(2, min(CHAINS, WORK // (count * k)))
-    single = measured(model, of_one, dominated(layout, [(k,)]))
-    single = [near for near in single if near.exact]
-    single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
-    shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
-    mixed = sample_rows(layout, 2 * chains * count, SEED)
-    mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
-    steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
-    results = steps[:, 0, 2 * k]
-    for number in range(count):
-        steps[:, number, 2 * k] = results
-        results = evaluate_batch(model, *sides_of(model, steps[:, number]))
-    rows = steps.reshape(-1, steps.shape[-1])  # checked together: signals take many times as long as results
-    fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
-    admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
-    cases = []
-    for row, pattern in zip(steps[admitted], results[admitted], strict=True):
-        near = _chain_near(model, layout, error, row, int(pattern))
-        if near is not None:
-            cases.append(near)
-    return Search(nearest_of(cases), len(cases))
+    @property
+    def layout(self) -> Layout:
+        """The operands of a row."""
+        return layout_of(self.model)
+
+    def measured(self, table: Table) -> list[Near]:
+        """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its
+        bound."""
+        results, admitted = covered(self.model, table)
+        rows = zip(table[admitted], results[admitted], strict=True)
+        return [near for row, pattern in rows if (near := self._near(row[None], int(pattern))) is not None]
+
+    def nearest(self) -> Search:
+        """Search samples and constructed inputs, then small changes of the best input. Raises FaultError if an error
+        exceeds its bound."""
+        rng = np.random.default_rng(SEED)
+        cases = self.measured(sample_rows(self.layout, ROWS, SEED)) + self.measured(dominated(self.layout))
+        best, tried = nearest_of(cases), len(cases)
+        for _ in range(CLIMBS if best is not None else 0):
+            assert best is not None
+            changed = self.measured(_changed(self.layout, best.row, rng))
+            best, tried = nearest_of([best, *changed]), tried + len(changed)
+        return Search(best, tried)
+
+    def nearest_chain(self, of_one: Form) -> Search:
+        """Search chains on samples and on constructed inputs. `of_one` is the bound of a single instruction. Raises
+        FaultError if an error exceeds its bound."""
+        model, layout, count, k = self.model, self.layout, self.count, self.model.length
+        rng, chains = np.random.default_rng(SEED), max(2, min(CHAINS, WORK // (count * k)))
+        single = [near for near in ErrorOfModel(model, of_one).measured(dominated(layout, [(k,)])) if near.exact]
+        single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
+        shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
+        mixed = sample_rows(layout, 2 * chains * count, SEED)
+        mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
+        steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
+        results = steps[:, 0, 2 * k]
+        for number in range(count):
+            steps[:, number, 2 * k] = results
+            results = evaluate_batch(model, *sides_of(model, steps[:, number]))
+        rows = steps.reshape(-1, steps.shape[-1])  # checked together: signals take many times as long as results
+        fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
+        admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
+        tried = zip(steps[admitted], results[admitted], strict=True)
+        cases = [near for row, pattern in tried if (near := self._near(row, int(pattern))) is not None]
+        return Search(nearest_of(cases), len(cases))
+
+    def _near(self, steps: Table, pattern: int) -> Near | None:
+        """The error and the bound of the rows of a chain with this result; None if a number is not finite."""
+        model, d = self.model, finite_value(pattern, self.model.d)
+        given = None if d is None else chained_inputs(model, steps)
+        if d is None or given is None:
+            return None
+        inputs, exact = given
+        results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
+        bound = self.bound.value(inputs.magnitude(exact))
+        near = Near(exact, abs(d - exact), bound, tuple(map(int, steps.flat)), results)
+        if near.error > near.bound:
+            told = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
+            raise near.contradicts(model.reference, f"{told} gives {pattern:x}, which is")
+        return near
+
+    def bound_at(self, steps: Table) -> Fraction:
+        """The value of the bound for a chain whose instructions have these rows of finite operands; only the first
+        addend counts."""
+        given = chained_inputs(self.model, steps)
+        assert given is not None
+        inputs, exact = given
+        return self.bound.value(inputs.magnitude(exact))
+
+    def largest(self, exponent: int) -> Fraction:
+        """The value of the bound if no input's exponent is above `exponent`."""
+        layout, unit = self.layout, in_magnitudes(self.model.unit)
+        largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+        in_segments = any(of_kind(unit.result, Segment))
+        for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
+            stride = _elements(self.model, name)
+            top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
+            for number in range(self.count if stride else 1):
+                largest[name, place + number * stride] = top, fmt
+        row = ExactRow(unit, largest)
+        return self.bound.value(row.magnitude(row.exact))
 
 
 def _finite(layout: Layout, table: Table) -> Table:
@@ -242,30 +269,10 @@ def _finite(layout: Layout, table: Table) -> Table:
     return table
 
 
-def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
-    d, given = finite_value(pattern, model.d), chained_inputs(model, layout, steps)
-    if d is None or given is None:
-        return None
-    inputs, exact = given
-    results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
-    bound = error.value(inputs.magnitude(exact))
-    near = Near(exact, abs(d - exact), bound, tuple(map(int, steps.flat)), results)
-    return _held(model, near, f"a chain of {len(steps)} instructions")
-
-
-def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
-    """The value of the bound for a chain whose instructions have these rows of finite operands; only the first addend
-    counts."""
-    given = chained_inputs(model, layout_of(model), steps)
-    assert given is not None
-    inputs, exact = given
-    return error.value(inputs.magnitude(exact))
-
-
-def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
+def chained_inputs(model: Model, steps: Table) -> tuple[ExactRow, Fraction] | None:
     """The operands of a chain as numbers, by their places in the chain, and its exact result; None if one of these
     operands is not finite."""
-    exact, numbers = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
+    layout, exact, numbers = layout_of(model), Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)
         if own is None:
@@ -282,20 +289,6 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
 def _elements(model: Model, operand: str) -> int:
     """The number of elements of an operand that each instruction of a chain takes; 0 for c, the result before."""
     return 0 if operand == "c" else model.unit.count(operand)
-
-
-def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
-    """The value of the bound for a chain of `count` instructions, if no input's exponent is above `exponent`."""
-    layout, unit = layout_of(model), in_magnitudes(model.unit)
-    largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    in_segments = any(of_kind(unit.result, Segment))
-    for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
-        stride = _elements(model, name)
-        top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
-        for number in range(count if stride else 1):
-            largest[name, place + number * stride] = top, fmt
-    row = ExactRow(unit, largest)
-    return error.value(row.magnitude(row.exact))
 
 
 def in_magnitudes(unit: Unit) -> Unit:
