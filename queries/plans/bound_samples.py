@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH
 from mmaprobe.queries.kernel.integers.blocks import InLargest, LosesOfBlocks
-from mmaprobe.queries.properties.bound_samples import Exactly, Measured, largest_of, nearest_of
+from mmaprobe.queries.properties.bound_samples import Measured, largest_of, nearest_of
+from mmaprobe.queries.properties.exact import Exactly
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format

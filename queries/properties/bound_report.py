@@ -24,7 +24,8 @@ from mmaprobe.queries.kernel.bounds.wording import form_text, premises_of, raise
 from mmaprobe.queries.kernel.datapath.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
-from mmaprobe.queries.properties.bound_samples import ErrorOfModel, Near, chained_inputs
+from mmaprobe.queries.properties.bound_samples import ErrorOfModel, Near
+from mmaprobe.queries.properties.exact import ExactChain
 from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -116,13 +117,12 @@ def _in_largest(result: BoundResult, near: Near) -> Fraction:
     """The bound of an input in terms of its largest elements."""
     assert result.shown is not None
     size = len(layout_of(result.model).names)
-    given = chained_inputs(result.model, np.array(near.row, np.uint64).reshape(-1, size))
-    assert given is not None
-    inputs, exact = given
-    of = inputs.magnitude(exact)
+    chain = ExactChain.of(result.model, np.array(near.row, np.uint64).reshape(-1, size))
+    assert chain is not None
 
     def largest(factor: Factor) -> Fraction:
-        return max(of(factor._replace(offset=place)) for name, place in inputs.numbers if name == factor.name)
+        of = (factor._replace(offset=place) for name, place in chain.numbers if name == factor.name)
+        return max(map(chain.magnitude, of))
 
     return error_of(result.shown).value(largest)
 

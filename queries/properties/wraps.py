@@ -5,22 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
-from mmaprobe.queries.properties.bound_samples import (
-    ROWS,
-    SEED,
-    ExactRow,
-    Near,
-    chained_inputs,
-    covered,
-    dominated,
-    in_magnitudes,
-    nearest_of,
-    numbers_of,
-)
+from mmaprobe.queries.properties.bound_samples import ROWS, SEED, Near, covered, dominated, nearest_of
+from mmaprobe.queries.properties.exact import ExactChain
 from mmaprobe.queries.search.samples import Table, every_row, sample_rows
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -80,22 +69,9 @@ def _chains(model: Model, row: Table, count: int) -> Iterator[Near]:
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    given, d = chained_inputs(model, steps), finite_value(results[-1], model.d)
-    if given is None or d is None:
+    chain, d = ExactChain.of(model, steps), finite_value(results[-1], model.d)
+    if chain is None or d is None:
         return
-    error, size = abs(d - given[1]), magnitudes(model, steps)
-    if error > size:
-        yield Near(given[1], error, size, tuple(map(int, steps.flat)), tuple(results))
-
-
-def magnitudes(model: Model, steps: Table) -> Fraction:
-    """The sum of the magnitudes of all terms: c, every product, and constants."""
-    unit, size = in_magnitudes(model.unit), Fraction(0)
-    for number, row in enumerate(steps):
-        own = numbers_of(layout_of(model), row)
-        assert own is not None
-        own = {place: (abs(value), fmt) for place, (value, fmt) in own.items()}
-        if number:
-            own["c", 0] = size, model.c
-        size = ExactRow(unit, own, chained=number > 0).exact
-    return size
+    exact, size = chain.exact[-1], chain.magnitudes[-1]
+    if abs(d - exact) > size:
+        yield Near(exact, abs(d - exact), size, tuple(map(int, steps.flat)), tuple(results))
