@@ -421,10 +421,10 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
-    from mmaprobe.queries.search.witness import moved_input
+    from mmaprobe.queries.search.witness import inputs_of
 
-    operands = witness.operands
-    return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
+    left, right = inputs_of(problem, witness.operands)
+    return Difference(case_of(problem.left, left), case_of(problem.right, right))
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
@@ -433,8 +433,7 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
     decided = OfPlans(left, right, length, (left.reference, right.reference)).decide(options, confirm)
     proof, difference = decided.found, None
     if proof.witness is not None and proof.problem is not None:
-        problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
-        difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
+        difference = _difference(proof.problem, proof.witness)
     return Proved(decided.document, difference)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,15 +17,23 @@ from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Line, Statement
 from mmaprobe.cli.commands.prove_models import Design, Models
 from mmaprobe.cli.commands.prove_plans import PlansEqual
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import COMPARE_HELP, EXIT, FIXED, FLAGS, JSON, inputs_option, solver_options
+from mmaprobe.cli.options import COMPARE_HELP, DESIGN, EXIT, FIXED, FLAGS, JSON, inputs_option, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.hypotheses.properties import Property
 
 if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
-#: the kinds of statements; the first one that a command line asks counts
-KINDS: tuple[type[Statement[Any, Any]], ...] = (Invariant, PlanBounds, UnitBound, PlansEqual, Design, Models)
+#: each kind of statement, and whether a command line that asks none of the kinds before it asks this one
+KINDS: dict[type[Statement[Any, Any]], Callable[[Line], bool]] = {
+    Invariant: lambda line: line.rules is not None,
+    PlanBounds: lambda line: line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.names_plan,
+    UnitBound: lambda line: line.wanted == ERROR_BOUND,
+    PlansEqual: lambda line: (line.wanted, len(line.sides)) == ("equal", 2)
+                             and (line.length is not None or line.names_plan),
+    Design: lambda line: any(side.text.startswith(DESIGN) for side in line.sides),
+    Models: lambda line: True,
+}  # fmt: skip
 
 
 @click.command(cls=Command)
@@ -96,7 +105,7 @@ def prove(
     from mmaprobe.smtmodel.tables.reference import Named
 
     line = Line(tuple(map(Named, models)), **asked)
-    statement = next(kind for kind in KINDS if kind.is_asked(line))(line)
+    statement = next(kind for kind, is_asked in KINDS.items() if is_asked(line))(line)
     decided = statement.conjecture.decide(options, confirm)
     options.progress("")
     statement.show(decided.found, decided.document)

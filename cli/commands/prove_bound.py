@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Found, Line, OfSides, Said
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Found, OfSides, Said
 from mmaprobe.cli.options import refuse, say
 from mmaprobe.documents.prove import (
     ErrorBound,
@@ -44,10 +44,6 @@ class OfBound(OfSides[Found, Said]):
 
 class UnitBound(OfBound["BoundResult", ErrorBound]):
     """A bound of a unit, or of a chain of its instructions."""
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return line.wanted == ERROR_BOUND
 
     def conjectured(self) -> BoundOfModel:
         from mmaprobe.queries.conjectures.bounds import BoundOfModel
@@ -95,10 +91,6 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
 
 class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
     """Bounds of a plan, for every K and for the K asked."""
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.names_plan
 
     def conjectured(self) -> BoundOfPlan:
         from mmaprobe.queries.conjectures.bounds import BoundOfPlan

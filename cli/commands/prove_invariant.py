@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Line, Statement
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Statement
 from mmaprobe.cli.options import refuse, say
 from mmaprobe.cli.text.vectors import answers_text, proved_text, show_witness, stopped_text
 from mmaprobe.documents.prove import ElementAt, ProveInvariant
@@ -22,10 +22,6 @@ LISTED = 4  # the most pairs of plans that are printed
 
 class Invariant(Statement["Invariance", ProveInvariant]):
     """Results depend on no shape, by a map."""
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return line.rules is not None
 
     def check(self) -> None:
         if self.line.sides:

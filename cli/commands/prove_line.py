@@ -68,11 +68,6 @@ class Statement(ABC, Generic[Found, Said]):
         self.check()
         self.conjecture = self.conjectured()
 
-    @classmethod
-    @abstractmethod
-    def is_asked(cls, line: Line) -> bool:
-        """Whether a command line, which asks none of the kinds before, asks this one."""
-
     @abstractmethod
     def check(self) -> None:
         """Refuse the options that are not read."""

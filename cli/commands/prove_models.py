@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Line, OfResults
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, OfResults
 from mmaprobe.cli.options import DESIGN, refuse, say, show_zeros
 from mmaprobe.cli.text.vectors import answers_text, show_counterexample, show_lemmas, stopped_text
 from mmaprobe.documents.prove import OneLemma, Prove
@@ -26,10 +26,6 @@ class Models(OfResults["list[Proof]", Prove]):
     """Two models are equal, or one has a property."""
 
     conjecture: OfModels
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return True
 
     def check(self) -> None:
         super().check()
@@ -67,10 +63,6 @@ class Models(OfResults["list[Proof]", Prove]):
 
 class Design(Models):
     """A design gives the results of a model, or the model's exceptions at the port for flags."""
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return any(side.text.startswith(DESIGN) for side in line.sides)
 
     def conjectured(self) -> OfModels:
         from mmaprobe.queries.conjectures.models import OfModels

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import Line, OfResults
+from mmaprobe.cli.commands.prove_line import OfResults
 from mmaprobe.cli.options import refuse, say
 from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
 from mmaprobe.documents.prove import ProvePlans
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 class PlansEqual(OfResults["PlanProof", ProvePlans]):
     """Two plans, or two units that take K in tiles, are equal."""
-
-    @classmethod
-    def is_asked(cls, line: Line) -> bool:
-        return line.wanted == "equal" and len(line.sides) == 2 and (line.length is not None or line.names_plan)
 
     def check(self) -> None:
         super().check()
