@@ -11,11 +11,10 @@ import click
 
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.commands.prove_bound import PlanBounds, UnitBound
-from mmaprobe.cli.commands.prove_invariant import Invariant
+from mmaprobe.cli.commands.prove_bounds import PlanBounds, UnitBound
 from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Line, Statement
 from mmaprobe.cli.commands.prove_models import Design, Models
-from mmaprobe.cli.commands.prove_plans import PlansEqual
+from mmaprobe.cli.commands.prove_plans import Invariant, PlansEqual
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import COMPARE_HELP, DESIGN, EXIT, FIXED, FLAGS, JSON, inputs_option, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish

@@ -1,20 +1,24 @@
-"""`prove` about two plans."""
+"""`prove` about plans: two that are equal, and those of a map by which results depend on no shape (`--invariant`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import OfResults
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, OfResults, Statement
 from mmaprobe.cli.options import refuse, say
 from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
-from mmaprobe.documents.prove import ProvePlans
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.documents.prove import ElementAt, ProveInvariant, ProvePlans
+from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
-    from mmaprobe.queries.conjectures.plans import OfPlans
+    from mmaprobe.queries.conjectures.plans import OfMap, OfPlans
     from mmaprobe.queries.plans.equal import PlanProof
+    from mmaprobe.queries.plans.invariant import Invariance
+
+LISTED = 4  # the most pairs of plans that are printed
 
 
 class PlansEqual(OfResults["PlanProof", ProvePlans]):
@@ -54,3 +58,68 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
             say(f"equal: {stopped_text(document)}; tried: {tried}")
         if self.line.explain or document.interrupted:
             show_lemmas(document.proofs)
+
+
+class Invariant(Statement["Invariance", ProveInvariant]):
+    """Results depend on no shape, by a map."""
+
+    def check(self) -> None:
+        if self.line.sides:
+            raise click.UsageError("--invariant is about a map: it takes no model")
+        refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
+        refuse("--invariant has --shapes", "length")
+        refuse("it is about the results of two models", "flags")
+        refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
+
+    def conjectured(self) -> OfMap:
+        from mmaprobe.queries.conjectures.plans import OfMap
+
+        assert self.line.rules is not None
+        return OfMap.of(self.line.rules, self.line.shapes, self.line.fixed)
+
+    def show(self, found: Invariance, document: ProveInvariant) -> None:
+        explain = self.line.explain
+        wanted = f"{document.property} ({found.shapes.text()}{f'; {found.fixed} fixed' if found.fixed else ''})"
+        if document.verdict == "different":
+            _show_difference(found, document, wanted)
+            return
+        pairs = document.compared
+        engines = sorted({engine for pair in pairs for engine in pair.engines})
+        by = sorted({engine for pair in pairs for engine in pair.confirmed_by})
+        if document.verdict == "equal":
+            how = proved_text(engines, by, "by rewriting alone" if pairs else "as each K has one plan")
+            say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
+        else:
+            say(f"{wanted}: {stopped_text(document)}")
+        for pair in pairs[: None if explain else LISTED]:
+            say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
+            say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")
+            for line in pair.rules if explain else ():
+                say(f"      {line}")
+            if pair.unanswered:
+                say(f"    tried: {answers_text(pair.unanswered)}")
+        if len(pairs) > LISTED and not explain:
+            say(f"  and {counted(len(pairs) - LISTED, 'more pair')} of plans (--explain)")
+        if document.open_example is not None:
+            say(
+                f"  the map says nothing of some results at K = {_spans(document.open)}, the first one "
+                f"{_named(document.open_example)}: --shapes leaves them out"
+            )
+            if not any(map(found.left_open, found.found.needs)):
+                say("  results of which it speaks are the same wherever K is")
+
+
+def _show_difference(found: Invariance, document: ProveInvariant, wanted: str) -> None:
+    assert found.difference is not None
+    proof = found.difference[0]
+    say(f"{wanted}: no; one row and one column, in two shapes, replayed on both plans")
+    names = (f"{_named(one)}, by {one.plan}," for one in document.difference)
+    show_witness(proof.problem, proof.witness, names)
+
+
+def _named(element: ElementAt) -> str:
+    return f"{element.place} of {' x '.join(map(str, element.shape))}"
+
+
+def _spans(spans: Sequence[Sequence[int]]) -> str:
+    return spans_text(spans, LISTED) or "no K"

@@ -9,14 +9,7 @@ import click
 
 from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Found, OfSides, Said
 from mmaprobe.cli.options import refuse, say
-from mmaprobe.documents.prove import (
-    ErrorBound,
-    LargestBoundAt,
-    Nearest,
-    NumericBound,
-    PlanErrorBound,
-    PlanFormula,
-)
+from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound, PlanFormula
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -112,14 +105,13 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
                 growth = f" where G = {growth_of(formula)}" if growth_of(formula) else ""
                 bounds.append((_lengths(formula), formula.bound + growth))
             bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
-            bounds += [
-                (f"K = {most.length}, where {_of_largest(most)}", most.bound)
-                for most in (document.largest if found.largest else ())
-            ]
+            bounds += [(f"K = {one.length}, where {_of_largest(one)}", one.bound) for one in document.largest or ()]
             say(latex_of_bounds(bounds, "" if found.largest else _premises(found)))
             return
         if found.largest:
-            _show_largest(document.largest)
+            for most in document.largest:
+                say(f"  for K = {most.length}: {most.bound}")
+                say(f"    where {_of_largest(most)}")
             say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s; none in sum |a_k b_k|: {found.reason}")
             return
         if self.line.explain:
@@ -161,12 +153,6 @@ def _show_proved(document: ErrorBound | PlanErrorBound, checked: str = "") -> No
 def _premises(bound: PlanBound) -> str:
     sums = [] if bound.measure == "largest" else ["and sums are over all K products"]
     return ", ".join([*bound.premises, *sums])
-
-
-def _show_largest(every: Sequence[LargestBoundAt]) -> None:
-    for one in every:
-        say(f"  for K = {one.length}: {one.bound}")
-        say(f"    where {_of_largest(one)}")
 
 
 def _of_largest(one: LargestBoundAt) -> str:
