@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NARROW = 16  # bits of results that hide much
 PLANS = 4  # listed plans that nothing tells apart
-APART = 6  # listed plans that differ only on other inputs
+APART = 3  # listed plans that differ only on other inputs
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:

@@ -351,24 +351,28 @@ def cut(numbers: Numbers) -> Numbers:
 
 
 @pytest.mark.parametrize(
-    ("cut", "fmt"),
+    ("cut", "fmt", "d"),
     [
-        (lambda body: in_runs(3, body, R), "bf16"),
-        (lambda body: promoted(64, body, R), "f16"),
-        (lambda body: in_runs_at((48, 144), body, R), "f16"),
+        (lambda body: in_runs(3, body, R), "bf16", "f32"),
+        (lambda body: promoted(64, body, R), "f16", "f32"),
+        (lambda body: in_runs_at((48, 144), body, R), "f16", "f32"),
+        (lambda body: in_runs(3, body, R, order="backwards"), "bf16", "f16"),
     ],
 )
-def test_runs_stored_in_a_narrower_format_are_found(cut: Callable[[Stage], Stage], fmt: str) -> None:
-    """Though results are f32. Nothing is stored in plans for results that show no such loss."""
+def test_runs_stored_with_fewer_bits_than_results_are_found(cut: Callable[[Stage], Stage], fmt: str, d: str) -> None:
+    """Nothing is stored in plans for results that show no such loss."""
     a, b = factors(24, 240, 20)
-    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature("f16,f16,f32", 240)
+    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature(f"f16,f16,{d}", 240)
+    narrow, word = d == "f16", asked.d.width // 8
     stage = cut(in_format(CHAIN, Rounding(FORMATS[fmt])))
-    recorded = Recorded(asked, *sides, None, (product(stage, a, b).view(np.uint32),))
+    recorded = Recorded(asked, *sides, None, (product(stage, a, b, narrow).view(f"u{word}"),))
     [found] = plans_of_results(recorded, (), lambda text: None, 60)
     new = factors(40, 240, 30)
     stages = [products.stage for plan in found.plans for products in plan.sums]
-    assert any((product(one, *new) == product(stage, *new)).all() for one in stages)
-    [sample] = replace(recorded, d=(product(cut(CHAIN), a, b).view(np.uint32),)).block(np.arange(24), np.arange(20))
+    assert any((product(one, *new, narrow) == product(stage, *new, narrow)).all() for one in stages)
+    [sample] = replace(recorded, d=(product(cut(CHAIN), a, b, narrow).view(f"u{word}"),)).block(
+        np.arange(24), np.arange(20)
+    )
     assert stored_of(asked, sample, forms_of(asked, sample)) == []
 
 
