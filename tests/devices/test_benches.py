@@ -148,7 +148,7 @@ def test_the_table_of_conditions_has_each_of_them(tmp_path: Path, reference: str
     """Ranges spelt out, the table has the steps, aspects and cases of all conditions."""
     one = Printed(parse_reference(reference))
     conditions = conditions_of(parse_reference(reference), one.layout, one.operands, one.evaluation)
-    wanted = Counter((one.step, re.sub(" [0-9]+$", "", one.aspect), one.case) for one in conditions)
+    wanted = Counter((one.step, re.sub(" [0-9]+$", "", one.aspect), one.asked) for one in conditions)
     found = Counter[tuple[str, str, str]]()
     for line in exported(reference, "conditions", tmp_path / "conditions.md").splitlines()[4:]:
         steps, kind, _, cases = line.strip("| ").split(" | ")
