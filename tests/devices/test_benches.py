@@ -109,8 +109,8 @@ def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, st
 def test_a_simulation_of_the_words_meets_the_conditions(tmp_path: Path) -> None:
     wrong, met = simulated(tmp_path)
     assert wrong == 0
-    reached = covering()._matrix(np.array(cover().rows, dtype=np.uint64)).any(axis=0)
-    assert met == "".join(str(int(flag)) for flag in reached[::-1])
+    flags = covering()._flags(np.array(cover().rows, dtype=np.uint64)).values()
+    assert met == "".join(str(int(np.any(flag.node))) for flag in [*flags][::-1])
     assert 400 < met.count("1") < len(met)
 
 
