@@ -158,6 +158,32 @@ def show_witness(problem: Placed | None, witness: Witness | None, names: Iterabl
     show_results([*sides])
 
 
+def _is_zero(line: str) -> bool:
+    return line.split()[-1] in ("0", "-0")
+
+
+def show_counterexample(proof: PairProof) -> None:
+    """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
+    the first side's are printed, and no zeros that both sides have."""
+    from mmaprobe.documents.parts import input_of
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    row = proof.vector
+    assert row is not None
+    width = max(map(len, proof.sides))
+    shown: dict[str, str] = {}
+    sides = zip(proof.sides, (proof.left, proof.right), (row, row.other_side or row), row.results, strict=True)
+    for label, side, vector, result in sides:
+        model = parse_reference(side)
+        lines = operand_lines(model, input_of(vector).operands)
+        show_lines({name: line for name, line in lines.items()
+                    if shown.get(name) != line and not (shown and name not in shown and _is_zero(line))})  # fmt: skip
+        for name in sorted(shown.keys() - lines.keys()):
+            say(f"  {name:>4} = 0")
+        shown = lines
+        say(f"  {label:>{width}} gives {result_text(int(result, 16), model.d)}")
+
+
 def show_vector(question: Question, vector: Vector) -> None:
     """Print the inputs, then each prediction and the hardware known to agree with it."""
     show_operands(vector.model, vector.operands)
