@@ -4,7 +4,7 @@ reproduces results bit for bit."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
@@ -93,8 +93,7 @@ class Candidates:
     @staticmethod
     def aliases(model: Model) -> Iterator[Model]:
         """The units of the table with the arithmetic of one."""
-        key = (model.a, model.b, model.d, model.unit.result)
-        return (other for other in _table() if (other.a, other.b, other.d, other.unit.result) == key)
+        return iter(_by_arithmetic().get(_arithmetic(model), ()))
 
     def steps(self, taken: tuple[Format, Format]) -> Iterator[Model]:
         """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
@@ -329,6 +328,19 @@ def _table() -> tuple[Model, ...]:
     """The units and instructions that can take K in tiles, the likeliest first."""
     every = (parse_reference(reference) for reference in dict.fromkeys((*units(), *INSTRUCTIONS)))
     return tuple(sorted((x for x in every if x.scale is None and x.c.holds(x.d)), key=likelihood))
+
+
+@cache
+def _by_arithmetic() -> Mapping[object, Sequence[Model]]:
+    """The units of the table by their formats and what they compute."""
+    found: dict[object, list[Model]] = {}
+    for model in _table():
+        found.setdefault(_arithmetic(model), []).append(model)
+    return found
+
+
+def _arithmetic(model: Model) -> tuple[object, ...]:
+    return model.a, model.b, model.d, model.unit.result
 
 
 def likelihood(model: Model) -> int:
