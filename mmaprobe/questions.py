@@ -315,10 +315,7 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from mmaprobe.hypotheses.properties import Property, check_compared
-    from mmaprobe.queries.kernel.questions.problem import Problem
-    from mmaprobe.queries.kernel.questions.statements import problems_of
-    from mmaprobe.queries.properties.proving import proofs_of
-    from mmaprobe.queries.properties.report import proof_document
+    from mmaprobe.queries.conjectures.models import OfModels
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -340,16 +337,10 @@ def prove(
     restrictions, model = restrictions_of(inputs), model_of("left", left)
     if property == "equal" and right is None:
         raise ParameterError("right", "give a second unit, or a property of one")
-    if right is None:
-        problems = problems_of(property, model, restrictions, compare)
-    else:
-        problems = [Problem(model, model_of("right", right), restrictions, compare or "bits")]
-    proofs = proofs_of(problems, options, confirm)
-    shown = next((proof for proof in proofs if proof.witness is not None), None)
-    difference = None
-    if shown is not None and shown.witness is not None:
-        difference = _difference(shown.problem, shown.witness)
-    return Proved(proof_document(property, proofs, problems[0].zeros), difference)
+    other = None if right is None else model_of("right", right)
+    decided = OfModels.of(property, model, other, restrictions, compare).decide(options, confirm)
+    shown = (_difference(one.problem, one.witness) for one in decided.found if one.witness is not None)
+    return Proved(decided.document, next(shown, None))
 
 
 def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> Cases:
@@ -423,22 +414,20 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
-    from mmaprobe.queries.search.witness import moved_input
+    from mmaprobe.queries.search.witness import inputs_of
 
-    operands = witness.operands
-    return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
+    left, right = inputs_of(problem, witness.operands)
+    return Difference(case_of(problem.left, left), case_of(problem.right, right))
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from mmaprobe.queries.plans.equal import prove_plans
-    from mmaprobe.queries.plans.report import document_of
+    from mmaprobe.queries.conjectures.plans import OfPlans
 
-    proof = prove_plans(left, right, length, options, confirm)
-    difference = None
+    decided = OfPlans(left, right, length, (left.reference, right.reference)).decide(options, confirm)
+    proof, difference = decided.found, None
     if proof.witness is not None and proof.problem is not None:
-        problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
-        difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
-    return Proved(document_of(proof, left.reference, right.reference, length), difference)
+        difference = _difference(proof.problem, proof.witness)
+    return Proved(decided.document, difference)
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:

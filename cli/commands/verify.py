@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.commands.prove import show_witness
 from mmaprobe.cli.completion import claim_names
 from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
-from mmaprobe.cli.text.vectors import stopped_text
+from mmaprobe.cli.text.vectors import show_counterexample, stopped_text
 from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import allow, left
@@ -146,7 +145,7 @@ def _show(document: Document, claim: Statement) -> None:
         if not any(int(text, 16) for side in (document.vector.a, document.vector.b) for text in side):
             say("  every number of a and b is zero here; `where: [nonzero(a), nonzero(b)]` in `inputs` excludes it")
     if document.counterexample is not None:
-        show_witness(document.counterexample)
+        show_counterexample(document.counterexample)
     if document.shares:
         say(f"  of the sum of magnitudes {_shares(document.shares)}")
         if claim.where and document.shares.proved is not None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep, Verdict
-from mmaprobe.queries.kernel.questions.problem import Problem
-from mmaprobe.queries.kernel.questions.statements import problems_of
+from mmaprobe.queries.conjectures.models import OfModels
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
-from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 
@@ -41,16 +40,14 @@ class PropertyOutcome(Outcome[PropertyClaim]):
         return certify_proofs(self.claim.wanted, self.proofs, directory, options)
 
 
-def problems_of_claim(claim: PropertyClaim) -> list[Problem]:
-    """The problems whose models must all be proved equal for the claim to hold."""
-    if claim.other is None:
-        return problems_of(claim.wanted, claim.model, claim.inputs, claim.compare)
-    return [Problem(claim.model, claim.other, claim.inputs, claim.compare or "bits")]
+def conjecture_of(claim: PropertyClaim) -> OfModels:
+    """What the claim says."""
+    return OfModels.of(claim.wanted, claim.model, claim.other, claim.inputs, claim.compare)
 
 
 def verify_property(claim: PropertyClaim, options: Options) -> PropertyOutcome:
     """Decide a claim. Raises ParameterError for models that cannot be compared, and SolverFaultError."""
-    outcome, proofs = PropertyOutcome(claim), proofs_of(problems_of_claim(claim), options, confirm=True)
+    outcome, proofs = PropertyOutcome(claim), conjecture_of(claim).decide(options).found
     verdict = verdict_on(claim.wanted, proofs)
     outcome.interrupted = any(proof.interrupted for proof in proofs)
     outcome.asked = [SearchStep(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]

@@ -300,8 +300,9 @@ class _Verifier:
                     return
         ledger = Ledger(question)
         with suppress(UnprovedError):
-            none = self._none(question, ledger)
-            numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
+            stages = self._stages(question, ledger)
+            none = self._none(stages, ledger)
+            numbers = None if question.fits.node.is_true() else self._numbers(stages, ledger)
             self.outcome.theorem = undecided(question, none, numbers, list(first.values()), asked)
             facts = [fact for fact in (none, numbers) if fact is not None]
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
@@ -340,10 +341,10 @@ class _Verifier:
 
         return Stages(question, ledger.admitted, prove)
 
-    def _none(self, question: Question, ledger: Ledger) -> Theorem:
+    def _none(self, stages: Stages, ledger: Ledger) -> Theorem:
         """That no input decides, where values are numbers: proved in stages, or by the whole question. Raises
         UnprovedError."""
-        for way in self._stages(question, ledger).ways:
+        for way in stages.ways:
             with suppress(UnprovedError):
                 return way()
         what, limit = "the whole question", self.remaining(1 - SAMPLE_SHARE)
@@ -352,8 +353,8 @@ class _Verifier:
             text = f"{self.claim.id}: neither an input nor a rule decides it; solvers are asked{most}"
             self.options.progress(Notice(text))
         try:
-            return self._proved(ledger, what, question.none.node, [ledger.admitted], [],
-                                limit, symbols=question.symbols)  # fmt: skip
+            return self._proved(ledger, what, stages.question.none.node, [ledger.admitted], [],
+                                limit, symbols=stages.question.symbols)  # fmt: skip
         except UnprovedError:
             self._take(self.outcome.asked[-1].answers[0])
             raise
@@ -375,13 +376,13 @@ class _Verifier:
         finally:
             self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
 
-    def _numbers(self, question: Question, ledger: Ledger) -> Theorem:
+    def _numbers(self, stages: Stages, ledger: Ledger) -> Theorem:
         """That every value is a number on an admitted input. Raises InputError where one is not."""
         with suppress(UnprovedError):
-            return self._stages(question, ledger).sizes.numbers()
+            return stages.numbers()
         try:
-            return self._proved(ledger, "every value is a number", question.fits.node, [ledger.admitted], [],
-                                self.remaining(), symbols=question.symbols)  # fmt: skip
+            return self._proved(ledger, "every value is a number", stages.question.fits.node, [ledger.admitted], [],
+                                self.remaining(), symbols=stages.question.symbols)  # fmt: skip
         except UnprovedError:
             self._no_number("whether every value is a finite number stayed open")
 

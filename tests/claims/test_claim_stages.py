@@ -105,6 +105,17 @@ def test_intervals(terms: int, zeros: bool, bound: int) -> None:
     assert ways(claims[1])[0] == []
 
 
+def test_intervals_show_that_values_are_numbers() -> None:
+    """Where the claim follows from intervals, no other bound of a sum is proved."""
+    proved = list[str]()
+    stages = stages_of(claim_of("distance(three, four) <= 7", terms=1), proved)
+    stages.intervals()
+    known = len(proved)
+    theorem = stages.numbers()
+    assert theorem.goal == Fact(stages.question, stages.question.fits.node)
+    assert proved[known:] == ["every value is a number"]
+
+
 @pytest.mark.parametrize("where", [[], ["nonnegative(a)"]])
 def test_intervals_of_signed_numbers(where: list[str]) -> None:
     """They are not where the words of positive numbers are: the first false interval ends the way."""

@@ -15,7 +15,7 @@ from mmaprobe.hypotheses.claim import build_claims, claims, claims_named
 from mmaprobe.hypotheses.family import parameters_of
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.decide import decide
-from mmaprobe.queries.claims.properties import problems_of_claim, verify_property
+from mmaprobe.queries.claims.properties import conjecture_of, verify_property
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.equality.expressions import one_expression
@@ -178,7 +178,7 @@ property: equal
 """
     (claim,) = build_claims(read_yaml(text, "mine.yaml"))
     assert isinstance(claim, PropertyClaim)
-    assert [parameters_of(p.right)["fraction_bits"] for p in problems_of_claim(claim)] == [24]
+    assert [parameters_of(p.right)["fraction_bits"] for p in conjecture_of(claim).problems] == [24]
     assert decide(claim, Options(timeout=60)).as_expected
     for broken in (text.replace("property: equal", "property: exact"), text.replace("  other", "  other").replace(
         f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip
