@@ -358,32 +358,25 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     """
     from mmaprobe.hypotheses.claim import claims_named
     from mmaprobe.queries.claims.decide import decide
-    from mmaprobe.queries.claims.report import document_of
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     options = options_of(solver, timeout)
     outcomes = [decide(one, options) for one in claims_named(os.fspath(claim))]
-    return Cases(Claimed(document_of(one), _input_of(one), _difference_of(one)) for one in outcomes)
+    return Cases(Claimed(one.document, _input_of(one), _difference_of(one)) for one in outcomes)
 
 
-def _input_of(outcome: Outcome) -> Counterexample | None:
+def _input_of(outcome: Outcome[Any]) -> Counterexample | None:
     """The input that decided a claim about algorithms, as numbers."""
-    from mmaprobe.hypotheses.claim import Claim as OfAlgorithms
-    from mmaprobe.queries.claims.report import exact_sum_of, steps_of
-    from mmaprobe.smtmodel.plans.dot import RESULT
-
-    claim = outcome.claim
-    if outcome.row is None or not isinstance(claim, OfAlgorithms):
+    if (decided := outcome.input) is None:
         return None
-    operands, shape = claim.layout.split(outcome.row), claim.shape
-    patterns = {name: steps_of(claim, outcome.row, name)[RESULT][0] for name in shape.parts}
-    results = {name: numbers_of([pattern], shape.parts[name].result)[0] for name, pattern in patterns.items()}
+    operands, shape = decided.operands, decided.claim.shape
+    results = {name: numbers_of([d], shape.parts[name].result)[0] for name, d in decided.results.items()}
     a, b = numbers_of(operands.a, shape.factors), numbers_of(operands.b, shape.factors)
-    return Counterexample(a, b, numbers_of([operands.c], shape.addend)[0], results, exact_sum_of(claim, outcome.row))
+    return Counterexample(a, b, numbers_of([operands.c], shape.addend)[0], results, decided.exact)
 
 
-def _difference_of(outcome: Outcome) -> Difference | None:
+def _difference_of(outcome: Outcome[Any]) -> Difference | None:
     """The input that refutes a claim about units."""
     proof = outcome.refuting
     return None if proof is None or proof.witness is None else _difference(proof.problem, proof.witness)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
 
 SHOWN = 10  # mismatches that are printed
+OPERANDS = 40  # operands of one input that are printed, and c
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 
 
@@ -75,9 +76,18 @@ def _verdict(pair: PairAnswer) -> str:
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
-    """The nonzero inputs: bit fields, powers of two, decimals."""
-    for line in operand_lines(model, operands).values():
-        say(line)
+    """The nonzero inputs: bit fields, powers of two, decimals; at most a screen of them."""
+    show_lines(operand_lines(model, operands))
+
+
+def show_lines(lines: Mapping[str, str]) -> None:
+    """Print lines of operands by name: the first ones, and the addend."""
+    more = [name for name in [*lines][OPERANDS:] if name != "c"]
+    for name, line in lines.items():
+        if name not in more:
+            say(line)
+        elif name == more[0]:
+            say(f"   and {counted(len(more), 'operand')} more, which --json lists")
 
 
 def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
@@ -166,9 +176,8 @@ def show_counterexample(proof: PairProof) -> None:
     for label, side, vector, result in sides:
         model = parse_reference(side)
         lines = operand_lines(model, input_of(vector).operands)
-        for name, line in lines.items():
-            if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
-                say(line)
+        show_lines({name: line for name, line in lines.items()
+                    if shown.get(name) != line and not (shown and name not in shown and _is_zero(line))})  # fmt: skip
         for name in sorted(shown.keys() - lines.keys()):
             say(f"  {name:>4} = 0")
         shown = lines

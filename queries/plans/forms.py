@@ -117,6 +117,15 @@ class Form:
         return self._ended.of((sums, c)).astype(np.uint64)
 
 
+def form_of(asked: Signature, plan: Plan) -> Form:
+    """The form of a plan of one sum, from which `Form.plan` makes the plan again."""
+    (total,) = plan.sums
+    assert isinstance(total.start, Element | Constant)
+    hole = Given(0, total.stage.d)
+    end = replaced(plan.result, lambda node: hole if isinstance(node, Products) else None)
+    return Form(asked, hole.format, (plan.convert_a, plan.convert_b), total.start, end)
+
+
 def named(plan: Plan) -> Plan:
     """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even, or not
     to a format of results."""

@@ -67,7 +67,7 @@ def pair_proof(proof: Proof) -> PairProof:
                 using=lemma.using or None,
                 answer=str(lemma.answer),
                 seconds=lemma.answer.seconds,
-                confirmed_by=str(lemma.confirmed) if lemma.confirmed else None,
+                confirmed_by=lemma.confirmed_by,
             )
             for lemma in proof.lemmas
         ],

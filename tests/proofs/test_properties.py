@@ -14,7 +14,8 @@ from mmaprobe.documents.parts import plain
 from mmaprobe.hypotheses.claim import build_claims, claims, claims_named
 from mmaprobe.hypotheses.family import parameters_of
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
-from mmaprobe.queries.claims.decide import conjecture_of, decide
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.properties import conjecture_of, verify_property
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.equality.expressions import one_expression
@@ -190,9 +191,9 @@ def test_of_one_product_every_order_is_the_same() -> None:
     head = {"id": "one", "about": "an example", "source": "nobody", "says": "nothing", "expect": "holds"}
     asked = {"model": "ieee/fma/f32@length=1", "property": "order-independent"}
     (claim,) = build_claims(read_yaml(json.dumps(head | asked), "one.yaml"))
-    outcome = decide(claim, Options(timeout=20))
-    assert outcome.verdict == "holds"
     assert isinstance(claim, PropertyClaim)
+    outcome = verify_property(claim, Options(timeout=20))
+    assert outcome.verdict == "holds"
     goal = HasProperty("order-independent", claim.model, Inputs(), "bits")
     assert established_theorem("order-independent", outcome.proofs).goal == goal
     outcome.proofs = []
