@@ -106,6 +106,7 @@ class Question(DeviceQuestion):
     family: str | None
     model: str | None
     save: Path | None
+    addend: Path | None
     gemm: bool
     invariant: bool
     fixed: Fixed | None

@@ -16,6 +16,7 @@ from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_fil
 from mmaprobe.cli.commands.identify_invariant import ask_invariant
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import (
+    ADDEND,
     DEVICE,
     DEVICE_TIMEOUT,
     FIXED,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found, with --gemm the plan, into this file, which every command takes.",
 )  # fmt: skip
+@ADDEND
 @click.option(
     "--gemm", is_flag=True,
     help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
@@ -118,7 +120,9 @@ def identify(**given: Any) -> None:
         refuse("it goes with --invariant", "fixed")
     if not question.gemm:
         refuse("it goes with --gemm", "invariant")
-    answer, unread = KINDS[_kind(question)]
+    if (kind := _kind(question)) != "files":
+        refuse("it goes with --gemm and a recorded product", "addend")
+    answer, unread = KINDS[kind]
     for why, *names in unread:
         refuse(why, *names)
     sys.exit(answer(question))

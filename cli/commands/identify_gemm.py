@@ -11,7 +11,7 @@ import click
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -76,23 +76,22 @@ def map_gemm(question: Question) -> int:
 
 
 def plans_of_files(question: Question) -> int:
-    """Print the plans that give the product recorded:A.npy,B.npy[,C.npy],D.npy, and give the exit code. Raises
-    MmaprobeError."""
-    from mmaprobe.cli.array_files import ROUNDED
+    """Print the plans that give the product recorded:A.npy,B.npy[,C.npy],D.npy, or one in a .npz file, and give the
+    exit code. Raises MmaprobeError."""
+    from mmaprobe.cli.array_files import ROUNDED, errors_name
     from mmaprobe.cli.product_files import formats_of, patterns_of
     from mmaprobe.cli.text.plan_results import save_plan, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import plans_of_results
 
-    files, start = question.device_name.removeprefix(RECORDED), time.monotonic()
-    paths = [Path(name) for name in files.split(",")]
-    if len(paths) not in (3, 4):
-        raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
-    named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    start, named = time.monotonic(), _recorded_files(question.device_name.removeprefix(RECORDED), question.addend)
     kinds = formats_of(named, question.formats)
-    sides = {name: patterns_of(path, getattr(kinds, name), wanted=ROUNDED) for name, path in named.items()}
-    recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
+    sides = {
+        name: patterns_of(path, getattr(kinds, name), wanted=ROUNDED, bias=name == "c") for name, path in named.items()
+    }
+    with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
+        recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
     [given] = plans_of_results(recorded, (), progress, left(question.timeout))
     progress("")
     for sentence in sentences(given):
@@ -101,8 +100,29 @@ def plans_of_files(question: Question) -> int:
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     save_plan(question.save, given.plans, given)
     if question.as_json:
-        print_json(document_of_product(given, paths, recorded.length, time.monotonic() - start))
+        print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
     return 0 if given.plans else 3 if given.untried else 1
+
+
+def _recorded_files(text: str, c: Path | None) -> dict[str, Path]:
+    """The files of a recorded product by a, b, c and d: A,B[,C],D, or one .npz file that has matrices of these names.
+    `c`: C, if the text has none. Raises ParameterError or InputError."""
+    from mmaprobe.cli.array_files import load
+
+    paths = [Path(name) for name in text.split(",")]
+    if len(paths) == 1 and text.endswith(".npz"):
+        names = load(paths[0]).keys()
+        if {*names} not in ({*"abd"}, {*"abcd"}):
+            raise InputError(f"matrices a, b and d are needed, and c if there is one; it has {', '.join(names)}", text)
+        named = {name: Path(f"{text}:{name}") for name in "abcd" if name in names}
+    elif len(paths) in (3, 4):
+        named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    else:
+        ways = "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D.npy, or FILE.npz with matrices a, b, [c,] d"
+        raise ParameterError("--device", f"a recorded product is recorded: and {ways}")
+    if c is not None and "c" in named:
+        raise ParameterError("--c", f"C is given twice: {named['c']}, and {c}")
+    return named if c is None else {"a": named["a"], "b": named["b"], "c": c, "d": named["d"]}
 
 
 def _besides(mapped: Mapped) -> str:
