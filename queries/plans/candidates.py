@@ -148,6 +148,7 @@ class Candidates:
         narrow = [(in_format(chain, own), own) for own in formats]  # whose sums are added in their own format
         yield from (self._widened(in_runs(ways, stored, own, "sequential", grain), how) for stored, own in narrow
                     for ways, grain in cuts)  # fmt: skip
+        yield from (self._widened(stage, how) for stored, own in narrow for stage in evenly(stored, own, length))
         if self.stored:
             yield from (promoted(run, stored, how) for stored in spaces for run in runs)
             yield from (in_runs(ways, stored, how, order, grain) for stored in spaces for order in ORDERS[1:]
@@ -359,11 +360,11 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
                     yield in_vectors(chain, how, (ways, *folds), grain=grain)
 
 
-def evenly(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
+def evenly(body: Stage, how: Rounding, length: int) -> Iterator[Parted]:
     """K = `length` split in runs of tiles that are divided evenly, where this is not how other splits end."""
-    for grain in (size for size in DEALT if size % chain.model.length == 0):
+    for grain in (size for size in DEALT if size % body.period == 0):
         uneven = (ways for ways in SPLITS if 0 < -(-length // grain) % ways < ways - 1)
-        yield from (in_runs(ways, chain, how, "sequential", grain, "even") for ways in uneven)
+        yield from (in_runs(ways, body, how, "sequential", grain, "even") for ways in uneven)
 
 
 def _orders(ways: int) -> tuple[Order, ...]:
