@@ -546,7 +546,7 @@ class Mapper(Candidates):
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
-            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.stored)
+            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.kept(model, "shown"))
             found = dict.fromkeys(stage for _, stage, _ in cuts)
             yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 
