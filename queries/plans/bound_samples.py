@@ -97,29 +97,34 @@ def nearest_to(
                 best = near
         if best is not None:
             firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
-    climbed = [_climbed(plan, form, near, late) for near in firsts]
-    return nearest_of(near for near, _ in climbed), tried + sum(more for _, more in climbed)
+    climbed, more = _climbed(plan, form, firsts, late)
+    return nearest_of(climbed), tried + more
 
 
-def _climbed(plan: Plan, form: Form, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
-    """An input whose error is at least as near to its bound, found by changes of the best input so far, and how many
-    inputs were tried. A change gives another fraction to all elements of one side that have one pattern, to some of
-    these, or to one of these. Most changes serve to bring a result next to a power of two, where the last rounding
-    loses most of the result."""
-    rng, tried = np.random.default_rng(SEED), 0
-    for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
+def _climbed(
+    plan: Plan, form: Form, firsts: Sequence[NearPlan], late: Callable[[], bool]
+) -> tuple[list[NearPlan], int]:
+    """For each of the best inputs so far one whose error is at least as near to its bound, found by changes of this
+    input, and how many inputs were tried. A change gives another fraction to all elements of one side that have one
+    pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two, where
+    the last rounding loses most of the result. Changes of all inputs are evaluated together."""
+    bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
+    for step in range(min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0):
         if late():
             break
-        sides = [best.a, best.b]
-        sides[step % 2] = _varied(rng, sides[step % 2], (plan.a, plan.b)[step % 2].fraction)
-        a, b = (side.reshape(-1, len(best.a)) for side in sides)
-        results = _results_of(plan, a, np.ascontiguousarray(b.T))
-        tried += results.size
-        for row, column in _worst(plan, form, a, b.T, results, NEARLY * float(best.ratio)):
-            near = _measured(plan, form, a[row], b[column], int(results[row, column]))
-            if near is not None and near.ratio > best.ratio:
-                best = near
-    return best, tried
+        pairs = [[near.a[None], near.b[None]] for near in bests]
+        for chance, pair in zip(chances, pairs, strict=True):
+            pair[step % 2] = _varied(chance, pair[step % 2][0], (plan.a, plan.b)[step % 2].fraction)
+        a, b = (np.concatenate(sides) for sides in zip(*pairs, strict=True))
+        every = _results_of(plan, a, np.ascontiguousarray(b.T))
+        for place, (a, b) in enumerate(pairs):
+            results = every[place * len(a) :, place * len(b) :][: len(a), : len(b)]
+            tried += results.size
+            for row, column in _worst(plan, form, a, b.T, results, NEARLY * float(bests[place].ratio)):
+                near = _measured(plan, form, a[row], b[column], int(results[row, column]))
+                if near is not None and near.ratio > bests[place].ratio:
+                    bests[place] = near
+    return bests, tried
 
 
 def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
