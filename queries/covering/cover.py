@@ -125,13 +125,13 @@ class Covering:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self._key, self._conditions = object(), list[Condition]()
+        self._key, self.singles = object(), list[Condition]()
         self.random = np.random.default_rng(SEED)
         self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
-        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
-        self.singles = list(self._flags(none)) if cases else []
+        if cases:
+            self._flags(np.zeros((1, len(self.layout.formats)), dtype=np.uint64))
         self.together = list(self._pairs()) if pairs else []
         self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
         self.wanted: list[Wanted] = [*((single,) for single in self.singles), *self.both, *self.changes]
@@ -216,44 +216,39 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._matrix(table)
-        parts = [flags[:, left[left < one]]]
-        chosen = left[(left >= one) & (left < two)] - one
-        if len(chosen):
-            ends = np.array([self.together[place] for place in chosen])
-            parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
+        flags = self._flags(table) if one else ()
+        hits = np.empty((len(left), len(table)), dtype=np.bool_)
+        for row, place in zip(hits, left[left < two].tolist(), strict=False):
+            if place < one:
+                row[:] = flags[place].node
+            else:
+                i, j = self.together[place - one]
+                row[:] = flags[i].node & flags[j].node
         beside = [self.changes[place - two] for place in left[left >= two]]
         if beside:
-            parts.append(self._told(table, beside))
-        return np.concatenate(parts, axis=1)
+            hits[-len(beside) :] = self._told(table, beside)
+        return hits.T
 
-    def _matrix(self, table: Table) -> Reached:
-        """Which rows meet which condition, shape (rows, conditions)."""
-        out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
-        for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
-            assert condition is self.singles[place] or condition == self.singles[place]
-            out[place] = flag.node
-        return out.T
-
-    def _flags(self, table: Table) -> dict[Condition, Bit]:
+    def _flags(self, table: Table) -> tuple[Bit, ...]:
+        """Which rows meet each condition."""
         formats = self.layout.formats
         lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
         with np.errstate(over="ignore"):
-            flags = _CARRIER.formed(self._key, self._met, *lanes)
-        return dict(zip(self._conditions, flags, strict=True))
+            return _CARRIER.formed(self._key, self._met, *lanes)
 
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
-        """Whether inputs meet each condition. Sets the list of conditions."""
+        """Whether inputs meet each condition. Sets the list of conditions, which are the same for all inputs."""
         operands = self.layout.split(patterns)
         flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
-        self._conditions = list(flags)
+        assert list(flags) == self.singles or not self.singles
+        self.singles = list(flags)
         return tuple(flags.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
-        """Which rows show which change, shape (rows, changes)."""
+        """Which rows show which change, shape (changes, rows)."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
         own = _CARRIER.lanes(results[:1], self.model.d.width)
-        out = np.empty((len(table), len(beside)), dtype=np.bool_)
+        out = np.empty((len(beside), len(table)), dtype=np.bool_)
         alike: dict[tuple[Format, bool], list[int]] = {}  # the changes whose results are compared in one way
         for place, change in enumerate(beside):
             alike.setdefault((change.model.d, change.model.nan is None), []).append(place)
@@ -261,7 +256,7 @@ class Covering:
             model = beside[places[0]].model
             others = _CARRIER.lanes(results[np.array(places) + 1], model.d.width)
             differ = Problem(self.model, model).differ(own, others)
-            out[:, places] = np.broadcast_to(np.asarray(differ.node), (len(places), len(table))).T
+            out[places] = differ.node
         return out
 
     def beside(self, rows: Table, count: int) -> Table:
@@ -319,12 +314,12 @@ class Covering:
             progress(f"rows beside those found: {self._state()}")
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
-        near: list[Table] = []
+        near, kinds = list[Table](), list[set[tuple[str, ...]]]()  # `kinds`: of the reasons of each row
         for kin in dict.fromkeys(_kind_of(wanted) for wanted in self._left(apart)):
             if self._remaining() <= 0:
                 return
-            chosen = zip(self.found.rows, self.found.reasons, strict=True)
-            rows = [row for row, reasons in chosen if any(_kind_of(reason) == kin for reason in reasons)]
+            kinds += [set(map(_kind_of, reasons)) for reasons in self.found.reasons[len(kinds) :]]
+            rows = [row for row, own in zip(self.found.rows, kinds, strict=True) if kin in own]
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")

@@ -102,7 +102,7 @@ def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None
         text = text.partition("steps:")[0] + f'steps: {{d: "{step}"}}\n'
         covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
         every = np.array(list(product(range(16), range(16), range(0, 64, 9))), dtype=np.uint64)
-        flags = covering._matrix(every)
+        flags = covering._hits(every, np.arange(len(covering.singles)))
         return {(one.aspect, one.case): flags[:, place].tolist() for place, one in enumerate(covering.singles)
                 if one.step == name and one.aspect in ("rounding", "range", "zero result")}  # fmt: skip
 
@@ -116,7 +116,7 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
     assert not found.open
     assert found.unreachable
     every = np.array(list(product(range(16), range(16), range(64))), dtype=np.uint64)
-    flags = covering._matrix(every)
+    flags = covering._hits(every, np.arange(len(covering.singles)))
     met = {condition: flags[:, place] for place, condition in enumerate(covering.singles)}
     for wanted, count in found.counts.items():
         if isinstance(wanted, tuple):
