@@ -1,10 +1,12 @@
 """How many single changes to the netlist of a printed model its covering vectors catch: benchmarks/netlists.md.
 
-`python -m benchmarks.netlists [--only TEXT] [--count 400] [--timeout 60] [--samples] [--rows 13000] [-o FILE]`
+`python -m benchmarks.netlists [MODEL...] [--only TEXT] [--operators] [--count 400] [--timeout 60] [--samples]
+[--rows 13000] [-o FILE]`
 
 Yosys reads the module that `export --format verilog` prints. In a changed netlist one cell is of another type, or one
-bit that a cell reads is a constant: an OR with an input missing, say. Those that no covering vector tells from the
-model are put to `prove`, which finds an input or proves that nothing is changed.
+bit that a cell reads is a constant: an OR with an input missing, say; with `--operators`, every operator in turn is
+another one, as a slip of the pen makes it. Those that no covering vector tells from the model are put to `prove`, which
+finds an input or proves that nothing is changed.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ ROWS = ["ieee/fma/f16", "ieee/fma/bf16", "ieee/fma/f32", "arm/neon/bfdot", "volt
         "riscv/v/vfwmaccbf16", "arm/sme/fmopa-f16f32"]  # fmt: skip
 KINDS = ({"$and", "$or", "$xor"}, {"$add", "$sub"}, {"$eq", "$ne"}, {"$lt", "$le", "$gt", "$ge"},
          {"$logic_and", "$logic_or"}, {"$reduce_or", "$reduce_and", "$reduce_bool", "$logic_not"})  # fmt: skip
+OPERATORS = {"$and": "$or", "$or": "$and", "$add": "$sub", "$sub": "$add", "$lt": "$le", "$not": "$pos"}
 PORTS = tuple((name, name) for name in "abcd")
 SEED = 1
 
@@ -71,6 +74,15 @@ def changes_of(document: dict[str, Any]) -> Iterator[tuple[str, str, int, str]]:
                         yield from ((name, port, place, value) for value in "01")
 
 
+def operators_of(document: dict[str, Any]) -> Iterator[tuple[str, str, int, str]]:
+    """Every change of an operator, as `changes_of` gives them: & and |, + and - for one another, <= for <, ~ left
+    out."""
+    (inner,) = document["modules"].values()
+    for name, cell in inner["cells"].items():
+        if cell["type"] in OPERATORS:
+            yield name, "", 0, OPERATORS[cell["type"]]
+
+
 def changed(design: Design, document: dict[str, Any], change: tuple[str, str, int, str]) -> Design:
     """The design with one change made."""
     name, port, place, value = change
@@ -93,10 +105,11 @@ def other_rows(layout: Layout, fmt: Format, count: int) -> Table:
 
 
 def measured(
-    reference: str, count: int, timeout: float, whole: bool, others: int, line: Line
+    reference: str, count: int | None, timeout: float, whole: bool, others: int, line: Line
 ) -> tuple[Counter[str], int]:
-    """What became of the changes of one model, and the number of covering vectors. `others`: in place of proofs, so
-    many rows of each kind tell changes apart that covering vectors do not."""
+    """What became of the changes of one model, and the number of covering vectors. `count`: of so many chosen at
+    random; None: of every change of an operator. `others`: in place of proofs, so many rows of each kind tell changes
+    apart that covering vectors do not."""
     model = parse_reference(reference)
     covering = Covering(model)
     if whole:
@@ -107,8 +120,8 @@ def measured(
     design, table = design_of(model), np.array(rows, dtype=np.uint64)
     rest = other_rows(covering.layout, model.d, others) if others else table
     document = json.loads(design.netlist)
-    every = list(changes_of(document))
-    chosen = every if len(every) <= count else Random(SEED).sample(every, count)
+    every = list(operators_of(document) if count is None else changes_of(document))
+    chosen = every if count is None or len(every) <= count else Random(SEED).sample(every, count)
     found = Counter[str]()
     for change in chosen:
         try:
@@ -132,6 +145,8 @@ def measured(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", default=ROWS, help="others than those of benchmarks/netlists.md")
+    parser.add_argument("--operators", action="store_true", help="every change of an operator, in place of --count")
     parser.add_argument("--only", default="", help="models whose name contains this")
     parser.add_argument("--count", type=int, default=400, help="changes of a model, chosen at random")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for the covering vectors, and for a proof")
@@ -140,10 +155,15 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     line, lines = Line(), list[str]()
-    for reference in ROWS:
+    for reference in arguments.models:
         if arguments.only in reference:
             found, count = measured(
-                reference, arguments.count, arguments.timeout, not arguments.samples, arguments.rows, line
+                reference,
+                None if arguments.operators else arguments.count,
+                arguments.timeout,
+                not arguments.samples,
+                arguments.rows,
+                line,
             )
             total = sum(found.values())
             lines.append(f"| `{reference}` | {count} | {total} | {found['equal']} | {found['caught']} | "

@@ -18,7 +18,7 @@ from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Encoding, Lanes, Unchecked
 from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
-from mmaprobe.queries.kernel.cases.conditions import Flags, conditions_of
+from mmaprobe.queries.kernel.cases.conditions import Met, conditions_of, hangs
 from mmaprobe.queries.kernel.cases.unreachable import Unreachable
 from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
@@ -28,6 +28,7 @@ from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.carriers.algebra import truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -218,8 +219,8 @@ def _reduced(campaign: Campaign, reduction: Reduction, rng: random.Random) -> No
 # -- cases that no input reaches
 
 
-def met_on_all_inputs(model: Model) -> tuple[Flags, int]:
-    """The conditions of a unit on every input of it, and how many there are."""
+def met_on_all_inputs(model: Model) -> tuple[Met, int]:
+    """Which inputs of a unit, of all, reach its conditions, and how many inputs there are."""
     problem = Problem(model, model)
     layout = problem.layout
     table = grid_of([range(1) if place in layout.unread else range(1 << fmt.width)
@@ -228,7 +229,11 @@ def met_on_all_inputs(model: Model) -> tuple[Flags, int]:
     lanes = [carrier.lanes(np.ascontiguousarray(table[:, at]), fmt.width) for at, fmt in enumerate(layout.formats)]
     operands = layout.split(lanes)
     with np.errstate(over="ignore"):
-        return conditions_of(model, layout, operands, evaluate_on(model, operands)), len(table)
+        evaluation = evaluate_on(model, operands)
+        flags, yes = conditions_of(model, layout, operands, evaluation), truth(carrier, True)
+        reached = {one: flag if one.flaw is None else flag & hangs(model, operands, evaluation.d, {one.flaw: yes})
+                   for one, flag in flags.items()}  # fmt: skip
+        return reached, len(table)
 
 
 def unreachable(goal: Unreachable, rng: random.Random) -> Iterator[str]:

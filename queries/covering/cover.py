@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of
+from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of, flaws_of, hangs
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import Compared, undiffering
@@ -31,7 +31,7 @@ from mmaprobe.queries.search.witness import answered_row
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.queries.tactics.confirm import CONFIRMERS
+from mmaprobe.queries.tactics.confirm import CONFIRMERS, PATIENCE
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -48,10 +48,13 @@ SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the order in which changes are tried
 LONE = 4  # times as many rows that hang on one bit
 CHUNK = 2048  # rows evaluated together
+TRIED = 32  # of so many rows of a chunk that meet a condition it is tried whether the result hangs on it
+WHICH = 16  # bits of the number of a flaw
 EACH = 3  # vectors for each condition, and each changed parameter; for a place of a bit, or two conditions, one
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
-SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # a second engine has so many times the first one's seconds, and so many more
+#: a second engine has so many times the first one's seconds, and so many more, by the processor
+SECOND_SHARE, SECOND_LEAST = 5.0, 8.0
 SMALL_SETS = 2  # sets of few products that are asked about before all products
 LONGEST = 512  # the most products of a unit that is covered as a whole
 Reached = NDArray[np.bool_]
@@ -125,13 +128,14 @@ class Covering:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self._key, self.singles = object(), list[Condition]()
+        self._key, self._conditions = object(), list[Condition]()
         self.random = np.random.default_rng(SEED)
         self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
-        if cases:
-            self._flags(np.zeros((1, len(self.layout.formats)), dtype=np.uint64))
+        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
+        self.singles = list(self._flags(none)) if cases else []
+        self.flaws = flaws_of(self.singles)
         self.together = list(self._pairs()) if pairs else []
         self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
         self.wanted: list[Wanted] = [*((single,) for single in self.singles), *self.both, *self.changes]
@@ -216,39 +220,73 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._flags(table) if one else ()
-        hits = np.empty((len(left), len(table)), dtype=np.bool_)
-        for row, place in zip(hits, left[left < two].tolist(), strict=False):
-            if place < one:
-                row[:] = flags[place].node
-            else:
-                i, j = self.together[place - one]
-                row[:] = flags[i].node & flags[j].node
+        flags = self._matrix(table, left, TRIED)
+        parts = [flags[:, left[left < one]]]
+        chosen = left[(left >= one) & (left < two)] - one
+        if len(chosen):
+            ends = np.array([self.together[place] for place in chosen])
+            parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
         beside = [self.changes[place - two] for place in left[left >= two]]
         if beside:
-            hits[-len(beside) :] = self._told(table, beside)
-        return hits.T
+            parts.append(self._told(table, beside))
+        return np.concatenate(parts, axis=1)
 
-    def _flags(self, table: Table) -> tuple[Bit, ...]:
-        """Which rows meet each condition."""
+    def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
+        """Which rows reach which condition, shape (rows, conditions). `left`: the conditions of which it matters, where
+        it is not all; `most`: of so many rows that meet a condition it is tried whether the result hangs on it."""
+        out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
+        for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
+            assert condition is self.singles[place] or condition == self.singles[place]
+            out[place] = flag.node
+        wanted = range(len(self.singles)) if left is None else left[left < len(self.singles)]
+        tried = [(place, np.flatnonzero(out[place])[:most]) for place in wanted if self.singles[place].flaw is not None]
+        for place, _ in tried:
+            out[place] = False
+        if any(len(rows) for _, rows in tried):
+            places = np.concatenate([np.full(len(rows), place) for place, rows in tried])
+            rows = np.concatenate([rows for _, rows in tried])
+            out[places, rows] = self._hang(table[rows], places)
+        return out.T
+
+    def _hang(self, table: Table, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the result of each row hangs on the flaw of the condition at its place."""
+        numbers = {flaw: number for number, flaw in enumerate(self.flaws)}
+        which = np.array([numbers[one.flaw] if one.flaw else 0 for one in self.singles], dtype=np.uint64)[places]
+        out = [np.empty(0, dtype=np.bool_)]
+        for start in range(0, len(table), CHUNK):
+            own, made = table[start : start + CHUNK], which[start : start + CHUNK]
+            with np.errstate(over="ignore"):
+                flag = _CARRIER.formed((self._key, "hang"), self._hung, _CARRIER.lanes(made, WHICH), *self._lanes(own))
+            out.append(np.broadcast_to(flag.node, len(own)))
+        return np.concatenate(out)
+
+    def _hung(self, which: Bits, *patterns: Bits) -> Bit:
+        """Whether the result hangs on the flaw of a number."""
+        operands = self.layout.split(patterns)
+        made = {flaw: which.equals(number) for number, flaw in enumerate(self.flaws)}
+        return hangs(self.model, operands, evaluate_on(self.model, operands, traced=False).d, made)
+
+    def _lanes(self, table: Table) -> list[Bits]:
         formats = self.layout.formats
-        lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
+        return [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
+
+    def _flags(self, table: Table) -> dict[Condition, Bit]:
         with np.errstate(over="ignore"):
-            return _CARRIER.formed(self._key, self._met, *lanes)
+            flags = _CARRIER.formed(self._key, self._met, *self._lanes(table))
+        return dict(zip(self._conditions, flags, strict=True))
 
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
-        """Whether inputs meet each condition. Sets the list of conditions, which are the same for all inputs."""
+        """Whether inputs meet each condition. Sets the list of conditions."""
         operands = self.layout.split(patterns)
         flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
-        assert list(flags) == self.singles or not self.singles
-        self.singles = list(flags)
+        self._conditions = list(flags)
         return tuple(flags.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
-        """Which rows show which change, shape (changes, rows)."""
+        """Which rows show which change, shape (rows, changes)."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
         own = _CARRIER.lanes(results[:1], self.model.d.width)
-        out = np.empty((len(beside), len(table)), dtype=np.bool_)
+        out = np.empty((len(table), len(beside)), dtype=np.bool_)
         alike: dict[tuple[Format, bool], list[int]] = {}  # the changes whose results are compared in one way
         for place, change in enumerate(beside):
             alike.setdefault((change.model.d, change.model.nan is None), []).append(place)
@@ -256,7 +294,7 @@ class Covering:
             model = beside[places[0]].model
             others = _CARRIER.lanes(results[np.array(places) + 1], model.d.width)
             differ = Problem(self.model, model).differ(own, others)
-            out[places] = differ.node
+            out[:, places] = np.broadcast_to(np.asarray(differ.node), (len(places), len(table))).T
         return out
 
     def beside(self, rows: Table, count: int) -> Table:
@@ -348,9 +386,9 @@ class Covering:
         for case in self._left(cases):
             if len(case) > 1 and (theorem := unreachable_by(self.found.unreachable, self.model, case)) is not None:
                 self.found.unreachable[case] = theorem
-        steps: dict[str, list[Case]] = {}
+        steps: dict[object, list[Case]] = {}
         for case in self._left(cases):
-            steps.setdefault(case[0].step, []).append(case)
+            steps.setdefault(_kind_of_question(case), []).append(case)
         sets = free_sets(Problem(self.model, self.model))
         for group in steps.values():
             for free in sets[:-1][:SMALL_SETS]:
@@ -389,7 +427,8 @@ class Covering:
     def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
         """The theorem from an engine's "unsat", confirmed by a second engine if its answer comes in time."""
         limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
-        others = [self._engines(limit, other) for other in CONFIRMERS if limit > 0]
+        late = min(self._remaining(), PATIENCE * limit)
+        others = [replace(self._engines(late, other), processor=limit) for other in CONFIRMERS if limit > 0]
         try:
             theorem = refuted(Unreachable(self.model, cases), self._engines(answer.seconds), others)
         except RuleError:
@@ -440,6 +479,11 @@ class Covering:
                 self.take(self.beside(row, CHUNK // 4))
             elif proof.verdict == "equal":
                 self.found.same[change] = proof
+
+
+def _kind_of_question(case: Case) -> tuple[object, ...]:
+    """What the cases of one question share: the step, and the flag on which the result hangs."""
+    return case[0].step, *(flag for _, flag in flaws_of(case))
 
 
 def _kind_of(wanted: Wanted) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.base.wording import counted, shortened
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
-from mmaprobe.smtmodel.nodes.node import Context
+from mmaprobe.smtmodel.nodes.node import Context, Flaws
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
 from mmaprobe.smtmodel.operand import FURTHER, counts_of
@@ -172,6 +172,7 @@ def evaluate(
     *rest: Sequence[Bits],
     memo: Memo | None = None,
     traced: bool = True,
+    flaws: Flaws | None = None,
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
@@ -179,14 +180,15 @@ def evaluate(
     order of `FURTHER`, each of the width of its format; scale factors must all be given (`model.scales` on each side).
 
     `memo`, for many models on the same inputs: products that several models form alike are formed once (a trace lacks
-    the signals of products taken from `memo`). `traced`: whether signals are kept.
+    the signals of products taken from `memo`). `traced`: whether signals are kept. `flaws`: flags of values that
+    are taken for their contrary.
     """
     given = tuple(map(len, rest)) + (0,) * (len(FURTHER) - len(rest))
     if given != (wanted := model.counts[-len(FURTHER) :]):
         names = ", ".join(row.name for row in FURTHER)
         raise ValueError(f"{model.reference} takes {wanted} of {names}, and {given} are given")
     trace = Trace() if traced else Silent()
-    return Evaluation(*model.unit.evaluate(a, b, c, *rest, trace=trace, memo=memo))
+    return Evaluation(*model.unit.evaluate(a, b, c, *rest, trace=trace, memo=memo, flaws=flaws))
 
 
 def pattern_of(node: Node, *patterns: Bits) -> Bits:

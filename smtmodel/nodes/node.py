@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
 from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
 from mmaprobe.smtmodel.base.values import kept_property
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, truth
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
@@ -167,6 +167,41 @@ class Changed(Value):
         return self._value.is_sum
 
 
+FLAGS = ("zero", "infinite", "NaN", "negative")  # the truth values of a term that a sum reads; of the last, `negatives`
+Site = tuple["Node", tuple[int, ...]]  # a node, and the values of the loop variables on which it depends
+Flaw = tuple[Site, str]  # one of FLAGS of the value of a node is taken for its contrary
+Flaws = Mapping[Flaw, Bit]  # whether each is made
+
+
+class Flawed(Value):
+    """A value of which each flag is taken for its contrary where a bit is set; `flips`: the bits, in the order of
+    FLAGS."""
+
+    def __init__(self, value: Value, flips: Sequence[Bit]) -> None:
+        zero, infinite, nan, negative = flips
+        super().__init__(value.term, value.is_nan ^ nan, value.pattern)
+        self._value, self._zero, self._infinite, self._negative = value, zero, infinite, negative
+
+    @kept_property
+    def is_zero(self) -> Bit:
+        return self._value.is_zero ^ self._zero
+
+    @kept_property
+    def infinities(self) -> tuple[Bit, Bit]:
+        plus, minus = self._value.infinities
+        gained, kept = self._infinite & ~(plus | minus), ~self._infinite
+        return (plus & kept) | (gained & ~self.sign), (minus & kept) | (gained & self.sign)
+
+    @kept_property
+    def negatives(self) -> tuple[Bit, Bit]:
+        every, some = self._value.negatives
+        return every ^ self._negative, some ^ self._negative
+
+    @property
+    def is_sum(self) -> bool:
+        return self._value.is_sum
+
+
 _NO_LEVELS: frozenset[int] = frozenset()
 Shared = dict[Hashable, Value]
 _OWN: dict[tuple[Any, ...], object] = {}  # the one object for each value of `Node.own`
@@ -179,7 +214,7 @@ class Context:
     `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`:
     prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, where the name is neither place nor
     prefix. `shared`: values that several units share on the same inputs, by `Node.key`: those of nodes that depend on
-    inputs alone.
+    inputs alone. `flaws`: what is taken for its contrary.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
@@ -188,6 +223,7 @@ class Context:
     trace: Trace = field(default_factory=Trace)
     titles: Mapping[Node, str] = field(default_factory=dict)
     shared: Shared | None = None
+    flaws: Flaws = field(default_factory=dict)
     wholes: dict[Hashable, Unpacked | None] = field(default_factory=dict)  # all elements or products, by `Element.way`
     places: dict[int, int] = field(default_factory=dict)  # the loop variable's value, by level
     running: dict[int, Value] = field(default_factory=dict)
@@ -203,10 +239,24 @@ class Context:
         key = (node, keep)
         value = scope.get(key)
         if value is None:
-            value = scope[key] = self._formed(node, keep)
+            value = self._formed(node, keep)
+            if self.flaws:
+                value = self._flawed(value, self._site(node))
+            scope[key] = value
             if self.trace.keeps:
-                self.trace.visit(node, self.prefix(node), node.place(self), value.item)
+                self.trace.visit(self._site(node), self.prefix(node), node.place(self), value.item)
         return value
+
+    def _site(self, node: Node) -> Site:
+        return node, tuple(self.places[level] for level in sorted(node.free))
+
+    def _flawed(self, value: Value, site: Site) -> Value:
+        """The value with the flaws that are made at its site."""
+        flips = [self.flaws.get((site, flag)) for flag in FLAGS]
+        if all(flip is None for flip in flips):
+            return value
+        no = truth(value.sign.carrier, False)
+        return Flawed(value, [no if flip is None else flip for flip in flips])
 
     def _formed(self, node: Node, keep: int | None) -> Value:
         if self.shared is None:

@@ -111,16 +111,20 @@ class Signal:
 
 @plain_value(frozen=True)
 class Visit:
-    """A node in an evaluation: the prefix of its signals, the prefix of the round of the repetition around it, its
-    place among the inputs (where the place names it best), its value, and, for a sum, the terms that it adds, by
-    name."""
+    """A node in an evaluation: its site (the node, and the values of the loop variables on which it depends), the
+    prefix of its signals, the prefix of the round of the repetition around it, its place among the inputs (where the
+    place names it best), its value, and, for a sum, the terms that it adds, by name."""
 
-    node: object
+    site: tuple[object, tuple[int, ...]]
     prefix: str
     within: str
     place: str
     value: Unpacked
     terms: tuple[tuple[str, Unpacked], ...] | None = None
+
+    @property
+    def node(self) -> object:
+        return self.site[0]
 
 
 @dataclass
@@ -175,9 +179,9 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
-    def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
-        """Record the value of a node, whose signals have the prefix `prefix`."""
-        self.visits.append(Visit(node, prefix, self.prefix, place, value, self._terms))
+    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked) -> None:
+        """Record the value of a node at its site, whose signals have the prefix `prefix`."""
+        self.visits.append(Visit(site, prefix, self.prefix, place, value, self._terms))
         self._terms = None
 
     def __getitem__(self, name: Name) -> Signal:
@@ -195,7 +199,7 @@ class Silent(Trace):
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass
 
-    def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
+    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked) -> None:
         pass
 
     def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:

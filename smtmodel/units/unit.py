@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Flags, Node, Product, Repeat, Round, Sum
-from mmaprobe.smtmodel.nodes.node import Context, Shared, of_kind, structure, walk
+from mmaprobe.smtmodel.nodes.node import Context, Flaws, Shared, of_kind, structure, walk
 from mmaprobe.smtmodel.nodes.repeat import Places, elements_read, indices_read
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding, is_random
@@ -217,14 +217,16 @@ class Unit:
         *rest: Sequence[Bits],
         trace: Trace | None = None,
         memo: Memo | None = None,
+        flaws: Flaws | None = None,
     ) -> tuple[Bits, Trace]:
         """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`: the
-        further operands, in the order of OPERANDS. `memo`: values shared by units on the same inputs."""
+        further operands, in the order of OPERANDS. `memo`: values shared by units on the same inputs. `flaws`: flags of
+        values that are taken for their contrary."""
         patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
         shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
         names = self.labels if signals.keeps else {}  # nothing else reads names
-        context = Context(patterns, self.formats, names, signals, self.titles, shared)
+        context = Context(patterns, self.formats, names, signals, self.titles, shared, flaws or {})
         result = context.value(self.result).pattern
         assert result is not None
         return result, context.trace

@@ -17,7 +17,6 @@ from benchmarks.sides import results_of
 from mmaprobe.hypotheses.claim import Claim, build_claims, claims_named
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.nearest_sums import nearest
-from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.claims.verify import verify
@@ -250,7 +249,7 @@ def test_first_words(name: str, split: str) -> None:
 def test_rows_of_the_table() -> None:
     """Of a property that fails both sides are in the row, with the result of each."""
     (claim,) = claims_named("symmetric-round-down@model=cdna3/mfma/f32_32x32x8_f16")
-    document = document_of(decide(claim, Options(timeout=60)))
+    document = decide(claim, Options(timeout=60)).document
     cells = [cell.strip() for cell in row(document, biased=False).strip("|\n ").split(" | ")]
     assert cells[:2] == [f"`{claim.id}`", "refuted, as the source says"]
     assert cells[2].startswith("simulated inputs")

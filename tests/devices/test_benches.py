@@ -109,9 +109,8 @@ def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, st
 def test_a_simulation_of_the_words_meets_the_conditions(tmp_path: Path) -> None:
     wrong, met = simulated(tmp_path)
     assert wrong == 0
-    singles = np.arange(len(covering().singles))
-    reached = covering()._hits(np.array(cover().rows, dtype=np.uint64), singles).any(axis=0)
-    assert met == "".join(str(int(flag)) for flag in reached[::-1])
+    flags = covering()._flags(np.array(cover().rows, dtype=np.uint64)).values()
+    assert met == "".join(str(int(np.any(flag.node))) for flag in [*flags][::-1])
     assert 400 < met.count("1") < len(met)
 
 
@@ -149,7 +148,7 @@ def test_the_table_of_conditions_has_each_of_them(tmp_path: Path, reference: str
     """Ranges spelt out, the table has the steps, aspects and cases of all conditions."""
     one = Printed(parse_reference(reference))
     conditions = conditions_of(parse_reference(reference), one.layout, one.operands, one.evaluation)
-    wanted = Counter((one.step, re.sub(" [0-9]+$", "", one.aspect), one.case) for one in conditions)
+    wanted = Counter((one.step, re.sub(" [0-9]+$", "", one.aspect), one.asked) for one in conditions)
     found = Counter[tuple[str, str, str]]()
     for line in exported(reference, "conditions", tmp_path / "conditions.md").splitlines()[4:]:
         steps, kind, _, cases = line.strip("| ").split(" | ")

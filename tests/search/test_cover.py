@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
+from benchmarks.netlists import measured
+from mmaprobe.cli.line import Line
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.covering import report
@@ -28,7 +31,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.interrupts import state
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -48,8 +51,17 @@ steps: {d: "r(fused(c, a[0] * b[0], F=3))"}
 """
 
 
-def small() -> Model:
-    return Model("small", parse_unit(SMALL, "small.yaml"))
+SPECIAL = SMALL.replace("e2m1", "e2m1_ieee").replace("e3m2", "e2m2_ieee")
+TWO = """unit: two
+formats: {a: e3m3_ieee, b: e3m3_ieee, c: e4m5_ieee, d: e4m5_ieee}
+length: 2
+roundings: {r: "round(e4m5_ieee, nearest_even)"}
+steps: {d: "r(fused(a[0:2] * b[0:2], c, F=9, carry=3))"}
+"""
+
+
+def small(text: str = SMALL) -> Model:
+    return Model("small", parse_unit(text, "small.yaml"))
 
 
 def run(*arguments: str) -> Result:
@@ -57,7 +69,7 @@ def run(*arguments: str) -> Result:
 
 
 def value(pattern: int, name: str) -> Fraction | str:
-    found = exact_value(pattern, FORMATS[name])
+    found = exact_value(pattern, format_named(name))
     return Fraction(0) if found == "-0" else found
 
 
@@ -102,7 +114,7 @@ def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None
         text = text.partition("steps:")[0] + f'steps: {{d: "{step}"}}\n'
         covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
         every = np.array(list(product(range(16), range(16), range(0, 64, 9))), dtype=np.uint64)
-        flags = covering._hits(every, np.arange(len(covering.singles)))
+        flags = covering._matrix(every)
         return {(one.aspect, one.case): flags[:, place].tolist() for place, one in enumerate(covering.singles)
                 if one.step == name and one.aspect in ("rounding", "range", "zero result")}  # fmt: skip
 
@@ -110,13 +122,14 @@ def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None
     assert cases(loop, "e3m2", "repeat[0]") == cases("s(exact(a[0] * b[0], +0))", "e2m1", "d") != {}
 
 
-def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
-    covering = Covering(small())
+@pytest.mark.parametrize(("text", "addends"), [(SMALL, 64), (SPECIAL, 32)])
+def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends: int) -> None:
+    covering = Covering(small(text))
     found = covering.run(Options("bitwuzla", 60))
     assert not found.open
     assert found.unreachable
-    every = np.array(list(product(range(16), range(16), range(64))), dtype=np.uint64)
-    flags = covering._hits(every, np.arange(len(covering.singles)))
+    every = np.array(list(product(range(16), range(16), range(addends))), dtype=np.uint64)
+    flags = covering._matrix(every)
     met = {condition: flags[:, place] for place, condition in enumerate(covering.singles)}
     for wanted, count in found.counts.items():
         if isinstance(wanted, tuple):
@@ -125,6 +138,60 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
         else:
             told = covering._told(every, [wanted]).any()
             assert told == (wanted not in found.same) == (count > 0), wanted.name
+
+
+@pytest.fixture(scope="module")
+def two() -> Cover:
+    covering = Covering(small(TWO), pairs=False, changes=[])
+    return covering.run(Options("bitwuzla", 60))
+
+
+def terms_of(row: tuple[int, ...]) -> list[tuple[str | Fraction, str | Fraction, int]]:
+    """The factors and the sign of each product of `TWO`, and the addend with the factor 1."""
+    words = [(pattern, "e3m3_ieee", 6) for pattern in row[:4]]
+    values = [value(pattern, name) for pattern, name, _ in words] + [Fraction(1), value(row[4], "e4m5_ieee")]
+    signs = [pattern >> top & 1 for pattern, _, top in words] + [0, row[4] >> 9 & 1]
+    return [(values[k], values[k + 2], signs[k] ^ signs[k + 2]) for k in range(2)] + [(values[4], values[5], signs[5])]
+
+
+def test_infinity_times_zero_is_the_only_reason_for_a_nan_in_each_product(two: Cover) -> None:
+    alone = set()
+    for row in two.rows:
+        special = [(k, x, y) for k, (x, y, _) in enumerate(terms_of(row)) if isinstance(x, str) or isinstance(y, str)]
+        if len(special) == 1:
+            (k, x, y), infinities = special[0], ("inf", "-inf")
+            alone |= {(k, "first")} if x in infinities and y == 0 else set()
+            alone |= {(k, "second")} if y in infinities and x == 0 else set()
+    assert alone == set(product(range(2), ("first", "second")))
+
+
+def test_the_sign_of_a_zero_hangs_on_each_term(two: Cover) -> None:
+    """Each is the only positive one: of zeros, and of numbers that cancel."""
+    found = set()
+    for row in two.rows:
+        terms = terms_of(row)
+        if any(isinstance(x, str) or isinstance(y, str) for x, y, _ in terms):
+            continue
+        values, signs = [Fraction(x) * Fraction(y) for x, y, _ in terms], [sign for _, _, sign in terms]
+        if sum(values) == 0 and signs.count(0) == 1:
+            found.add((signs.index(0), any(values)))
+    assert found == set(product(range(3), (False, True)))
+
+
+def test_a_changed_operator_that_vectors_do_not_show_changes_nothing(tmp_path: Path) -> None:
+    """Of the printed module: a zero product that counts with the other factor's exponent, say."""
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO, encoding="utf-8")
+    found, _ = measured(str(path), None, 30.0, False, 0, Line())
+    assert found["caught"] > 90
+    assert set(found) == {"caught", "equal"}
+
+
+def test_the_result_of_a_case_hangs_on_what_the_unit_says(two: Cover) -> None:
+    case = next(wanted for wanted in two.counts if isinstance(wanted, tuple) and wanted[0].flaw)
+    assert str(case[0]).endswith(", and the result hangs on it")
+    with pytest.raises(RuleError, match="another unit"):
+        refuted(Unreachable(two.model, ((replace(case[0], flaw=None),),)), says("unsat"))
 
 
 @pytest.mark.parametrize("given", [{"cases": False}, {"changes": []}])

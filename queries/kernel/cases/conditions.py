@@ -5,13 +5,14 @@ They come from the nodes and from the typed signals that these leave in the trac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
+from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -32,6 +33,7 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # begins the aspects of conditions that need one vector each
@@ -42,15 +44,22 @@ NEAR = 3  # from so many places below the largest term's on, each place of a sum
 @dataclass(frozen=True)
 class Condition:
     """A case of a step of the datapath. `aspect`: the property of the step that differs between cases; cases of one
-    aspect are not combined with each other, and cases that stand `alone` with no other case."""
+    aspect are not combined with each other, and cases that stand `alone` with no other case. `flaw`: what the result
+    is to hang on: an input reaches the case where it meets it and the result is another one if the flaw is made."""
 
     step: str
     aspect: str
     case: str
     alone: bool = False
+    flaw: Flaw | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.step}: {self.aspect}: {self.case}"
+        return f"{self.step}: {self.aspect}: {self.asked}"
+
+    @property
+    def asked(self) -> str:
+        """The case, with what is asked of the result."""
+        return self.case + (", and the result hangs on it" if self.flaw else "")
 
     @property
     def is_one_bit(self) -> bool:
@@ -67,14 +76,21 @@ class _Cases:
 
     step: str
     lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # of each sum
+    sites: dict[int, Site] = field(default_factory=dict)  # of the value with each id
     found: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
         self.found[Condition(self.step, aspect, case, alone)] = flag
 
+    def shown(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
+        """A case that stands alone, of which the result is to hang on one flag of a value."""
+        made = (self.sites[id(value)], flaw) if id(value) in self.sites else None
+        self.found[Condition(self.step, aspect, case, True, made)] = flag
+
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
-    """The cases that inputs and steps of an evaluation meet; cases that no format allows are left out."""
+    """The cases that inputs and steps of an evaluation meet, whatever the result hangs on; cases that no format allows
+    are left out."""
     flags = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
         flags |= {} if place in layout.unread else _input(name, fmt, pattern)
@@ -82,15 +98,27 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
     trace = evaluation.trace
     values: dict[Node, Unpacked] = {}
     lone: dict[object, list[LoneBit]] = {}
+    sites = dict[int, Site]()
     for visit in trace.visits:
-        cases = _Cases(visit.prefix.rstrip(".") or "d", lone)
+        assert isinstance(visit.node, Node)
+        sites[id(visit.value)] = visit.node, visit.site[1]
+        cases = _Cases(visit.prefix.rstrip(".") or "d", lone, sites)
         for kind, function in KINDS.items():
             if isinstance(visit.node, kind):
                 function(cases, visit, trace, values, model)
-        assert isinstance(visit.node, Node)
         values[visit.node] = visit.value
         flags |= cases.found
     return flags
+
+
+def flaws_of(conditions: Iterable[Condition]) -> tuple[Flaw, ...]:
+    """The flaws that conditions speak of, each once."""
+    return tuple(dict.fromkeys(condition.flaw for condition in conditions if condition.flaw is not None))
+
+
+def hangs(model: Model, operands: Operands[Bits], own: Bits, flaws: Flaws) -> Bit:
+    """Whether the result of a model, which is `own`, is another one with flaws."""
+    return Problem(model, model).differ(own, evaluate_on(model, operands, traced=False, flaws=flaws).d)
 
 
 def _input(name: str, fmt: Format, pattern: Bits) -> Met:
@@ -205,7 +233,6 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add(aspect, f"{word}significand below 1", below & sign & finite, alone=True)
     factors = [values[operand] for operand in node.operands if operand in values]
     if len(factors) == 2:
-        cases.add(aspect, "infinity times zero", value.is_nan & ~any_of([x.is_nan for x in factors]), alone=True)
         for factor, other, operand in ((factors[0], factors[1], "first"), (factors[1], factors[0], "second")):
             infinite, numbers = other.is_infinite & ~other.is_nan, ~(factor.is_nan | factor.is_infinite)
             normal, bits = factor.term.significand.msb() & numbers, factor.term.significand
@@ -213,11 +240,15 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             for word, flag in (("subnormal", ~factor.term.significand.msb() & ~factor.is_zero & numbers),
                                ("a power of two", power), ("another number", normal & ~power),
                                ("infinite", factor.is_infinite & ~factor.is_nan), ("NaN", factor.is_nan)):  # fmt: skip
-                cases.add(aspect, f"infinity, and the {operand} factor {word}", flag & infinite, alone=True)
-            nan = factor.is_nan & ~other.is_nan & ~other.is_infinite
-            cases.add(aspect, f"only the {operand} factor NaN", nan & ~other.is_zero, alone=True)
-            cases.add(aspect, f"the {operand} factor NaN, the other zero", nan & other.is_zero, alone=True)
-        cases.add(aspect, "both factors NaN", all_of([x.is_nan for x in factors]), alone=True)
+                reads = "NaN" if word == "NaN" else "infinite"
+                cases.shown(aspect, f"infinity, and the {operand} factor {word}", flag & infinite, value, reads)
+            nan, zero = factor.is_nan & ~other.is_nan & ~other.is_infinite, factor.is_zero & numbers
+            cases.shown(aspect, f"only the {operand} factor NaN", nan & ~other.is_zero, value, "NaN")
+            cases.shown(aspect, f"the {operand} factor NaN, the other zero", nan & other.is_zero, value, "NaN")
+            cases.shown(aspect, f"the {operand} factor zero, the other infinity", zero & infinite, value, "NaN")
+            number = ~(other.is_zero | other.is_infinite | other.is_nan)
+            cases.shown(aspect, f"the {operand} factor alone zero", zero & number, value, "zero")
+        cases.shown(aspect, "both factors NaN", all_of([x.is_nan for x in factors]), value, "NaN")
         if node.limit is not None:
             numbers = ~any_of([x.is_nan | x.is_infinite for x in factors])
             exponent = term.normalised().exponent
@@ -343,7 +374,7 @@ def _zeros_above(
     for place, (name, item) in enumerate(named):
         above = _distance_to(item.term.exponent, maximum)
         cuts = item.is_zero & _beyond(above, 0) & shift_right_jam(every, above).bit(0) & finite
-        cases.add(f"term {name or place}", "zero, with an exponent that would cut another", cuts, alone=True)
+        cases.shown(f"term {name or place}", "zero, with an exponent that would cut another", cuts, item, "zero")
 
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
@@ -462,10 +493,14 @@ def _total(
         cases.add("special", "NaN and an infinity", nan & (plus | minus), alone=True)
         cases.add("special", "NaN and infinities of both signs", nan & plus & minus, alone=True)
         for (name, item), own in zip(named, nans, strict=True):
-            cases.add("special", f"{name} alone NaN", own & ~_several(nans) & ~(plus | minus), alone=True)
-            for word, sign in (("+", ~item.sign), ("-", item.sign)):
+            cases.shown("special", f"{name} alone NaN", own & ~_several(nans) & ~(plus | minus), item, "NaN")
+            for word, sign, opposite in (("+", ~item.sign, minus), ("-", item.sign, plus)):
                 alone = item.is_infinite & ~_several(infinite) & sign & ~nan
-                cases.add("special", f"{name} alone {word}infinity", alone, alone=True)
+                cases.shown("special", f"{name} alone {word}infinity", alone, item, "infinite")
+                against = item.is_infinite & sign & opposite & ~nan
+                cases.shown("special", f"{name} alone {word}infinity, against others", against, item, "infinite")
+                for case, zero in (("of zeros", nothing), ("terms cancel to zero", ~some & ~nothing)):
+                    cases.shown("sum", f"{case}, and {name} is {word}", zero & finite & sign, item, "negative")
     cases.add("special", "+infinity", plus & ~minus & ~nan, alone=True)
     cases.add("special", "-infinity", minus & ~plus & ~nan, alone=True)
     cases.add("special", "NaN", nan, alone=True)

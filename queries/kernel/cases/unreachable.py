@@ -6,20 +6,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pysmt.fnode import FNode
+
 from mmaprobe.queries.kernel.arguments import remembered
-from mmaprobe.queries.kernel.cases.conditions import Condition, Met, conditions_of
+from mmaprobe.queries.kernel.cases.conditions import Condition, Met, conditions_of, flaws_of, hangs
 from mmaprobe.queries.kernel.lemmas import answered
 from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.carriers.algebra import Bits, all_of, any_of
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, truth
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws
 
 Case = tuple[Condition, ...]  # conditions that hold together
+_OTHER = object()
 
 
 @dataclass(frozen=True)
@@ -40,29 +44,49 @@ def text_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Datapath:
-    """A unit evaluated over solver terms, with its conditions. `free`: the products that are not zero; None: any."""
+    """A unit evaluated over solver terms, with its conditions and the flaw of each. `hangs`: whether the result is
+    another one with a flaw; `own`: what defines the terms of the unit without flaws."""
 
     carrier: TermCarrier
     operands: Operands[Bits]
     flags: Met
+    flaws: Mapping[Condition, Flaw | None]
+    hangs: Flaws
+    own: tuple[FNode, ...]
 
     def query(self, cases: Sequence[Case]) -> Query:
         """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
-        if any(condition not in self.flags for case in cases for condition in case):
+        if any(self.flaws.get(condition, _OTHER) != condition.flaw for case in cases for condition in case):
             raise RuleError("a case of another unit")
-        wanted = any_of([all_of([self.flags[condition] for condition in case]) for case in cases])
+        wanted = any_of([all_of(self._reached(case)) for case in cases])
         symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
-        return Query(symbols, (*self.carrier.definitions, wanted.node))
+        return Query(symbols, (*self.own, *self._others(wanted), wanted.node))
+
+    def _reached(self, case: Case) -> list[Bit]:
+        """What holds where a case is reached."""
+        return [*(self.flags[condition] for condition in case), *(self.hangs[flaw] for flaw in flaws_of(case))]
+
+    def _others(self, wanted: Bit) -> list[FNode]:
+        """The definitions of the maxima of units with flaws on which a truth value depends."""
+        found, read = list[FNode](), set(wanted.node.get_free_variables())
+        for symbol, terms in reversed(list(self.carrier.maxima.items())[len(self.own) :]):
+            if symbol in read:
+                found.append(self.carrier.define_maximum(symbol, sorted(terms, key=FNode.node_id)))
+                read.update(*(term.get_free_variables() for term in terms))
+        return found
 
 
 @remembered(8)
 def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
-    """The datapath of a unit; made once."""
+    """The datapath of a unit; made once. `free`: the products that are not zero; None: any."""
     carrier = TermCarrier(maximum="relational")
     problem = Problem(model, model)
     operands = symbolic_operands(problem, carrier, free)
-    flags = conditions_of(model, problem.layout, operands, evaluate_on(model, operands))
-    return Datapath(carrier, operands, flags)
+    evaluation = evaluate_on(model, operands)
+    flags, own = conditions_of(model, problem.layout, operands, evaluation), tuple(carrier.definitions)
+    yes = truth(carrier, True)
+    differ = {flaw: hangs(model, operands, evaluation.d, {flaw: yes}) for flaw in flaws_of(flags)}
+    return Datapath(carrier, operands, flags, {one: one.flaw for one in flags}, differ, own)
 
 
 @rule

@@ -25,6 +25,7 @@ from mmaprobe.smtmodel.inputs.admitted import (
     zeros_of,
 )
 from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import Flaws
 from mmaprobe.smtmodel.nodes.trace import Visit
 from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.units.unit import Memo
@@ -183,15 +184,17 @@ class Placed(Problem):
         return Operands(tuple(a.get(k, 0) for k in every), tuple(b.get(k, 0) for k in every), operands.c)
 
 
-def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None) -> Evaluation:
-    """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced` and
-    `memo` as in `evaluate`."""
+def evaluate_on(
+    model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None, flaws: Flaws | None = None
+) -> Evaluation:
+    """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced`,
+    `memo` and `flaws` as in `evaluate`."""
     carrier = operands.c.carrier
     rest = [
         [*side, *(constant(carrier, 0, model.formats[row.name].width) for _ in range(count - len(side)))]
         for row, side, count in list(zip(OPERANDS, operands.sides.values(), model.counts, strict=True))[3:]
     ]
-    return evaluate(model, operands.a, operands.b, operands.c, *rest, memo=memo, traced=traced)
+    return evaluate(model, operands.a, operands.b, operands.c, *rest, memo=memo, traced=traced, flaws=flaws)
 
 
 def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
