@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar
 import yaml
 
 from benchmarks.pages import put_page, table_row
-from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -40,7 +41,7 @@ def which(given: argparse.Namespace) -> range:
 # -- claims
 
 
-def claim_of(data: Mapping[str, Any], name: str = "mine.yaml") -> AnyClaim:
+def claim_of(data: Mapping[str, Any], name: str = "mine.yaml") -> Statement:
     """The claim of a claim file's data. Raises InputError."""
     (found,) = build_claims(read_yaml(yaml.safe_dump(dict(data), width=1000), name))
     return found

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.campaign import Drawn, Result, asked, counts, end, every, parser
 from benchmarks.pages import table_head
 from benchmarks.statements import Lanes, Table, grid_of, numbers, results, values_of
-from mmaprobe.queries.claims import decide as deciding
+from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.verify import _Verifier
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
@@ -215,7 +215,7 @@ def blind() -> Iterator[None]:
         stack.enter_context(patch.object(_Verifier, "_simulate", lambda self, *limits: False))
         stack.enter_context(patch.object(_Verifier, "_climb", lambda self: False))
         stack.enter_context(patch.object(_Verifier, "_reached", lambda self, wanted, decided: False))
-        stack.enter_context(patch.object(deciding, "check_outcome", lambda outcome, late: None))
+        stack.enter_context(patch.object(Outcome, "check", lambda self, late: None))
         yield
 
 

@@ -17,7 +17,6 @@ from mmaprobe.documents.verify import Claim, ClaimVector
 from mmaprobe.hypotheses.claim import claims, claims_named
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.decide import decide
-from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -102,7 +101,7 @@ def main() -> None:
     for claim in chosen:
         biased = isinstance(claim, PropertyClaim) and claim.wanted == "unbiased"
         name = name_text(claim.id)
-        rows[name] = row(document_of(decide(claim, Options(timeout=300))), biased)
+        rows[name] = row(decide(claim, Options(timeout=300)).document, biased)
         print(rows[name], end="", flush=True)
         lines = [rows[own] for known in shipped if (own := name_text(known.id)) in rows]
         path.write_text(f"{text}{HEAD}{''.join(lines)}", encoding="utf-8")

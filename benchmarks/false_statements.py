@@ -21,7 +21,7 @@ import yaml
 
 from mmaprobe.hypotheses.claim import Claim, _shipped
 from mmaprobe.hypotheses.unit_claims import BoundClaim
-from mmaprobe.queries.claims.contradiction import within_bound
+from mmaprobe.queries.claims.error_bound import within_bound
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import problems_of

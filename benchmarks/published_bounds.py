@@ -16,7 +16,7 @@ from statistics import median
 from benchmarks.plan_bounds import read_records
 from mmaprobe.queries.kernel.bounds.forms import EXACT, Form
 from mmaprobe.queries.plans.bound import bound_of_plan
-from mmaprobe.queries.plans.bound_samples import nearest_to
+from mmaprobe.queries.plans.bound_samples import ErrorOfPlan
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
@@ -108,7 +108,7 @@ def share(form: Form) -> Fraction:
 def row(plan: Plan, settle: Settled, size: int) -> tuple[Fraction, Fraction | None]:
     """The share that is proved, and the one that is reached."""
     form = error_of(bound_of_plan(plan, size, settle)).merged()
-    near = nearest_to(plan, form, size)[0] if size <= SEARCHED else None
+    near = ErrorOfPlan(plan, form).nearest(size)[0] if size <= SEARCHED else None
     if near is None:
         return share(form), None
     magnitudes = sum(abs(number_of(x, plan.a) * number_of(y, plan.b)) for x, y in zip(near.a, near.b, strict=True))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,16 +37,34 @@ def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterat
         raise InputError(message, place) from None
 
 
+def with_addend(files: tuple[str, ...], c: Path | None, wanted: str) -> tuple[str, ...]:
+    """The files A and B, and C where it is the third one or that of --c; `wanted`: the error for another number."""
+    if c is not None and len(files) > 2:
+        raise click.UsageError(f"C is given twice: {files[2]}, and --c {c}")
+    if len(files) not in (2, 3):
+        raise click.UsageError(wanted)
+    return files if c is None else (*files, str(c))
+
+
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """The matrix of a .npy file; `mapped`: memory-mapped, so that only the parts used are read. Raises InputError."""
+    """The matrix of a .npy file, of a .npz file that has one alone, or of FILE.npz:NAME; `mapped`: memory-mapped, so
+    that only the parts used of a .npy file are read. Raises InputError."""
     tables = load(path, mapped)
-    if "" not in tables:
-        raise InputError("one matrix is needed, in a .npy file", str(path))
-    return tables[""]
+    if len(tables) != 1:
+        several = f"it has {', '.join(tables)}: write {path}:{next(iter(tables), '')} for one of them"
+        raise InputError(f"one matrix is needed; {several if tables else 'it has none'}", str(path))
+    return next(iter(tables.values()))
 
 
 def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """The matrices of a file by name; the matrix of a .npy file has the name "". Raises InputError."""
+    """The matrices of a file by name; the matrix of a .npy file, or of FILE.npz:NAME, has the name "". Raises
+    InputError."""
+    file, _, name = str(path).rpartition(":")
+    if file.endswith(".npz") and not os.path.exists(path):
+        tables = load(Path(file))
+        if name not in tables:
+            raise InputError(f"it has no matrix {name!r}, but {', '.join(tables) or 'none'}", file)
+        return {"": tables[name]}
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise InputError("is no regular file", str(path))
     try:

@@ -35,17 +35,25 @@ class RoundingName(Choice):
 
 
 class _Whole:
-    """Accepts whole numbers only, on the command line and in the file of defaults."""
+    """Accepts whole numbers only, on the command line and in the file of defaults. `unit`: what is counted."""
+
+    unit = ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         kind: Any = super()
         if not (is_whole(value.strip()) if isinstance(value, str) else type(value) is int):
-            kind.fail(f"{value!r} is not a whole number: up to {LONGEST:,} digits, 0 to 9, are.", param, ctx)
+            kind.fail(f"{value!r} is not a whole number{self.unit}: up to {LONGEST:,} digits, 0 to 9, are.", param, ctx)
         return kind.convert(value, param, ctx)
 
 
 class WholeNumber(_Whole, click.IntRange):
     """A whole number in a range, as digits: click also takes 1_0, and true and 2.5 in the file of defaults."""
+
+
+class Mebibytes(WholeNumber):
+    """A size of memory."""
+
+    unit = " of MiB"
 
 
 class Length(_Whole, click.types.IntParamType):

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.files import INPUTS, check_folder, is_file, real_pat
 from mmaprobe.smtmodel.base.interrupts import allow
 
 #: parameters that name a file to write
-OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
+OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2", "junit")
 #: the parameter that names a folder to replace
 FOLDER = "certificate"
 #: separators of the parts of a word that may be files, as in recorded:A,B and FILE@name=value
@@ -23,12 +23,6 @@ SEPARATORS = re.compile(r"[:,@=\s]+")
 PARTS = 24  # the most parts looked at in a word
 
 
-#: where commands without --c take C
-ADDENDS = {
-    "simulate": "A B C",
-    "explain": "--element I,J MODEL A B C",
-    "identify": "--device recorded:A.npy,B.npy,C.npy,D.npy",
-}
 #: options of the program, not of a command
 GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
@@ -45,8 +39,6 @@ class Command(click.Command):
             if error.option_name in GLOBAL and ctx.parent is not None:
                 where = f"{ctx.parent.command_path} {error.option_name} {ctx.info_name} ..."
                 raise click.UsageError(f"{error.option_name} is written before the command: {where}", ctx) from None
-            if error.option_name == "--c" and self.name in ADDENDS:
-                raise click.UsageError(f"C is one of the files, not an option: {ADDENDS[self.name]}", ctx) from None
             raise
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, OwnFile, RoundingName, Seconds, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, Mebibytes, OwnFile, RoundingName, Seconds
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.line import Line
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
@@ -76,6 +76,10 @@ CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # their module loads late
 )  # fmt: skip
+ADDEND = click.option(
+    "--c", "addend", type=FileName(), metavar="C",
+    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
+)  # fmt: skip
 STORE = click.option(
     "--store", type=FileName(), metavar="FILE", help="Keep answers in this SQLite file (default: in the cache folder)."
 )
@@ -132,7 +136,7 @@ def _with_solver_options(
         click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
         STORE,
         click.option(
-            "--memory", type=WholeNumber(64, 1 << 24), default=8192, show_default=True,
+            "--memory", type=Mebibytes(64, 1 << 24), default=8192, show_default=True,
             help="Memory limit of a solver process, in MiB.",
         ),
         click.option(

@@ -44,13 +44,15 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
     return Signature(named["a"], named["b"], named.get("c", named["d"]), named["d"], 1, "c" in files)
 
 
-def patterns_of(path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED) -> NDArray[Any]:
-    """The bit patterns of the matrix in a file. `wanted`: what to do about numbers that are not exact in the format, if
-    not `convert`. Raises InputError."""
+def patterns_of(
+    path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED, bias: bool = False
+) -> NDArray[Any]:
+    """The bit patterns of the matrix in a file, which may be a row of numbers if it is a `bias`. `wanted`: what to do
+    about numbers that are not exact in the format, if not `convert`. Raises InputError."""
     from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 
     with errors_name(str(path), wanted=wanted):
         patterns = from_numbers(load_matrix(path), fmt, convert)
-    if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
+    if not (patterns.ndim == 2 or (bias and patterns.ndim < 2)) or (patterns.size and int(patterns.max()) >> fmt.width):
         raise InputError(f"a matrix of {fmt.name} is needed, two axes and {fmt.width} bits", str(path))
     return patterns

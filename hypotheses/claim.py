@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -13,20 +12,9 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictInt, field_validator
 
-from mmaprobe.hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
+from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of, located
 from mmaprobe.hypotheses.library import yaml_files
-from mmaprobe.hypotheses.unit_claims import (
-    BoundClaim,
-    ClassicalClaim,
-    OverflowClaim,
-    PropertyClaim,
-    WrapClaim,
-    bound_claims,
-    classical_claims,
-    overflow_claims,
-    property_claims,
-    wrap_claims,
-)
+from mmaprobe.hypotheses.unit_claims import UNIT_CLAIMS
 from mmaprobe.smtmodel.algorithms.assertion import Assertion, Quantifier
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part
@@ -86,6 +74,32 @@ class _ClaimFile(Head):
     claim: str
     maximise: _Maximise | None = None
 
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> Claim:
+        if not self.parts:
+            raise file.error(("parts",), "a claim needs at least one part")
+        for name in self.parts:
+            if not name.isidentifier() or name in ("a", "b", "c"):
+                raise file.error(("parts", name), "a part's name is a word other than a, b and c")
+        terms, most = _terms(file, self)
+        shape = _shape(file, self, terms)
+        names = shape.names
+
+        def tree(key: tuple[str | int, ...], text: str) -> ast.expr:
+            with located(file, key):
+                return parse_predicate(text, names)
+
+        for k, text in enumerate(self.inputs.where):
+            tree(("inputs", "where", k), text)
+        tree(("claim",), self.claim)
+        largest = None
+        if self.maximise is not None:
+            inner = tuple(tree(("maximise", "where", k), text) for k, text in enumerate(self.maximise.where))
+            quantity, unit = (tree(("maximise", key), getattr(self.maximise, key)) for key in ("quantity", "unit"))
+            largest = Largest(quantity, unit, inner)
+        zero, where = self.inputs.c == "zero", self.inputs.where
+        assertion = Assertion(self.quantifier, terms, shape, zero, where, self.claim, most)
+        return Claim(**stated, quantifier=self.quantifier, assertion=assertion, maximise=largest)
+
 
 @dataclass(frozen=True)
 class Largest:
@@ -114,6 +128,10 @@ class Claim(Statement):
         return {name: part.text for name, part in self.shape.parts.items()}
 
     @property
+    def where(self) -> tuple[str, ...]:
+        return self.assertion.where
+
+    @property
     def terms(self) -> int:
         return self.assertion.terms
 
@@ -139,52 +157,10 @@ class Claim(Statement):
         return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
-AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim | WrapClaim | ClassicalClaim
-
-#: key of a claim file -> the function that builds its claims; a file without these keys is about algorithms
-KINDS: dict[str, Callable[[YamlFile], Iterator[AnyClaim]]] = {
-    "classical": classical_claims,
-    "error_bound": bound_claims,
-    "overflow": overflow_claims,
-    "property": property_claims,
-    "wraps": wrap_claims,
-}
-
-
-def build_claims(file: YamlFile) -> list[AnyClaim]:
+def build_claims(file: YamlFile) -> list[Statement]:
     """The claims of a claim file, one for each case. Raises InputError with file, line and key."""
-    for key, build in KINDS.items():
-        if isinstance(file.data, dict) and key in file.data:
-            return list(build(file))
-    return [_case(*case) for case in cases_of(file, _ClaimFile)]
-
-
-def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
-    if not parsed.parts:
-        raise plain.error(("parts",), "a claim needs at least one part")
-    for name in parsed.parts:
-        if not name.isidentifier() or name in ("a", "b", "c"):
-            raise plain.error(("parts", name), "a part's name is a word other than a, b and c")
-    terms, most = _terms(plain, parsed)
-    shape = _shape(plain, parsed, terms)
-    names = shape.names
-
-    def tree(key: tuple[str | int, ...], text: str) -> ast.expr:
-        with located(plain, key):
-            return parse_predicate(text, names)
-
-    for k, text in enumerate(parsed.inputs.where):
-        tree(("inputs", "where", k), text)
-    tree(("claim",), parsed.claim)
-    largest = None
-    if parsed.maximise is not None:
-        inner = tuple(tree(("maximise", "where", k), text) for k, text in enumerate(parsed.maximise.where))
-        quantity, unit = (tree(("maximise", key), getattr(parsed.maximise, key)) for key in ("quantity", "unit"))
-        largest = Largest(quantity, unit, inner)
-    zero, where = parsed.inputs.c == "zero", parsed.inputs.where
-    assertion = Assertion(parsed.quantifier, terms, shape, zero, where, parsed.claim, most)
-    head = stated(parsed, plain, case) | {"quantifier": parsed.quantifier}
-    return Claim(**head, assertion=assertion, maximise=largest)
+    keys = file.data if isinstance(file.data, dict) else ()
+    return list(cases_of(file, next((schema for key, schema in UNIT_CLAIMS.items() if key in keys), _ClaimFile)))
 
 
 def _terms(file: YamlFile, parsed: _ClaimFile) -> tuple[int, int | None]:
@@ -238,7 +214,7 @@ def _shipped() -> dict[str, YamlFile]:
 
 
 @cache
-def claims() -> dict[str, tuple[AnyClaim, ...]]:
+def claims() -> dict[str, tuple[Statement, ...]]:
     """The cases of every shipped claim by id."""
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
@@ -250,7 +226,7 @@ def _own(path: str) -> YamlFile:
     return replace(file, data={"id": name} | file.data) if isinstance(file.data, dict) else file
 
 
-def claims_named(name: str) -> list[AnyClaim]:
+def claims_named(name: str) -> list[Statement]:
     """The cases of a claim, by its id or by the path of its file. `ID@terms=2,split=toward_zero`, or a path with such
     an ending, selects the cases with these values. Raises UnknownNameError, InputError."""
     plain, at, chosen = name.partition("@")

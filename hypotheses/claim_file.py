@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import Field, StrictInt
 
@@ -17,7 +17,6 @@ from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 
 Expected = Literal["holds", "refuted"]
 Case = dict[str, Any]
-Parsed = TypeVar("Parsed", bound="Head")
 
 
 class Head(Strict):
@@ -31,6 +30,10 @@ class Head(Strict):
     expect: Expected | None = None
     cases: dict[str, list[StrictInt | str]] = Field(default={})
     note: str = ""
+
+    @abstractmethod
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> Statement:
+        """The claim of a file without cases; `stated`: what every statement has from its file. Raises InputError."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,16 @@ class Statement(ABC):
     quantifier: Quantifier = "all"
 
     @property
+    def zeros(self) -> dict[str, str]:
+        """Operand -> the reason why only zeros are admitted for it."""
+        return {}
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The conditions that its inputs meet, as predicates."""
+        return ()
+
+    @property
     @abstractmethod
     def text(self) -> str:
         """The claim in a line."""
@@ -58,18 +71,9 @@ class Statement(ABC):
         """What each part of the claim is, by the name of the part: a model, or an algorithm in words."""
 
 
-def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
-    """The fields that a statement has from its file."""
-    choice = ",".join(f"{key}={value}" for key, value in case.items())
-    return {
-        "id": f"{head.id}@{choice}" if choice else head.id, "about": head.about, "source": head.source,
-        "says": head.says, "expect": head.expect, "file": file, "note": head.note, "case": case,
-    }  # fmt: skip
-
-
-def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, YamlFile, Case]]:
-    """For every choice of values for `cases`: the file with these values filled in, as parsed and as YAML; and the
-    choice. Raises InputError."""
+def cases_of(file: YamlFile, schema: type[Head]) -> Iterator[Statement]:
+    """A claim for every choice of values for `cases`: that of the file with these values filled in. Raises
+    InputError with file, line and key."""
     values = validate(file, schema).cases
     for name, given in values.items():
         if not given:
@@ -79,7 +83,11 @@ def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, Yam
     for chosen in product(*values.values()):
         case = dict(zip(values, chosen, strict=True))
         filled = YamlFile(file.name, _filled(file.data, case), file.lines)
-        yield validate(filled, schema), filled, case
+        head = validate(filled, schema)
+        choice = ",".join(f"{key}={value}" for key, value in case.items())
+        stated = {key: getattr(head, key) for key in ("about", "source", "says", "expect", "note")}
+        name = f"{head.id}@{choice}" if choice else head.id
+        yield head.statement(filled, stated | {"id": name, "file": filled, "case": case})
 
 
 def _names(value: Any, name: str) -> bool:

@@ -3,14 +3,14 @@ sums of integers wrap, whether slices lose more than a classical sum may."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of, located, stated
+from mmaprobe.hypotheses.claim_file import Head, Statement, located
 from mmaprobe.hypotheses.properties import Property, check_compared
 from mmaprobe.hypotheses.schema import check_file_inputs
 from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
@@ -33,6 +33,9 @@ class _BoundFile(Head):
     model: str
     error_bound: Literal["loose", "tight"]
 
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> BoundClaim:
+        return BoundClaim(**stated, model=_model(file, "model", self.model), bound=self.error_bound)
+
 
 class _OverflowFile(Head):
     """`overflow: smallest`: `numbers` is the least count of f32 numbers from 0 to below 1 whose sum can be infinite;
@@ -41,6 +44,11 @@ class _OverflowFile(Head):
     reduction: str
     numbers: StrictInt = Field(gt=0, le=1 << 20)
     overflow: Literal["smallest", "never"]
+
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> OverflowClaim:
+        with located(file, ("reduction",)):
+            reduction = parse_reduction(self.reduction)
+        return OverflowClaim(**stated, reduction=reduction, count=self.numbers, asked=self.overflow)
 
 
 class _Within(Strict):
@@ -60,6 +68,12 @@ class _WrapFile(Head):
     within: _Within = _Within()
     wraps: Literal["smallest", "never"]
 
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> WrapClaim:
+        return WrapClaim(
+            **stated, plan=_plan(file, self.plan), count=self.products, most_a=self.within.a, most_b=self.within.b,
+            asked=self.wraps,
+        )  # fmt: skip
+
 
 class _ClassicalFile(Head):
     """`classical`: with K products, c = 0 and no element smaller than 2^-spread times the largest element of its row or
@@ -75,6 +89,12 @@ class _ClassicalFile(Head):
     reach: StrictInt = Field(default=100, ge=0, le=1 << 10)
     classical: StrictInt = Field(gt=0)
 
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> ClassicalClaim:
+        return ClassicalClaim(
+            **stated, plan=_plan(file, self.plan), count=self.products, spread=self.spread, span=self.span,
+            reach=self.reach, classical=self.classical,
+        )  # fmt: skip
+
 
 class _PropertyFile(Head):
     """`property` of `model` on the inputs that `inputs` admits, as `mmaprobe prove --property`; "equal" has `other`."""
@@ -84,6 +104,19 @@ class _PropertyFile(Head):
     property: Property
     inputs: Inputs = Inputs()
     compare: Compare | None = None
+
+    def statement(self, file: YamlFile, stated: dict[str, Any]) -> PropertyClaim:
+        if (self.property == "equal") != (self.other is not None):
+            raise file.error(("property",), "equal is about two models, `model` and `other`; a property is of one")
+        with located(file, ("compare",)):
+            check_compared(self.property, self.compare)
+        other = None if self.other is None else _model(file, "other", self.other)
+        claim = PropertyClaim(
+            **stated, model=_model(file, "model", self.model), other=other, wanted=self.property, inputs=self.inputs,
+            compare=self.compare,
+        )  # fmt: skip
+        check_file_inputs(file, claim.inputs, claim.model, claim.length)
+        return claim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,22 +141,29 @@ class BoundClaim(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OverflowClaim(Statement):
-    """A claim about the overflow of a sum of numbers."""
+class CountClaim(Statement):
+    """A claim about sums of a count of terms: whether it is the smallest at which something happens, or at which it
+    still never does."""
 
-    reduction: Reduction
-    numbers: int
-    overflow: Literal["smallest", "never"]
+    count: int
+    asked: Literal["smallest", "never"]
 
     @property
     def proved(self) -> int:
-        """The count up to which no sum is to overflow."""
-        return self.numbers - (self.overflow == "smallest")
+        """The count up to which it is never to happen."""
+        return self.count - (self.asked == "smallest")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverflowClaim(CountClaim):
+    """A claim about the overflow of a sum of numbers."""
+
+    reduction: Reduction
 
     @property
     def text(self) -> str:
         wanted = {"smallest": "can overflow, fewer cannot", "never": "cannot overflow"}
-        return f"{self.numbers} numbers from 0 to below 1 {wanted[self.overflow]}"
+        return f"{self.count} numbers from 0 to below 1 {wanted[self.asked]}"
 
     @property
     def part_texts(self) -> dict[str, str]:
@@ -131,19 +171,12 @@ class OverflowClaim(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WrapClaim(Statement):
+class WrapClaim(CountClaim):
     """A claim about sums of integers that wrap or saturate."""
 
     plan: Plan
-    products: int
     most_a: int | None
     most_b: int | None
-    wraps: Literal["smallest", "never"]
-
-    @property
-    def proved(self) -> int:
-        """The K up to which no sum is to wrap."""
-        return self.products - (self.wraps == "smallest")
 
     @property
     def loss(self) -> str:
@@ -155,7 +188,7 @@ class WrapClaim(Statement):
         wanted = {"smallest": f"can {self.loss}, fewer cannot", "never": f"cannot {self.loss}"}
         sides = (("a", self.most_a), ("b", self.most_b))
         within = "".join(f", {side} within {most}" for side, most in sides if most is not None)
-        return f"sums of {self.products} products of integers {wanted[self.wraps]}{within}"
+        return f"sums of {self.count} products of integers {wanted[self.asked]}{within}"
 
     @property
     def part_texts(self) -> dict[str, str]:
@@ -163,11 +196,11 @@ class WrapClaim(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassicalClaim(Statement):
+class ClassicalClaim(CountClaim):
     """A claim that errors are at most a multiple of the classical bound."""
 
+    asked: Literal["never"] = "never"
     plan: Plan
-    products: int
     spread: int
     span: int | None
     reach: int
@@ -177,7 +210,7 @@ class ClassicalClaim(Statement):
     def text(self) -> str:
         near = f"elements from 2^-{self.spread} times the largest"
         near = near if self.span is None else f"max|a| max|b| <= 2^{self.span} max|a_k b_k|"
-        return f"error(d) <= {self.classical} K u sum |a_k b_k|, K = {self.products}, {near}"
+        return f"error(d) <= {self.classical} K u sum |a_k b_k|, K = {self.count}, {near}"
 
     @property
     def part_texts(self) -> dict[str, str]:
@@ -206,7 +239,6 @@ class PropertyClaim(Statement):
 
     @property
     def zeros(self) -> dict[str, str]:
-        """Operand -> the reason why only zeros are admitted for it."""
         return zeros_of(self.inputs, self.models, self.length)
 
     @property
@@ -221,54 +253,14 @@ class PropertyClaim(Statement):
         return found if self.other is None else found | {"other": self.other.reference}
 
 
-def bound_claims(file: YamlFile) -> Iterator[BoundClaim]:
-    """The cases of a file with `error_bound`. Raises InputError."""
-    for parsed, plain, case in cases_of(file, _BoundFile):
-        model = _model(plain, "model", parsed.model)
-        yield BoundClaim(**stated(parsed, plain, case), model=model, bound=parsed.error_bound)
-
-
-def overflow_claims(file: YamlFile) -> Iterator[OverflowClaim]:
-    """The cases of a file with `overflow`. Raises InputError."""
-    for parsed, plain, case in cases_of(file, _OverflowFile):
-        with located(plain, ("reduction",)):
-            reduction = parse_reduction(parsed.reduction)
-        head = stated(parsed, plain, case)
-        yield OverflowClaim(**head, reduction=reduction, numbers=parsed.numbers, overflow=parsed.overflow)
-
-
-def wrap_claims(file: YamlFile) -> Iterator[WrapClaim]:
-    """The cases of a file with `wraps`. Raises InputError."""
-    for parsed, plain, case in cases_of(file, _WrapFile):
-        yield WrapClaim(
-            **stated(parsed, plain, case), plan=_plan(plain, parsed.plan), products=parsed.products,
-            most_a=parsed.within.a, most_b=parsed.within.b, wraps=parsed.wraps,
-        )  # fmt: skip
-
-
-def classical_claims(file: YamlFile) -> Iterator[ClassicalClaim]:
-    """The cases of a file with `classical`. Raises InputError."""
-    for parsed, plain, case in cases_of(file, _ClassicalFile):
-        yield ClassicalClaim(
-            **stated(parsed, plain, case), plan=_plan(plain, parsed.plan), products=parsed.products,
-            spread=parsed.spread, span=parsed.span, reach=parsed.reach, classical=parsed.classical,
-        )  # fmt: skip
-
-
-def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:
-    """The cases of a file with `property`. Raises InputError."""
-    for parsed, plain, case in cases_of(file, _PropertyFile):
-        if (parsed.property == "equal") != (parsed.other is not None):
-            raise plain.error(("property",), "equal is about two models, `model` and `other`; a property is of one")
-        with located(plain, ("compare",)):
-            check_compared(parsed.property, parsed.compare)
-        other = None if parsed.other is None else _model(plain, "other", parsed.other)
-        claim = PropertyClaim(
-            **stated(parsed, plain, case), model=_model(plain, "model", parsed.model), other=other,
-            wanted=parsed.property, inputs=parsed.inputs, compare=parsed.compare,
-        )  # fmt: skip
-        check_file_inputs(plain, claim.inputs, claim.model, claim.length)
-        yield claim
+#: key of a claim file -> what the file holds; a file without these keys is about algorithms
+UNIT_CLAIMS: Mapping[str, type[Head]] = {
+    "classical": _ClassicalFile,
+    "error_bound": _BoundFile,
+    "overflow": _OverflowFile,
+    "property": _PropertyFile,
+    "wraps": _WrapFile,
+}
 
 
 def _plan(file: YamlFile, text: str) -> Plan:

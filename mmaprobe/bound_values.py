@@ -20,11 +20,11 @@ from mmaprobe.queries.kernel.bounds.wording import COUNT, up_float
 from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.plans.bound_report import PlanBound
-from mmaprobe.queries.plans.bound_samples import bound_of_element, exact_result
+from mmaprobe.queries.plans.bound_samples import ErrorOfPlan, exact_result
 from mmaprobe.queries.plans.slices import bound_in_largest
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
-from mmaprobe.queries.properties.bound_samples import bound_of_rows
+from mmaprobe.queries.properties.bound_samples import ErrorOfModel
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64, type_of
@@ -166,13 +166,13 @@ def _evaluated(bound: BoundResult | PlanBound) -> tuple[int, Evaluated]:
         if not bound.sizes:
             why = bound.reason or "a bound for every K is not one number: give mmaprobe.bound a length"
             raise ParameterError("bound", why)
-        form, plan = bound.sizes[0].form, bound.plan
+        error, plan = ErrorOfPlan(bound.plan, bound.sizes[0].form), bound.plan
         if plan.scale is not None:
             raise ParameterError("bound", f"{plan.reference} takes scale factors, for which no number is offered")
-        return bound.sizes[0].length, lambda a, b, c: bound_of_element(plan, form, a, b, c)
+        return bound.sizes[0].length, error.bound_at
     if bound.theorem is None:
         raise ParameterError("bound", bound.reason)
-    error, model = error_of(bound.theorem), bound.model
+    model, of_chain = bound.model, ErrorOfModel(bound.model, error_of(bound.theorem))
     if model.scale is not None:
         raise ParameterError("bound", f"{model.reference} takes scale factors, for which no number is offered")
     check_plain(model)
@@ -182,6 +182,6 @@ def _evaluated(bound: BoundResult | PlanBound) -> tuple[int, Evaluated]:
         steps = np.zeros((shape[0], 2 * model.length + 1), np.uint64)
         steps[:, : model.length], steps[:, model.length : -1] = a.reshape(shape), b.reshape(shape)
         steps[0, -1] = c
-        return bound_of_rows(model, error, steps)
+        return of_chain.bound_at(steps)
 
     return bound.length, of_rows

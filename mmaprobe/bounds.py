@@ -11,12 +11,9 @@ from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, PlanFormula
+    from mmaprobe.queries.conjectures.conjecture import Decided
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
-    from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.evaluate.model import Model
-    from mmaprobe.smtmodel.inputs.admitted import Inputs
-    from mmaprobe.smtmodel.plans.plan import Plan
 
 Measure = Literal["elements", "largest"]
 
@@ -115,20 +112,21 @@ def bound(
     Source: composed by rules, node by node, and compared with inputs in exact rationals (docs/prove.md, docs/plans.md);
     certificates are written by `mmaprobe prove`.
     """
+    from mmaprobe.queries.conjectures.bounds import BoundOfModel, BoundOfPlan
+
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     restrictions = restrictions_of(inputs)
     count = None if length is None else whole_of("length", length)
     if gives_plan(unit):
-        return _of_plan(plan_of("unit", unit), count, restrictions, options, confirm)
-    return _of_model(model_of("unit", unit), count, restrictions, options, confirm)
+        plan, lengths = plan_of("unit", unit), () if count is None else (count,)
+        return _of_plan(BoundOfPlan(plan, restrictions, lengths, plan.reference).decide(options, confirm))
+    return _of_model(BoundOfModel(model_of("unit", unit), restrictions, count).decide(options, confirm))
 
 
-def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
-    from mmaprobe.queries.properties.bound_report import conditions_of, document_of, find_bound
-    from mmaprobe.queries.tactics.settling import Settled
+def _of_model(decided: Decided[BoundResult, ErrorBound]) -> Bound:
+    from mmaprobe.queries.properties.bound_report import conditions_of
 
-    result = find_bound(model, inputs, length, Settled(options, confirm))
-    document = document_of(result)
+    result, document = decided.found, decided.document
     formula = document.formula or None
     return Bound(
         document,
@@ -160,13 +158,8 @@ def _nearest_of_model(bound: BoundResult) -> Case | None:
     return case_of(model, whole, near.results[-1])
 
 
-def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
-    from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
-    from mmaprobe.queries.tactics.settling import Settled
-
-    settled = Settled(options, confirm)
-    result = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
-    document = document_of_plan(result, plan.reference)
+def _of_plan(decided: Decided[PlanBound, PlanErrorBound]) -> Bound:
+    result, document = decided.found, decided.document
     every, size = document.formula, document.sizes[0] if document.sizes else None
     largest = document.largest[0] if result.largest else None
     where = ", ".join(result.premises)

@@ -175,7 +175,6 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
 
 
 def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from mmaprobe.queries.building.naming import consistent_units, equal_units
     from mmaprobe.runner.device_family import Session
 
     start = time.monotonic()
@@ -185,8 +184,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         candidates = chosen.candidates(start + timeout)
         session = Session(opened, opened.name, chosen, candidates, start + timeout, quietly, quietly)
         identification = session.run(options, recorded)
-    names, _ = equal_units(identification, options, start + timeout)
-    document = session.document(names, consistent_units(identification, recorded))
+    document, _ = session.document(options, recorded)
     return Identified(document, identification.survivors[0] if identification.verdict == "identified" else None)
 
 

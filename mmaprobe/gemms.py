@@ -14,7 +14,7 @@ from mmaprobe.named import Plan, WantedError, choice_of, seconds_of, signature_o
 from mmaprobe.products import number_of
 from mmaprobe.questions import Verdicts
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import plans_of_results
-    from mmaprobe.smtmodel.evaluate.tiles import product_shape
     from mmaprobe.smtmodel.inputs.signature import Signature
-    from mmaprobe.smtmodel.plans.gemm import addend
 
     start, timeout = time.monotonic(), seconds_of("timeout", timeout)
     fmts = {name: _format(name, side) for name, side in (("a", a), ("b", b), ("d", d))}
@@ -73,12 +71,10 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
     results = [result] if other is None else [result, patterns_of("other", other, fmts["d"], 2, None)]
     c_format = fmts["d"] if c is None else _format("c", number_of(c))
     z = None if c is None else np.atleast_2d(patterns_of("c", number_of(c), c_format, 0, None, 2))
-    shape = product_shape(x, y, least=1)
-    asked = Signature(fmts["a"], fmts["b"], c_format, fmts["d"], x.shape[1], c is not None)
-    recorded = Recorded(asked, x, y, None if z is None else addend(z, shape), tuple(results))
+    recorded = Recorded.of(Signature(fmts["a"], fmts["b"], c_format, fmts["d"], 1), x, y, z, results)
     differ = [(int(row), int(column)) for row, column in np.argwhere(results[0] != results[-1])[:DIFFERENT]]
     found = plans_of_results(recorded, differ, lambda text: None, timeout)
-    documents = [document_of_product(one, (), asked.length, time.monotonic() - start) for one in found]
+    documents = [document_of_product(one, (), recorded.length, time.monotonic() - start) for one in found]
     told = None
     for one, document in reversed([*zip(found, documents, strict=True)]):
         told = IdentifiedGemm(document, one.plans, bool(one.plans) or not one.untried, told)
@@ -122,12 +118,7 @@ def identify_gemm(
     start, device_timeout = time.monotonic(), seconds_of("device_timeout", device_timeout)
     mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout,
                        layout=layout)  # fmt: skip
-    failure: IncompleteError | None = None
-    try:
-        mapper.run()
-    except IncompleteError as error:
-        failure = error
-    mapper.look_for_missing()
+    failure = mapper.searched()
     name = function if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
     document = document_of_map(mapper.found, name, time.monotonic() - start, failure, layout)
     return IdentifiedGemm(document, tuple(mapper.found.plans), failure is None and mapper.found.whole)

@@ -16,7 +16,6 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyInvariant
     from mmaprobe.documents.prove import ProveInvariant
-    from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.signature import Signature
 
 WANTED = "the path of a map or of rules by hand, or a function (a, b) that multiplies matrices"
@@ -79,7 +78,9 @@ def invariant(
     if isinstance(of, (str, os.PathLike)) and not str(of).startswith("python:"):
         if formats is not None or length is not None or shape != (SIDE, SIDE):
             raise ParameterError("formats, length, shape", "they are for a function; a map is narrowed by shapes")
-        return _proved(Path(of), shapes, fixed, confirm, options)
+        from mmaprobe.queries.conjectures.plans import OfMap
+
+        return Invariant(OfMap.of(Path(of), shapes, fixed).decide(options, confirm).document)
     if not callable(of) and not isinstance(of, str):
         raise WantedError("of", of, WANTED)
     if shapes:
@@ -90,16 +91,6 @@ def invariant(
         raise WantedError("shape", shape, "two numbers, the largest M and N")
     asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
     return _asked(of, fixed, asked, sides, seconds_of("timeout", timeout), device_timeout)
-
-
-def _proved(path: Path, shapes: str, fixed: Literal["M", "N"] | None, confirm: bool, options: Options) -> Invariant:
-    from mmaprobe.queries.plans.invariant import Shapes, prove_invariant
-    from mmaprobe.queries.plans.mapping import rules_of
-    from mmaprobe.queries.plans.report import document_of_invariance
-
-    rules = rules_of(path)
-    found = prove_invariant(rules, Shapes.of(rules, shapes), fixed, options, confirm)
-    return Invariant(document_of_invariance(found))
 
 
 def _asked(

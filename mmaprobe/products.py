@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import check_addend
 from mmaprobe.smtmodel.evaluate.tiles import product_shape
 from mmaprobe.smtmodel.operand import NAMED
-from mmaprobe.smtmodel.plans.gemm import addend, simulate, simulate_each
+from mmaprobe.smtmodel.plans.gemm import addend, simulate, simulate_each, with_rows
 from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN
 
 MOST_AXES = 64  # NumPy's own limit
@@ -85,7 +85,7 @@ def _batched(
     """D as patterns; axes before the last two are a batch."""
     sides = (x, y, *scales.values(), *(() if z is None else (z,)))
     if all(side.ndim == 2 for side in (x, y, *scales.values())) and (z is None or z.ndim <= 2):
-        return simulate(x, y, None if z is None else _addend(z), how, scales=scales)
+        return simulate(x, y, None if z is None else with_rows(z), how, scales=scales)
     try:
         batch = np.broadcast_shapes(*(side.shape[:-2] for side in sides))
     except ValueError:
@@ -96,18 +96,13 @@ def _batched(
         return np.broadcast_to(side, (*batch, *side.shape[-2:])).reshape(-1, *side.shape[-2:])
 
     shape = x.shape[-2], y.shape[-1]
-    x, y, c = blocks(x), blocks(y), None if z is None else blocks(_addend(z))
+    x, y, c = blocks(x), blocks(y), None if z is None else blocks(with_rows(z))
     if len(x):
         product_shape(x[0], y[0])
         if c is not None:
             addend(c[0], shape)
     each = {name: blocks(side) for name, side in scales.items()}
     return simulate_each(x, y, c, how, each).reshape(*batch, *shape)
-
-
-def _addend(z: NDArray[Any]) -> NDArray[Any]:
-    """C with rows and columns: a bias of N numbers becomes one row, a single number a matrix of 1 x 1."""
-    return z.reshape((1,) * (2 - z.ndim) + z.shape) if z.ndim < 2 else z
 
 
 def dot(

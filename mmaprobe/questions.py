@@ -315,10 +315,7 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from mmaprobe.hypotheses.properties import Property, check_compared
-    from mmaprobe.queries.kernel.questions.problem import Problem
-    from mmaprobe.queries.kernel.questions.statements import problems_of
-    from mmaprobe.queries.properties.proving import proofs_of
-    from mmaprobe.queries.properties.report import proof_document
+    from mmaprobe.queries.conjectures.models import OfModels
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -340,16 +337,10 @@ def prove(
     restrictions, model = restrictions_of(inputs), model_of("left", left)
     if property == "equal" and right is None:
         raise ParameterError("right", "give a second unit, or a property of one")
-    if right is None:
-        problems = problems_of(property, model, restrictions, compare)
-    else:
-        problems = [Problem(model, model_of("right", right), restrictions, compare or "bits")]
-    proofs = proofs_of(problems, options, confirm)
-    shown = next((proof for proof in proofs if proof.witness is not None), None)
-    difference = None
-    if shown is not None and shown.witness is not None:
-        difference = _difference(shown.problem, shown.witness)
-    return Proved(proof_document(property, proofs, problems[0].zeros), difference)
+    other = None if right is None else model_of("right", right)
+    decided = OfModels.of(property, model, other, restrictions, compare).decide(options, confirm)
+    shown = (_difference(one.problem, one.witness) for one in decided.found if one.witness is not None)
+    return Proved(decided.document, next(shown, None))
 
 
 def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str = "auto") -> Cases:
@@ -367,32 +358,25 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     """
     from mmaprobe.hypotheses.claim import claims_named
     from mmaprobe.queries.claims.decide import decide
-    from mmaprobe.queries.claims.report import document_of
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     options = options_of(solver, timeout)
     outcomes = [decide(one, options) for one in claims_named(os.fspath(claim))]
-    return Cases(Claimed(document_of(one), _input_of(one), _difference_of(one)) for one in outcomes)
+    return Cases(Claimed(one.document, _input_of(one), _difference_of(one)) for one in outcomes)
 
 
-def _input_of(outcome: Outcome) -> Counterexample | None:
+def _input_of(outcome: Outcome[Any]) -> Counterexample | None:
     """The input that decided a claim about algorithms, as numbers."""
-    from mmaprobe.hypotheses.claim import Claim as OfAlgorithms
-    from mmaprobe.queries.claims.report import exact_sum_of, steps_of
-    from mmaprobe.smtmodel.plans.dot import RESULT
-
-    claim = outcome.claim
-    if outcome.row is None or not isinstance(claim, OfAlgorithms):
+    if (decided := outcome.input) is None:
         return None
-    operands, shape = claim.layout.split(outcome.row), claim.shape
-    patterns = {name: steps_of(claim, outcome.row, name)[RESULT][0] for name in shape.parts}
-    results = {name: numbers_of([pattern], shape.parts[name].result)[0] for name, pattern in patterns.items()}
+    operands, shape = decided.operands, decided.claim.shape
+    results = {name: numbers_of([d], shape.parts[name].result)[0] for name, d in decided.results.items()}
     a, b = numbers_of(operands.a, shape.factors), numbers_of(operands.b, shape.factors)
-    return Counterexample(a, b, numbers_of([operands.c], shape.addend)[0], results, exact_sum_of(claim, outcome.row))
+    return Counterexample(a, b, numbers_of([operands.c], shape.addend)[0], results, decided.exact)
 
 
-def _difference_of(outcome: Outcome) -> Difference | None:
+def _difference_of(outcome: Outcome[Any]) -> Difference | None:
     """The input that refutes a claim about units."""
     proof = outcome.refuting
     return None if proof is None or proof.witness is None else _difference(proof.problem, proof.witness)
@@ -430,22 +414,20 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
-    from mmaprobe.queries.search.witness import moved_input
+    from mmaprobe.queries.search.witness import inputs_of
 
-    operands = witness.operands
-    return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
+    left, right = inputs_of(problem, witness.operands)
+    return Difference(case_of(problem.left, left), case_of(problem.right, right))
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from mmaprobe.queries.plans.equal import prove_plans
-    from mmaprobe.queries.plans.report import document_of
+    from mmaprobe.queries.conjectures.plans import OfPlans
 
-    proof = prove_plans(left, right, length, options, confirm)
-    difference = None
+    decided = OfPlans(left, right, length, (left.reference, right.reference)).decide(options, confirm)
+    proof, difference = decided.found, None
     if proof.witness is not None and proof.problem is not None:
-        problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
-        difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
-    return Proved(document_of(proof, left.reference, right.reference, length), difference)
+        difference = _difference(proof.problem, proof.witness)
+    return Proved(decided.document, difference)
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from mmaprobe.documents.identify import Identify, Outline
 from mmaprobe.hypotheses.family import Family
+from mmaprobe.queries.building.naming import consistent_units, equal_units
 from mmaprobe.queries.candidates.identify import Identification, Identifier
 from mmaprobe.queries.candidates.report import identified
 from mmaprobe.queries.compare.steady import ContradictionError
@@ -66,10 +67,11 @@ class Session:
             raise error from None
         return self.found
 
-    def document(self, units: Sequence[str], consistent: Sequence[str], error: object = None) -> Identify:
-        """The document that `identify FAMILY` prints. `units` and `consistent`: the values of its keys of these names;
-        `error`: the error that ended the run early."""
-        return identified(
+    def document(self, options: Options, recorded: Sequence[Vector], error: object = None) -> tuple[Identify, str]:
+        """The document that `identify FAMILY` prints, and how its units are known to be equal. `error`: what ended the
+        run early."""
+        units, why = equal_units(self.found, options, self.deadline)
+        document = identified(
             self.family,
             self.found,
             {"name": self.name, **self.device.description},
@@ -78,9 +80,10 @@ class Session:
                 tree=None if self.structure is None else self.structure.draw(),
             ),
             units,
-            consistent,
+            consistent_units(self.found, recorded),
             error,
         )
+        return document, why
 
     def _reveal(self, base: Model) -> None:
         """Reveal the summation order, as a first step."""

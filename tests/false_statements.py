@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.hypotheses.claim_file import Statement as AnyClaim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.kernel.questions.problem import Problem
@@ -79,7 +80,7 @@ def is_false(statement: Statement) -> bool:
     (count,) = row
     numbers = np.full(count, BELOW_ONE, dtype=np.uint32)
     infinite = exact_value(sum_of_array(claim.reduction, numbers), claim.reduction.result_format) == "inf"
-    return infinite and count <= claim.numbers - (claim.overflow == "smallest")
+    return infinite and count <= claim.proved
 
 
 def breaks_bound(claim: BoundClaim, row: list[int]) -> bool:

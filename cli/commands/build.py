@@ -3,13 +3,11 @@ instructions to which it is equal."""
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.commands.order import kept_device
 from mmaprobe.cli.options import print_json, progress, say, say_list
 from mmaprobe.cli.text.names import sampled, say_names
 from mmaprobe.queries.order.probe import UnrevealedError
@@ -18,66 +16,62 @@ from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted, some_of
 
 if TYPE_CHECKING:
+    from mmaprobe.cli.question import Question
     from mmaprobe.documents.identify import Build
     from mmaprobe.queries.building.outcome import Built
-    from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.runner.device_unit import Orders
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.units.unit import Unit
 
 
-def build(
-    device_name: str, asked: Signature, output: Path | None, save: Path | None, device_timeout: float, options: Options,
-    every: bool, as_json: bool,
-) -> None:  # fmt: skip
-    """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept;
-    `every`: print every other unit that gives the same answers."""
+def build(question: Question) -> int:
+    """Ask an unknown device, say what it computes, and give the exit code. Raises MmaprobeError."""
     from mmaprobe.queries.building.report import described, document_of
     from mmaprobe.queries.compare.steady import ContradictionError
     from mmaprobe.runner.device_unit import built
 
-    start = begun()
-    deadline = None if options.timeout is None else start + options.timeout
+    start, asked = begun(), question.signature()
     built_unit: Built | None = None
     order: Orders | None = None
     failure: MmaprobeError | None = None
-    with kept_device(device_name, device_timeout, asked, output, deadline) as device:
+    with question.kept(asked) as device:
         try:
-            built_unit, order = built(device, asked, options, deadline, say, progress)
+            built_unit, order = built(device, asked, question.options, question.until, say, progress)
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, device_name)
+            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
         own = device.description.get("name", "no name")
-        description = {**device.description, "name": own if own == device_name else f"{device_name} ({own})"}
+        known = own if own == question.device_name else f"{question.device_name} ({own})"
+        description = {**device.description, "name": known}
     progress("")
     seconds = time.monotonic() - start
     unit: Unit | None = None
     if built_unit is not None and order is not None:
-        unit = described(built_unit, order.questions, description["name"], None if output is None else output.name)
-        if unit is not None and save is not None:
-            unit = replace(unit, reference=save.stem)
+        file = None if question.output is None else Path(question.output).name
+        unit = described(built_unit, order.questions, known, file)
+        if unit is not None and question.save is not None:
+            unit = replace(unit, reference=question.save.stem)
     document = document_of(
         built_unit, unit, None if order is None else order.document(), asked, description, seconds, failure
     )
     if built_unit is not None:
-        _show(document, built_unit, unit, asked, every)
-    if unit is not None and save is not None:
+        _show(document, built_unit, unit, asked, question.every)
+    if unit is not None and question.save is not None:
         from mmaprobe.queries.building.outcome import text_of
         from mmaprobe.smtmodel.base.files import write_whole
 
-        write_whole(save, text_of(unit))
-        say(f"saved: {save}")
-    if as_json:
+        write_whole(question.save, text_of(unit))
+        say(f"saved: {question.save}")
+    if question.as_json:
         print_json(document)
     if failure is not None:
         raise failure
     assert built_unit is not None
-    unsure = (
-        built_unit.verdict == "open" or built_unit.description is not None or (unit is not None and built_unit.open)
-    )
-    sys.exit(3 if unsure else 0 if unit is not None else 1)
+    described_only = built_unit.description is not None
+    unsure = built_unit.verdict == "open" or described_only or (unit is not None and built_unit.open)
+    return 3 if unsure else 0 if unit is not None else 1
 
 
 def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, every: bool) -> None:

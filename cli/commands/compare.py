@@ -16,6 +16,7 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.factors import factor_options
 from mmaprobe.cli.options import (
+    ADDEND,
     COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
@@ -52,6 +53,7 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 @click.argument("names", nargs=-1, metavar="[DEVICE DEVICE]")
 @click.option(
     "-n",
+    "--count",
     "count",
     type=WholeNumber(1),
     help="How many differences of different kinds to look for (default: 3; with --gemm 1).",
@@ -90,13 +92,7 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT
 @click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
-@click.option(
-    "--c",
-    "addend",
-    type=FILE,
-    metavar="C",
-    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
-)
+@ADDEND
 @click.option(
     "--formats",
     metavar="A,B,D",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmaprobe.cli.array_files import load_matrix
+from mmaprobe.cli.array_files import errors_name, load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
 from mmaprobe.cli.text.plan_results import sentences
@@ -51,6 +51,10 @@ class Files:
     convert: Any
     save: Path | None = None
 
+    @property
+    def names(self) -> str:
+        return ", ".join(map(str, self.sides if self.c is None else (*self.sides, self.c)))
+
 
 def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
@@ -64,7 +68,8 @@ def run_gemm(
     first, second = sides if model is None else (compared_model(model), compared_model(model))
     pair = Pair(first, second, compare)
     matrices = load_matrices(pair, files)
-    matrices.check(first.model)
+    with errors_name(files.names, "A and B", "C", "D1", "D2"):
+        matrices.check(first.model)
     differences = differing_elements(pair.problem, matrices)
     report.gemm = gemm = Gemm(elements=differences.total, differing=differences.count)
     say(f"{differences.count} of {differences.total} elements differ")
@@ -111,16 +116,15 @@ def _plans(
     from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
     from mmaprobe.reports.plan_differences import most_alike, products_left_out, why_they_differ
-    from mmaprobe.smtmodel.inputs.signature import Signature
 
-    asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
-    recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
+    recorded = Recorded.of(model, matrices.a, matrices.b, matrices.c, matrices.d)
     places = [(element.row, element.column) for element in differences.chosen]
     given = plans_of_results(recorded, places, progress, left(seconds))
     progress("")
-    pair, why = most_alike(given[0].plans, given[1].plans, asked.addend), list[str]()
+    addend = recorded.asked.addend
+    pair, why = most_alike(given[0].plans, given[1].plans, addend), list[str]()
     if pair is not None:
-        why = [*products_left_out(given), *why_they_differ(*pair, asked.addend)]
+        why = [*products_left_out(given), *why_they_differ(*pair, addend)]
         for sentence in why:
             say(f"  why: {sentence}")
     every = []
@@ -211,9 +215,10 @@ def load_matrices(pair: Pair, files: Files) -> Matrices:
         raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
     check_convert([load_matrix(path, mapped=True) for path in (*inputs, files.c) if path], convert)
     a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(inputs, (model.a, model.b), strict=True))
-    c = None if files.c is None else patterns_of(files.c, model.c, convert)
+    c = None if files.c is None else patterns_of(files.c, model.c, convert, bias=True)
     if c is not None and a.shape[1] == b.shape[0]:
-        c = addend(c, (a.shape[0], b.shape[1]))
+        with errors_name(files.names, "C"):
+            c = addend(c, (a.shape[0], b.shape[1]))
     one, two = (patterns_of(path, side.model.d) for path, side in zip(results, pair.sides, strict=True))
     scales = {name: patterns_of(path, model.formats.get(name, model.a)) for name, path in files.factors.items()}
     return Matrices(a, b, c, (one, two), scales)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
 @click.option(
     "-n",
+    "--count",
     "count",
     type=WholeNumber(1),
     default=1,
@@ -171,5 +172,5 @@ def _is_reference(name: str) -> bool:
         return True
     if name.endswith((".yaml", ".yml")) or is_file(name):
         keys = keys_of(name)  # a unit file without its key `unit` counts too: its error says that the key is missing
-        return not {"unit", "formats", "plan"}.isdisjoint(keys)
+        return "candidates" not in keys and not {"unit", "formats", "plan"}.isdisjoint(keys)
     return "/" in name.partition("@")[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.array_files import ROUNDED, errors_name, load_matrix
+from mmaprobe.cli.array_files import ROUNDED, errors_name, load_matrix, with_addend
 from mmaprobe.cli.options import print_json
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.explain.losses import ElementLosses, Loss
 
 
-def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
+def explain_element(name: str, files: tuple[str, ...], c: Path | None, element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
     from mmaprobe.cli.text.vectors import result_text
@@ -33,8 +33,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     from mmaprobe.smtmodel.tables.reference import parse_plan_reference
     from mmaprobe.smtmodel.units.unit import TRACED
 
-    if len(files) not in (2, 3):
-        raise click.UsageError("--element takes two or three matrix files: A B [C]")
+    files = with_addend(files, c, "--element takes two matrix files, and C where there is one: A B [--c C]")
     plan = parse_plan_reference(name)
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
@@ -93,8 +92,9 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
         with errors_name(file, wanted=ROUNDED):
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
     a, b, *rest = sides
-    shape = product_shape(a, b, least=1)
-    rest = [addend(c, shape) for c in rest]
+    with errors_name(", ".join(files), "A and B", "C"):
+        shape = product_shape(a, b, least=1)
+        rest = [addend(c, shape) for c in rest]
     if i >= shape[0] or j >= shape[1]:
         raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")
     c = int(rest[0][i, j]) if rest else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import zlib
@@ -12,7 +13,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import JSON, loudness, print_json, refuse, say
+from mmaprobe.cli.options import ADDEND, JSON, loudness, print_json, refuse, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.digits import is_digits
@@ -22,6 +23,8 @@ from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
     from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.reports.drawings.sheet import Drawing
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
 NARROWEST, WIDEST = 60, 160
+MOST_LINES = 120  # of an evaluation that `evaluate` draws
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 
 
@@ -53,10 +57,11 @@ MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
     "--element", metavar="I,J",
     help="VECTOR is two or three matrix files A B [C]: show which steps of this element of the product lose bits.",
 )  # fmt: skip
+@ADDEND
 @JSON
 def explain(
     model: str, vectors: tuple[str, ...], other: str | None, pictures: PictureFiles, names: tuple[str, ...],
-    element: str | None, as_json: bool,
+    element: str | None, addend: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show one evaluation stage by stage, bit by bit.
 
@@ -81,8 +86,9 @@ def explain(
 
     if element is not None:
         refuse("--element explains one plan, as text or with --json", "other", "svg", "pdf", "tikz", "width", "names")
-        explain_element(model, vectors, element, as_json)
+        explain_element(model, vectors, addend, element, as_json)
         return
+    refuse("it goes with --element, as matrix files do", "addend")
     if not pictures:
         refuse("it is a name in drawings: give --svg, --pdf or --tikz", "names")
     if len(vectors) != 1:
@@ -222,8 +228,9 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
 # -- for `evaluate`
 
 
-def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
-    """Print the model's evaluation of a row with another observed result, and the neighbours that give that result."""
+def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
+    """Print the model's evaluation of a row of a file with another observed result, or the command that prints a long
+    one, and the neighbours that give that result."""
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import change_text
@@ -234,6 +241,10 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     alone = apart is not None and apart.of_one_side
     canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None, alone=alone)
     draw(explained(row.model, row.vector.operands), canvas)
+    if len(canvas.lines) > MOST_LINES:
+        length, canvas = len(canvas.lines), Canvas(*terminal(sys.stderr), marked=None, alone=False)
+        command = shlex.join(["mmaprobe", "explain", row.model.reference, f"{file}:{row.vector.line}"])
+        canvas.say(f"its evaluation has {length} lines: {command}")
     canvas.say()
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")

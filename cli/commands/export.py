@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -94,6 +95,11 @@ KINDS = {
 }  # fmt: skip
 
 
+#: how the names of files in some formats end
+ENDINGS = {".csv": "csv", ".npz": "npz", ".xml": "junit", ".smt2": "smt2", ".btor2": "btor2", ".aig": "aiger",
+           ".aag": "aiger"}  # fmt: skip
+
+
 class _FormatName(Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if (kinds := KINDS.get(str(value).lower())) is not None:
@@ -133,6 +139,8 @@ def export(
         raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
     if stages is not None and wanted != "verilog":
         raise click.UsageError(f"--stages is of Verilog: {wanted} has none")
+    if (own := ENDINGS.get(Path(output or "").suffix, wanted)) != wanted:
+        raise click.UsageError(f"{output} has the ending of {own}: give --format {own}, or {wanted} another name")
     candidate = parse_reference(model) if model else None
     if wanted in OF_MODELS:
         if candidate is not None:

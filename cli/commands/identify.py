@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
 from mmaprobe.cli.choice import FileName, Length, WholeNumber
 from mmaprobe.cli.command import Command
+from mmaprobe.cli.commands.build import build
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
 from mmaprobe.cli.commands.identify_invariant import ask_invariant
-from mmaprobe.cli.commands.order import asked_of
 from mmaprobe.cli.completion import families, file_names
 from mmaprobe.cli.options import (
+    ADDEND,
     DEVICE,
     DEVICE_TIMEOUT,
     FIXED,
@@ -29,13 +28,11 @@ from mmaprobe.cli.options import (
     say,
     solver_options,
 )
+from mmaprobe.cli.question import Question
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import begun, why_ended
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.interrupts import why_ended
 
 if TYPE_CHECKING:
-    from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.runner.answers import AnswersFile
     from mmaprobe.runner.protocol import Device
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -62,6 +59,7 @@ if TYPE_CHECKING:
     "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found, with --gemm the plan, into this file, which every command takes.",
 )  # fmt: skip
+@ADDEND
 @click.option(
     "--gemm", is_flag=True,
     help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
@@ -93,11 +91,7 @@ if TYPE_CHECKING:
 @DEVICE_TIMEOUT
 @solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)
 @JSON
-def identify(
-    family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
-    length: int | None, scale: str | None, save: Path | None, gemm: bool, invariant: bool, fixed: Any,
-    shape: str | None, multiple: int, layout: Any, every: bool, device_timeout: float, options: Options, as_json: bool,
-) -> None:  # fmt: skip
+def identify(**given: Any) -> None:
     """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
     of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
     families`), a file, or a GPU (H100, "RTX 4090", MI300X), whose instructions are then the candidates. With --gemm:
@@ -117,129 +111,76 @@ def identify(
     ANSWERS are of another device), 3 cut short or undecided, none fits but it is said where the nearest differs, or
     the device contradicts itself.
     """
-    from mmaprobe.cli.commands.build import build
-    from mmaprobe.cli.text.identified import show_identified
-    from mmaprobe.queries.building.naming import consistent_units, equal_units
-    from mmaprobe.runner.device_family import Session
-    from mmaprobe.runner.devices import open_device
-    from mmaprobe.runner.protocol import check_asked
-    from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
-    if save is not None and not is_unit_file(str(save)):
+    if (save := given["save"]) is not None and not is_unit_file(str(save)):
         raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
-    if not invariant:
+    question = Question(**given, timeout=given["options"].timeout)
+    if not question.invariant:
         refuse("it goes with --invariant", "fixed")
-    if not gemm:
+    if not question.gemm:
         refuse("it goes with --gemm", "invariant")
-    if gemm or family is not None:
-        refuse(
-            "it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every"
-        )
-    if family is None:
-        if gemm and invariant:
-            _invariant(device_name, formats, length, shape, fixed, device_timeout, options, as_json)
-        if gemm:
-            _plans(device_name, formats, length, scale, shape, multiple, layout, output, model, save, device_timeout,
-                   options, as_json)  # fmt: skip
-        refuse("it goes with FAMILY", "model")
-        refuse("it goes with --gemm", "shape", "multiple", "layout")
-        asked = asked_of(device_name, formats, length, scale)
-        build(
-            device_name, asked, None if output is None else Path(output), save, device_timeout, options, every, as_json
-        )
-        return
-    refuse("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple", "layout")
-    refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
-    refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
-    until = options.timeout and begun() + options.timeout
-    asked_here = _asked(family, model)
+    if (kind := _kind(question)) != "files":
+        refuse("it goes with --gemm and a recorded product", "addend")
+    answer, unread = KINDS[kind]
+    for why, *names in unread:
+        refuse(why, *names)
+    sys.exit(answer(question))
+
+
+def _kind(question: Question) -> str:
+    """The kind of a question, one of KINDS."""
+    if question.family is not None:
+        return "candidate"
+    if not question.gemm:
+        return "unit"
+    if question.invariant:
+        return "invariance"
+    return "files" if question.device_name.startswith(RECORDED) else "map"
+
+
+def _candidate(question: Question) -> int:
+    """Ask which candidate of a family the device implements; gives the exit code. Raises MmaprobeError."""
+    from mmaprobe.cli.text.identified import show_identified
+    from mmaprobe.runner.device_family import Session
+    from mmaprobe.runner.protocol import check_asked
+    from mmaprobe.runner.recorded import RecordedDevice
+
+    family, model, until = question.family, question.model, question.until
+    assert family is not None
+    asked = _instruction(family, model)
     failure: MmaprobeError | None = None
-    with _answers(output, device_name) as answers:
-        if answers is not None and answers.earlier:
-            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(device_name, device_timeout, asked_here, until) as device:
-                answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
-        with open_device(device_name, device_timeout, asked_here, until) as device:
-            if asked_here is not None:
-                check_asked(device, asked_here)
-            recorded = list(getattr(device, "vectors", ()))
-            base = model or _reference_of(device, device_name, recorded)
-            chosen = family_of(family, base)
-            recorded = [vector for vector in recorded if _same_instruction(vector, base)]
-            if not recorded and isinstance(device, RecordedDevice):
-                raise InputError(f"{device.name}: no row is an input of {base}")
-            candidates = chosen.candidates(until)
-            if chosen.impossible.count:
-                say(f"left out: {chosen.impossible.text()}")
-            session = Session(device, device_name, chosen, candidates, until, say, progress, answers)
-            try:
-                session.run(options, recorded)
-            except MmaprobeError as error:  # findings before the error count
-                failure = error
-            except KeyboardInterrupt:
-                say(why_ended())
+    with question.opened(asked, lambda vector: str(vector.id).startswith("question")) as (device, answers):
+        if asked is not None:
+            check_asked(device, asked)
+        recorded = list(getattr(device, "vectors", ()))
+        base = model or _reference(device, question.device_name, recorded)
+        chosen = family_of(family, base)
+        recorded = [vector for vector in recorded if _same_instruction(vector, base)]
+        if not recorded and isinstance(device, RecordedDevice):
+            raise InputError(f"{device.name}: no row is an input of {base}")
+        candidates = chosen.candidates(until)
+        if chosen.impossible.count:
+            say(f"left out: {chosen.impossible.text()}")
+        session = Session(device, question.device_name, chosen, candidates, until, say, progress, answers)
+        try:
+            session.run(question.options, recorded)
+        except MmaprobeError as error:  # findings before the error count
+            failure = error
+        except KeyboardInterrupt:
+            say(why_ended())
     progress("")
-    identification = session.found
-    names, why = equal_units(identification, options, until)
-    consistent = consistent_units(identification, recorded)
+    document, why = session.document(question.options, recorded, failure)
     progress("")
-    document = session.document(names, consistent, failure)
-    show_identified(document, chosen, identification, why)
-    if as_json:
+    show_identified(document, chosen, session.found, why)
+    if question.as_json:
         print_json(document)
     if failure is not None:
         raise failure
-    sys.exit({"identified": 0, "no candidate": 1, "open": 3}[identification.verdict])
+    return {"identified": 0, "no candidate": 1, "open": 3}[session.found.verdict]
 
 
-def _plans(
-    device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, multiple: int,
-    layout: Any, output: str | None, model: str | None, save: Path | None, device_timeout: float, options: Options,
-    as_json: bool,
-) -> NoReturn:  # fmt: skip
-    """The plans of a recorded product or of a function; ends the command."""
-    if device.startswith(RECORDED):
-        refuse("files are not waited for", "device_timeout")
-        refuse(
-            "a recorded product has its own M, N and K",
-            "length",
-            "scale",
-            "shape",
-            "multiple",
-            "layout",
-            "output",
-            "model",
-        )
-        plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
-    known = _function(formats, length, shape)
-    map_gemm(device, *known, multiple, layout, save, device_timeout, options, as_json)
-
-
-def _function(formats: str | None, length: int | None, shape: str | None) -> tuple[str, int | None, str]:
-    """What is asked of a function: formats, the largest K (None: --shape has it), shapes. Raises click.UsageError."""
-    refuse("they go with FAMILY", "output", "model")
-    if formats is None or (length is None and shape is None):
-        raise click.UsageError("--gemm needs --formats and --length")
-    refuse("a matrix product has no scale factors", "scale")
-    return formats, length, "64,64" if shape is None else shape
-
-
-def _invariant(
-    device: str, formats: str | None, length: int | None, shape: str | None, fixed: Any, device_timeout: float,
-    options: Options, as_json: bool,
-) -> NoReturn:  # fmt: skip
-    """Whether results of a function depend on the shape; ends the command."""
-    if device.startswith(RECORDED):
-        raise click.UsageError("--invariant asks a function: a recorded product has one shape")
-    refuse("--invariant finds no plan", "save")
-    refuse("--invariant asks all shapes", "multiple")
-    refuse("--invariant hands over rows", "layout")
-    known = _function(formats, length, shape)
-    ask_invariant(device, *known, fixed, device_timeout, options, as_json)
-
-
-def _asked(family: str, model: str | None) -> Model | None:
+def _instruction(family: str, model: str | None) -> Model | None:
     """The instruction of recorded rows that name none: --model's, else the family's; None of a GPU, which has
     several."""
     from mmaprobe.hypotheses.family import family_named
@@ -251,15 +192,15 @@ def _asked(family: str, model: str | None) -> Model | None:
     return None if gpu_named(family) else family_named(family).base
 
 
-def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
+def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
     """The instruction of a device, or of the rows of its recording."""
     from mmaprobe.runner.batches import BatchDevice
 
-    _, _, rest = name.partition(":")
     if isinstance(device, BatchDevice):
         return device.model.reference
     references = {vector.model.reference for vector in recorded}
     if len(references) > 1:
+        _, _, rest = name.partition(":")
         names = ", ".join(sorted(references)[:5])
         raise InputError(f"{rest} holds several instructions ({names}, ...): choose one with --model")
     return references.pop() if references else None
@@ -269,8 +210,32 @@ def _same_instruction(vector: Vector, reference: str | None) -> bool:
     return vector.model.instruction == (reference or "").partition("@")[0]
 
 
-def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
-    """The file in which answers are kept; None if there is none. Raises InputError."""
-    from mmaprobe.runner.answers import AnswersFile
-
-    return nullcontext() if output is None else AnswersFile(Path(output), device)
+_UNITS = ("it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every")
+_OF_A_FUNCTION = (("they go with FAMILY", "output", "model"), ("a matrix product has no scale factors", "scale"))
+#: what answers each kind of question, and the options that it does not read, after the reasons
+KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] = {
+    "candidate": (_candidate, (
+        _UNITS,
+        ("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple", "layout"),
+        ("without FAMILY the unit is built from the device's answers, and can be saved", "save"),
+        ("FAMILY sets the formats and the length", "formats", "length", "scale"),
+    )),
+    "unit": (build, (
+        ("it goes with FAMILY", "model"),
+        ("it goes with --gemm", "shape", "multiple", "layout"),
+    )),
+    "map": (map_gemm, (_UNITS, *_OF_A_FUNCTION)),
+    "files": (plans_of_files, (
+        _UNITS,
+        ("files are not waited for", "device_timeout"),
+        ("a recorded product has its own M, N and K",
+         "length", "scale", "shape", "multiple", "layout", "output", "model"),
+    )),
+    "invariance": (ask_invariant, (
+        _UNITS,
+        ("--invariant finds no plan", "save"),
+        ("--invariant asks all shapes", "multiple"),
+        ("--invariant hands over rows", "layout"),
+        *_OF_A_FUNCTION,
+    )),
+}  # fmt: skip

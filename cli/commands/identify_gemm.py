@@ -2,109 +2,43 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
+
+import click
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp, left
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.base.interrupts import left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.identify import Layout
+    from mmaprobe.cli.question import Question
     from mmaprobe.queries.plans.library import Mapped, Said
     from mmaprobe.queries.plans.rules import Shape
-    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans import Plan
 
+Sides = tuple[int, int, int]  # M, N and K
+
+USUAL = "64,64"  # --shape
 LISTED = 3  # shapes that are listed
 MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
 MOST = 65536  # largest M, N or K: vocabularies have about this many words
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
-def map_gemm(
-    name: str, formats: str, length: int | None, shape: str, multiple: int, layout: Layout, save: Path | None,
-    device_timeout: float, options: Options, as_json: bool,
-) -> NoReturn:  # fmt: skip
-    """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
-    from mmaprobe.cli.text.plan_results import save_plan
-    from mmaprobe.queries.plans.report import document_of_map
-    from mmaprobe.runner.device_plans import mapper_of
-
-    start = time.monotonic()
-    least, most = shapes_of(shape, length)
-    asked = parse_signature(formats, most[2], longest=MOST)
-    mapper = mapper_of(name, asked, most[:2], options.timeout, device_timeout, progress, least, multiple, layout, say)
-    failure: MmaprobeError | None = None
-    try:
-        try:
-            mapper.run()
-        except IncompleteError as error:
-            failure = error
-        mapper.look_for_missing()
-    except TimeUp:  # between two looks at the clock
-        failure = failure or mapper.late()
-    progress("")
-    mapped = mapper.found
-    if mapped.asked or failure is None:
-        _show(mapped, time.monotonic() - start)
-    besides = _besides(mapped)
-    save_plan(save, [] if besides else mapped.plans)
-    if save and besides:
-        say(f"not saved: {besides}; the map that --json prints goes where a plan does: simulate --plan map.json")
-    if as_json:
-        print_json(document_of_map(mapped, name, time.monotonic() - start, failure, layout))
-    if failure is not None:
-        raise failure
-    sys.exit(0 if mapped.whole else 3 if mapped.plans else 1)
-
-
-def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
-    """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
-    MmaprobeError."""
-    from mmaprobe.cli.array_files import ROUNDED
-    from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import save_plan, sentences
-    from mmaprobe.queries.plans.recorded import Recorded
-    from mmaprobe.queries.plans.report import document_of_product
-    from mmaprobe.queries.plans.results import plans_of_results
-    from mmaprobe.smtmodel.evaluate.tiles import product_shape
-    from mmaprobe.smtmodel.inputs.signature import Signature
-    from mmaprobe.smtmodel.plans.gemm import addend
-
-    paths, start = [Path(name) for name in files.split(",")], time.monotonic()
-    if len(paths) not in (3, 4):
-        raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
-    named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
-    kinds = formats_of(named, formats)
-    own = {"a": kinds.a, "b": kinds.b, "c": kinds.c, "d": kinds.d}
-    sides = {name: patterns_of(path, own[name], wanted=ROUNDED) for name, path in named.items()}
-    shape = product_shape(sides["a"], sides["b"], least=1)
-    asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
-    c = addend(sides["c"], shape) if kinds.addend else None
-    recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
-    [given] = plans_of_results(recorded, (), progress, left(options.timeout))
-    progress("")
-    for sentence in sentences(given):
-        say(f"  {sentence}")
-    tried = f"{counted(given.tried, 'plan')} tried at K = {asked.length}"
-    say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    save_plan(save, given.plans, given)
-    if as_json:
-        print_json(document_of_product(given, paths, asked.length, time.monotonic() - start))
-    sys.exit(0 if given.plans else 3 if given.untried else 1)
-
-
-def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """The smallest M, N and K (1 where the text gives none) and the largest ones; the largest K is in the text, or is
-    `length`. Raises ParameterError."""
-    spans = [part.partition("..") for part in text.split(",")]
+def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sides]:
+    """What is asked of a function: the signature, with the largest K; the smallest M, N and K (1 where --shape gives
+    none) and the largest ones. Raises click.UsageError and MmaprobeError."""
+    text, length = question.shape, question.length
+    if question.formats is None or (length is None and text is None):
+        raise click.UsageError("--gemm needs --formats and --length")
+    spans = [part.partition("..") for part in (text or USUAL).split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
     known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
     if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):
@@ -113,7 +47,82 @@ def shapes_of(text: str, length: int | None) -> tuple[tuple[int, int, int], tupl
     if (len(sides) == 3) is not (length is None):
         raise ParameterError("--length", "K is given once: there, or as the last number of --shape M,N,K")
     (m, rows), (n, columns), (k, products) = (*((int(low), int(high)) for low, high in sides), (1, length or 0))[:3]
-    return (m, n, k), (rows, columns, products)
+    return parse_signature(question.formats, products, longest=longest), (m, n, k), (rows, columns, products)
+
+
+def map_gemm(question: Question) -> int:
+    """Ask a function which plans it runs, at each K and for each shape; gives the exit code. Raises MmaprobeError."""
+    from mmaprobe.cli.text.plan_results import save_plan
+    from mmaprobe.queries.plans.report import document_of_map
+    from mmaprobe.runner.device_plans import mapper_of
+
+    start, (asked, least, most) = time.monotonic(), function_of(question, MOST)
+    mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
+                       least, question.multiple, question.layout, say)  # fmt: skip
+    failure = mapper.searched()
+    progress("")
+    mapped = mapper.found
+    if mapped.asked or failure is None:
+        _show(mapped, time.monotonic() - start)
+    besides = _besides(mapped)
+    save_plan(question.save, [] if besides else mapped.plans)
+    if question.save and besides:
+        say(f"not saved: {besides}; the map that --json prints goes where a plan does: simulate --plan map.json")
+    if question.as_json:
+        print_json(document_of_map(mapped, question.device_name, time.monotonic() - start, failure, question.layout))
+    if failure is not None:
+        raise failure
+    return 0 if mapped.whole else 3 if mapped.plans else 1
+
+
+def plans_of_files(question: Question) -> int:
+    """Print the plans that give the product recorded:A.npy,B.npy[,C.npy],D.npy, or one in a .npz file, and give the
+    exit code. Raises MmaprobeError."""
+    from mmaprobe.cli.array_files import ROUNDED, errors_name
+    from mmaprobe.cli.product_files import formats_of, patterns_of
+    from mmaprobe.cli.text.plan_results import save_plan, sentences
+    from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.report import document_of_product
+    from mmaprobe.queries.plans.results import plans_of_results
+
+    start, named = time.monotonic(), _recorded_files(question.device_name.removeprefix(RECORDED), question.addend)
+    kinds = formats_of(named, question.formats)
+    sides = {
+        name: patterns_of(path, getattr(kinds, name), wanted=ROUNDED, bias=name == "c") for name, path in named.items()
+    }
+    with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
+        recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
+    [given] = plans_of_results(recorded, (), progress, left(question.timeout))
+    progress("")
+    for sentence in sentences(given):
+        say(f"  {sentence}")
+    tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
+    say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
+    save_plan(question.save, given.plans, given)
+    if question.as_json:
+        print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
+    return 0 if given.plans else 3 if given.untried else 1
+
+
+def _recorded_files(text: str, c: Path | None) -> dict[str, Path]:
+    """The files of a recorded product by a, b, c and d: A,B[,C],D, or one .npz file that has matrices of these names.
+    `c`: C, if the text has none. Raises ParameterError or InputError."""
+    from mmaprobe.cli.array_files import load
+
+    paths = [Path(name) for name in text.split(",")]
+    if len(paths) == 1 and text.endswith(".npz"):
+        names = load(paths[0]).keys()
+        if {*names} not in ({*"abd"}, {*"abcd"}):
+            raise InputError(f"matrices a, b and d are needed, and c if there is one; it has {', '.join(names)}", text)
+        named = {name: Path(f"{text}:{name}") for name in "abcd" if name in names}
+    elif len(paths) in (3, 4):
+        named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    else:
+        ways = "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D.npy, or FILE.npz with matrices a, b, [c,] d"
+        raise ParameterError("--device", f"a recorded product is recorded: and {ways}")
+    if c is not None and "c" in named:
+        raise ParameterError("--c", f"C is given twice: {named['c']}, and {c}")
+    return named if c is None else {"a": named["a"], "b": named["b"], "c": c, "d": named["d"]}
 
 
 def _besides(mapped: Mapped) -> str:

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from mmaprobe.cli.commands.identify_gemm import shapes_of
+import click
+
+from mmaprobe.cli.commands.identify_gemm import RECORDED, function_of
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted, spans_text
-from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.units.unit import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mmaprobe.cli.question import Question
     from mmaprobe.documents.identify import IdentifyInvariant
     from mmaprobe.queries.plans.dependence import Depends
-    from mmaprobe.queries.plans.invariant import Fixed
-    from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.signature import Signature
 
 
-def ask_invariant(
-    name: str, formats: str, length: int | None, shape: str, fixed: Fixed | None, device_timeout: float,
-    options: Options, as_json: bool,
-) -> NoReturn:  # fmt: skip
-    """Ask the function, print what was found, and end with the exit code. Raises MmaprobeError."""
+def ask_invariant(question: Question) -> int:
+    """Ask whether results of a function depend on the shape; gives the exit code. Raises MmaprobeError."""
     from mmaprobe.queries.plans.report import document_of_dependence
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.runner.device_plans import dependence_of
 
-    start = time.monotonic()
-    least, most = shapes_of(shape, length)
+    if question.device_name.startswith(RECORDED):
+        raise click.UsageError("--invariant asks a function: a recorded product has one shape")
+    start, (asked, least, most) = time.monotonic(), function_of(question, LONGEST)
     if least != (1, 1, 1):
-        raise ParameterError("--shape", f"{shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N")
-    asked, top = parse_signature(formats, most[2]), Shape(*most)
-    found = dependence_of(name, asked, top, fixed, options.timeout, device_timeout, progress)
+        message = f"{question.shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N"
+        raise ParameterError("--shape", message)
+    top = Shape(*most)
+    found = dependence_of(
+        question.device_name, asked, top, question.fixed, question.timeout, question.device_timeout, progress
+    )
     progress("")
-    document = document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start)
+    document = document_of_dependence(found, question.device_name, asked, top, question.fixed, time.monotonic() - start)
     _show(document, found.depends, asked)
-    if as_json:
+    if question.as_json:
         print_json(document)
-    sys.exit({"none seen": 0, "depends": 1, "open": 3}[document.verdict])
+    return {"none seen": 0, "depends": 1, "open": 3}[document.verdict]
 
 
 def _show(document: IdentifyInvariant, depends: Depends | None, asked: Signature) -> None:

@@ -37,12 +37,15 @@ def import_command(file: str, model: str, output: str | None) -> None:
     mmaprobe import lines.txt --model ieee/fma/f32 -o vectors.jsonl
     mmaprobe evaluate vectors.jsonl
     """
+    from mmaprobe.smtmodel.base.errors import InputError
     from mmaprobe.smtmodel.base.wording import counted
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     read = parse_reference(model)
     with open_input(file) as (lines, name):
         rows = list(_rows(lines, name, read))
+    if not rows:
+        raise InputError("there is no line of words in it", name)
     text = "".join(json.dumps(row) + "\n" for row in rows)
     write_output(text.encode(), output, counted(len(rows), "vector"))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.cli.question import DeviceQuestion
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
@@ -23,10 +23,6 @@ from mmaprobe.smtmodel.base.wording import counted
 if TYPE_CHECKING:
     from mmaprobe.queries.order.probe import Question
     from mmaprobe.queries.order.reveal import Tree
-    from mmaprobe.runner.protocol import Device
-    from mmaprobe.smtmodel.inputs.signature import Signature
-
-INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have their own formats and length
 
 FORMATS = click.option(
     "--formats", metavar="A,B,C,D",
@@ -72,14 +68,16 @@ def order(
     from mmaprobe.reports.drawings.order_drawing import order_drawing
     from mmaprobe.runner.device_order import revealed
 
-    asked, start = asked_of(device_name, formats, length), begun()
+    start = begun()
+    question = DeviceQuestion(device_name=device_name, formats=formats, length=length, output=output,
+                              device_timeout=device_timeout, timeout=timeout)  # fmt: skip
+    asked = question.signature()
     tree: Tree | None = None
     failure: MmaprobeError | None = None
     questions: tuple[Question, ...] = ()
-    until = start + timeout
-    with kept_device(device_name, device_timeout, asked, output, until) as device:
+    with question.kept(asked) as device:
         try:
-            tree = revealed(device, asked, until, progress, ends=True)
+            tree = revealed(device, asked, start + timeout, progress, ends=True)
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
@@ -105,54 +103,6 @@ def order(
     if failure is not None:
         raise failure
     sys.exit(0)
-
-
-def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
-    """The signature given by formats, length and scale factors; the signature of the device's instruction if none of
-    these is given. Raises click.UsageError, and what parse_signature and open_device raise."""
-    from mmaprobe.runner.batches import BatchDevice
-    from mmaprobe.runner.devices import open_device
-    from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
-
-    if formats is not None and length is not None:
-        return parse_signature(formats, length, scale)
-    if (formats, length, scale) == (None, None, None) and device.startswith(INSTRUCTIONS):
-        with open_device(device) as opened:
-            if isinstance(opened, BatchDevice):
-                return signature_of(opened.model)
-    if formats is None and length is None:
-        raise click.UsageError(
-            "give --formats and --length: this device does not say its own (model:, cpu:, cuda: and hip: do)"
-        )
-    raise click.UsageError(f"give --formats and --length: --{'length' if length is None else 'formats'} is missing")
-
-
-@contextmanager
-def kept_device(
-    name: str, timeout: float, asked: Signature, output: Path | None, until: float | None
-) -> Iterator[Device]:
-    """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first.
-    `timeout` and `until`: as open_device has them. Raises what open_device and AnswersFile raise."""
-    from mmaprobe.runner.answers import AnswersFile, KeptDevice
-    from mmaprobe.runner.devices import open_device
-    from mmaprobe.runner.protocol import check_asked, without_c
-
-    def checked(device: Device) -> Device:
-        if zeros := without_c(device, asked):
-            say(zeros)
-        return check_asked(device, asked)
-
-    if output is None:
-        with open_device(name, timeout, asked, until) as device:
-            yield checked(device)
-        return
-    with AnswersFile(output, name, asked) as answers:
-        if answers.earlier:
-            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(name, timeout, asked, until) as device:
-                answers.recheck(device, lambda vector: "question" not in vector.extra)
-        with open_device(name, timeout, asked, until) as device:
-            yield KeptDevice(checked(device), answers)
 
 
 def _notes(tree: Tree, seconds: float) -> list[str]:

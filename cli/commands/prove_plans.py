@@ -1,73 +1,125 @@
-"""`prove` about two plans: text and JSON of its verdict."""
+"""`prove` about plans: two that are equal, and those of a map by which results depend on no shape (`--invariant`)."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import EXIT, say
-from mmaprobe.cli.text.certificates import finish
+import click
+
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, OfResults, Statement
+from mmaprobe.cli.options import refuse, say
 from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
-from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.documents.prove import ElementAt, ProveInvariant, ProvePlans
+from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mmaprobe.documents.prove import ProvePlans
-    from mmaprobe.queries.certificates.certificate import Certificate
+    from mmaprobe.queries.conjectures.plans import OfMap, OfPlans
     from mmaprobe.queries.plans.equal import PlanProof
-    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.queries.plans.invariant import Invariance
+
+LISTED = 4  # the most pairs of plans that are printed
 
 
-def about_plans(names: tuple[str, ...], length: int | None) -> bool:
-    """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
-    in tiles."""
-    from mmaprobe.smtmodel.tables.reference import names_plan
+class PlansEqual(OfResults["PlanProof", ProvePlans]):
+    """Two plans, or two units that take K in tiles, are equal."""
 
-    return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
+    def check(self) -> None:
+        super().check()
+        what = "plans for any K" if self.line.names_plan else "chains of a unit to --length products"
+        why = f"{what} can only be proved equal, bit for bit and on every input{self.line.plan_hint}"
+        refuse(why, "restrictions", "compare", "flags")
+        if self.line.restrictions or self.line.compare:
+            raise click.UsageError(why)
+
+    def conjectured(self) -> OfPlans:
+        from mmaprobe.queries.conjectures.plans import OfPlans
+
+        left, right = self.line.sides
+        return OfPlans(left.plan, right.plan, self.line.length, (left.text, right.text))
+
+    def show(self, found: PlanProof, document: ProvePlans) -> None:
+        if document.verdict == "equal":
+            what = (
+                f"K = {document.length}" if document.length else f"every K that is a multiple of {document.multiples}"
+            )
+            alone = "by rewriting alone" if found.is_rewritten else "by a lemma about scale factors"
+            how = proved_text(document.engines, document.confirmed_by, alone)
+            say(f"equal for {what}: proved in {document.seconds:.1f} s, {how}")
+            for line in document.rules:
+                say(f"  {line}")
+        elif document.verdict == "different":
+            assert found.problem is not None
+            count = counted(found.problem.left.length, "product")
+            say(f"equal: no; the vector below, of {count}, was replayed on both plans")
+            show_witness(found.problem, found.witness, (found.left.reference, found.right.reference))
+        else:
+            tried = answers_text(document.unanswered) or "nothing, in so short a time"
+            say(f"equal: {stopped_text(document)}; tried: {tried}")
+        if self.line.explain or document.interrupted:
+            show_lemmas(document.proofs)
 
 
-def run_plans(
-    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
-    certificate: Path | None,
-) -> None:  # fmt: skip
-    """Ask the solvers, print the verdict, and end with its exit code."""
-    from mmaprobe.queries.plans.equal import prove_plans
-    from mmaprobe.queries.plans.report import document_of
-    from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+class Invariant(Statement["Invariance", ProveInvariant]):
+    """Results depend on no shape, by a map."""
 
-    left, right = (parse_plan_reference(name) for name in names)
-    proof = prove_plans(left, right, length, options, confirm)
-    options.progress("")
-    document = document_of(proof, names[0], names[1], length)
-    _show(document, proof)
-    if explain or proof.interrupted:
-        show_lemmas(document.proofs)
+    def check(self) -> None:
+        if self.line.sides:
+            raise click.UsageError("--invariant is about a map: it takes no model")
+        refuse("--invariant compares plans, bit for bit and on every input", "wanted", "restrictions", "compare")
+        refuse("--invariant has --shapes", "length")
+        refuse("it is about the results of two models", "flags")
+        refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
 
-    def write(folder: Path) -> Iterable[Certificate]:
-        from mmaprobe.queries.plans.certify import certify_difference, certify_plans
+    def conjectured(self) -> OfMap:
+        from mmaprobe.queries.conjectures.plans import OfMap
 
-        return (certify_plans if proof.verdict == "equal" else certify_difference)(proof, folder, options)
+        assert self.line.rules is not None
+        return OfMap.of(self.line.rules, self.line.shapes, self.line.fixed)
 
-    finish(document, None if proof.verdict == "unknown" else certificate, write, options.timeout, as_json)
-    sys.exit(EXIT[proof.verdict])
+    def show(self, found: Invariance, document: ProveInvariant) -> None:
+        explain = self.line.explain
+        wanted = f"{document.property} ({found.shapes.text()}{f'; {found.fixed} fixed' if found.fixed else ''})"
+        if document.verdict == "different":
+            _show_difference(found, document, wanted)
+            return
+        pairs = document.compared
+        engines = sorted({engine for pair in pairs for engine in pair.engines})
+        by = sorted({engine for pair in pairs for engine in pair.confirmed_by})
+        if document.verdict == "equal":
+            how = proved_text(engines, by, "by rewriting alone" if pairs else "as each K has one plan")
+            say(f"{wanted}: proved in {document.seconds:.1f} s, {how}")
+        else:
+            say(f"{wanted}: {stopped_text(document)}")
+        for pair in pairs[: None if explain else LISTED]:
+            say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
+            say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")
+            for line in pair.rules if explain else ():
+                say(f"      {line}")
+            if pair.unanswered:
+                say(f"    tried: {answers_text(pair.unanswered)}")
+        if len(pairs) > LISTED and not explain:
+            say(f"  and {counted(len(pairs) - LISTED, 'more pair')} of plans (--explain)")
+        if document.open_example is not None:
+            say(
+                f"  the map says nothing of some results at K = {_spans(document.open)}, the first one "
+                f"{_named(document.open_example)}: --shapes leaves them out"
+            )
+            if not any(map(found.left_open, found.found.needs)):
+                say("  results of which it speaks are the same wherever K is")
 
 
-def _show(document: ProvePlans, proof: PlanProof) -> None:
-    length, multiples = document.length, document.multiples
-    if proof.verdict == "equal":
-        what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
-        alone = "by rewriting alone" if proof.is_rewritten else "by a lemma about scale factors"
-        how = proved_text(document.engines, document.confirmed_by, alone)
-        say(f"equal {what}: proved in {document.seconds:.1f} s, {how}")
-        for line in document.rules:
-            say(f"  {line}")
-    elif proof.verdict == "different":
-        assert proof.problem is not None
-        count = counted(proof.problem.left.length, "product")
-        say(f"equal: no; the vector below, of {count}, was replayed on both plans")
-        show_witness(proof.problem, proof.witness, (proof.left.reference, proof.right.reference))
-    else:
-        tried = answers_text(document.unanswered) or "nothing, in so short a time"
-        say(f"equal: {stopped_text(document)}; tried: {tried}")
+def _show_difference(found: Invariance, document: ProveInvariant, wanted: str) -> None:
+    assert found.difference is not None
+    proof = found.difference[0]
+    say(f"{wanted}: no; one row and one column, in two shapes, replayed on both plans")
+    names = (f"{_named(one)}, by {one.plan}," for one in document.difference)
+    show_witness(proof.problem, proof.witness, names)
+
+
+def _named(element: ElementAt) -> str:
+    return f"{element.place} of {' x '.join(map(str, element.shape))}"
+
+
+def _spans(spans: Sequence[Sequence[int]]) -> str:
+    return spans_text(spans, LISTED) or "no K"

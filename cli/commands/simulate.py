@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.array_files import errors_name, load
+from mmaprobe.cli.array_files import errors_name, load, with_addend
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
 from mmaprobe.cli.factors import factor_options
-from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
+from mmaprobe.cli.options import ADDEND, CONVERT, JSON, print_json, progress, refuse, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     metavar="D",
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
+@ADDEND
 @CONVERT
 @factor_options
 @click.option(
@@ -60,13 +61,13 @@ if TYPE_CHECKING:
 @JSON
 def simulate(
     files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, engine: Any,
-    threads: int | None, metadata: Path | None, as_json: bool, **factors: Path | None,
+    threads: int | None, metadata: Path | None, as_json: bool, addend: Path | None, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Compute D = C + A * B bit for bit as a unit or plan does. A unit takes K in tiles of its length.
 
     A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
-    unsigned integers. C may be a bias: one row (1 x N) or one column (M x 1). With .npz files every name that A and B
-    share is one product. alpha and beta belong to plans; without one, scale the matrices yourself.
+    unsigned integers; C (also --c) may be a bias: one row (1 x N) or one column (M x 1). With .npz files every name
+    that A and B share is one product. alpha and beta belong to plans; without one, scale the matrices yourself.
 
     \b
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
@@ -78,8 +79,7 @@ def simulate(
     from mmaprobe.smtmodel.tables.reference import parse_reference
     from mmaprobe.smtmodel.tables.sparse import is_sparse
 
-    if len(files) not in (2, 3):
-        raise click.UsageError("two or three matrix files are needed: A B [C]")
+    files = with_addend(files, addend, "two matrix files are needed, and C where there is one: A B [--c C]")
     if (model is None) == (plan is None):
         raise click.UsageError("give --model (a unit) or --plan (how a library divides K), one of the two")
     if engine == "cuda":
@@ -96,9 +96,14 @@ def simulate(
     if len({"" in table for table in tables}) > 1:
         single = files[next(place for place, table in enumerate(tables) if "" in table)]
         archive = files[next(place for place, table in enumerate(tables) if "" not in table)]
-        raise InputError(f"an archive, as .npz files are; {single} is one array: give files of one kind", archive)
+        raise InputError(
+            f"an archive, as .npz files are; {single} is one array: give files of one kind, or {archive}:NAME", archive
+        )
     if not names:
-        raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
+        raise InputError(
+            f"matrices of .npz files are multiplied name by name, and no name is in every file: write {files[0]}:NAME "
+            "for one of its matrices", files[0]
+        )  # fmt: skip
     if unused := sorted({name for table in tables for name in table} - {*names}):
         say(f"left out, since not every file has it: {', '.join(unused)}")
     kind = ".npy" if "" in names else ".npz"
@@ -109,7 +114,8 @@ def simulate(
     for name in names:
         start = time.perf_counter()
         own = {key: _factors(key, table, name) for key, table in scales.items()}
-        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, own)
+        shown = [f"{file}:{name}" if name else file for file in files]
+        results[name] = _product(how, shown, [table[name] for table in tables], convert, engine, threads, own)
         seconds = time.perf_counter() - start
         progress("")
         products.append(SimulatedProduct(name=name, shape=results[name].shape, seconds=round(seconds, 3)))

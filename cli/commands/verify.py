@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaprobe.cli.command import Command
-from mmaprobe.cli.commands.prove import show_witness
 from mmaprobe.cli.completion import claim_names
 from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
-from mmaprobe.cli.text.vectors import stopped_text
+from mmaprobe.cli.text.vectors import show_counterexample, stopped_text
 from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import allow, left
@@ -27,10 +26,9 @@ from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mmaprobe.documents.verify import Claim as Document
     from mmaprobe.documents.verify import ClaimVector, Shares, Worst
+    from mmaprobe.hypotheses.claim_file import Statement
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 64  # products above which equal neighbours share a line; the most lines that are shown
@@ -60,11 +58,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify my-claim.yaml --certificate proof
     """
     from mmaprobe.documents.verify import Verify
-    from mmaprobe.hypotheses.claim import Claim, claims_named
-    from mmaprobe.hypotheses.unit_claims import PropertyClaim
+    from mmaprobe.hypotheses.claim import claims_named
     from mmaprobe.queries.claims.decide import decide
     from mmaprobe.queries.claims.maximise import maximise, maximised
-    from mmaprobe.queries.claims.report import document_of, worst_of
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
@@ -84,16 +80,12 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             fault = fault or error
             continue
         progress("")
-        document = document_of(outcome)
-        conditions = isinstance(claim, Claim) and bool(claim.assertion.where)
-        _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {}, conditions)
-        if certificate is not None and not (
-            outcome.lemmas or outcome.proofs or outcome.theorem or outcome.refuting or outcome.row
-        ):
+        document = outcome.document
+        _show(document, claim)
+        if certificate is not None and not outcome.certificates:
             say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
             from mmaprobe.queries.certificates.place import emptied
-            from mmaprobe.queries.claims.certify import certify_claim
 
             if len(claims) > 1 and not any(earlier.certificates for earlier in documents):
                 emptied(certificate)
@@ -101,12 +93,12 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             document, failure = attach(
                 document,
                 folder,
-                partial(certify_claim, outcome, options=options),
-                options.timeout and options.timeout * max(1, len(outcome.proofs)),
+                partial(outcome.certify, options=options),
+                options.timeout and options.timeout * outcome.certificates,
             )
-        if largest and not outcome.interrupted and isinstance(claim, Claim):
+        if largest and not outcome.interrupted:
             allow(options.timeout)
-            worst = worst_of(maximise(claim, options))
+            worst = maximise(claim, options).document
             progress("")
             _show_worst(worst)
             document = replace(document, worst=worst)
@@ -138,7 +130,7 @@ def _code(document: Document) -> int:
     return 0 if document.as_expected else 1
 
 
-def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> None:
+def _show(document: Document, claim: Statement) -> None:
     from mmaprobe.documents.verify import QUANTIFIED
 
     say(f"{document.id}: {document.verdict}")
@@ -147,16 +139,16 @@ def _show(document: Document, zeros: Mapping[str, str], conditions: bool) -> Non
     say(f"  {QUANTIFIED[document.quantifier]}: {document.claim}")
     for name, text in document.parts.items():
         say(f"  {name} = {text}")
-    show_zeros(zeros)
+    show_zeros(claim.zeros)
     if document.vector is not None:
         _show_vector(document.vector)
         if not any(int(text, 16) for side in (document.vector.a, document.vector.b) for text in side):
             say("  every number of a and b is zero here; `where: [nonzero(a), nonzero(b)]` in `inputs` excludes it")
     if document.counterexample is not None:
-        show_witness(document.counterexample)
+        show_counterexample(document.counterexample)
     if document.shares:
         say(f"  of the sum of magnitudes {_shares(document.shares)}")
-        if conditions and document.shares.proved is not None:
+        if claim.where and document.shares.proved is not None:
             say("  what is proved of it is about all inputs in the windows, also those that `where` leaves out")
     by = _by(document)
     expected = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NARROW = 16  # bits of results that hide much
 PLANS = 4  # listed plans that nothing tells apart
-APART = 6  # listed plans that differ only on other inputs
+APART = 3  # listed plans that differ only on other inputs
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
@@ -35,7 +35,7 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
         lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{more}")
         lines += _apart(given, names[0])
     else:
-        none = f"none of the {counted(given.tried, 'plan')} tried{others}"
+        none = f"none of the {given.tried} plans tried{others}" if given.tried > 1 else f"no plan{others}"
         every = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
         lines.append(f"{none} gives {every}")
         if given.best is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
 
 SHOWN = 10  # mismatches that are printed
+OPERANDS = 40  # operands of one input that are printed, and c
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 
 
@@ -75,9 +76,18 @@ def _verdict(pair: PairAnswer) -> str:
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
-    """The nonzero inputs: bit fields, powers of two, decimals."""
-    for line in operand_lines(model, operands).values():
-        say(line)
+    """The nonzero inputs: bit fields, powers of two, decimals; at most a screen of them."""
+    show_lines(operand_lines(model, operands))
+
+
+def show_lines(lines: Mapping[str, str]) -> None:
+    """Print lines of operands by name: the first ones, and the addend."""
+    more = [name for name in [*lines][OPERANDS:] if name != "c"]
+    for name, line in lines.items():
+        if name not in more:
+            say(line)
+        elif name == more[0]:
+            say(f"   and {counted(len(more), 'operand')} more, which --json lists")
 
 
 def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
@@ -146,6 +156,32 @@ def show_witness(problem: Placed | None, witness: Witness | None, names: Iterabl
     show_operands(problem.left, problem.whole(witness.operands))
     sides = zip(names, (witness.left, witness.right), (problem.left.d, problem.right.d), strict=True)
     show_results([*sides])
+
+
+def _is_zero(line: str) -> bool:
+    return line.split()[-1] in ("0", "-0")
+
+
+def show_counterexample(proof: PairProof) -> None:
+    """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
+    the first side's are printed, and no zeros that both sides have."""
+    from mmaprobe.documents.parts import input_of
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    row = proof.vector
+    assert row is not None
+    width = max(map(len, proof.sides))
+    shown: dict[str, str] = {}
+    sides = zip(proof.sides, (proof.left, proof.right), (row, row.other_side or row), row.results, strict=True)
+    for label, side, vector, result in sides:
+        model = parse_reference(side)
+        lines = operand_lines(model, input_of(vector).operands)
+        show_lines({name: line for name, line in lines.items()
+                    if shown.get(name) != line and not (shown and name not in shown and _is_zero(line))})  # fmt: skip
+        for name in sorted(shown.keys() - lines.keys()):
+            say(f"  {name:>4} = 0")
+        shown = lines
+        say(f"  {label:>{width}} gives {result_text(int(result, 16), model.d)}")
 
 
 def show_vector(question: Question, vector: Vector) -> None:

@@ -136,27 +136,29 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
     possible. `quick`: facts are only chosen one after another, each by how many further vectors of `other` it
     excludes."""
     facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
+    inside, outside = np.flatnonzero(differs), np.flatnonzero(other)
     for name, feature in features.items():
-        inside, outside = feature.values[differs], feature.values[other]
-        low, high = int(inside.min()), int(inside.max())
+        own = feature.values.take(inside)
+        low, high = int(own.min()), int(own.max())
         if "{}" not in feature.yes:
             options = [Fact(name, None, bool(low))] if low == high else []
         else:
             options = [Fact(name, low, True)] if low > LOW else []
             options += [Fact(name, high, False)] if high < -LOW else []
         for fact in options:
-            flags = ~fact.among(outside)
+            flags = ~fact.among(feature.values.take(outside))
             if flags.any():
                 facts.append(fact)
                 costs.append(feature.cost)
                 excluded.append(flags)
-    left = np.ones(int(other.sum()), dtype=np.bool_)
+    left = np.ones(len(outside), dtype=np.bool_)
     if not facts or not len(left):
         return Condition((), 0.0, len(left))
     table, prices = np.array(excluded), np.array(costs)
+    counted = table.astype(np.float32)  # of counts below 2^24, which are exact: a product of matrices is quicker
     chosen = list[int]()
     while left.any() and len(chosen) < MOST:
-        gains = (table & left).sum(axis=1) / prices
+        gains = (counted @ left) / prices
         best = int(gains.argmax())
         if not gains[best]:
             break
@@ -223,8 +225,9 @@ def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: 
     wrong, count, found = other.copy(), int(differs.sum()), list[tuple[float, Fact]]()
     for fact in whole.facts:
         wrong &= holds(fact, features)
+    differ, beside = np.flatnonzero(differs), np.flatnonzero(wrong)
     for name, feature in features.items():
-        inside, outside = feature.values[differs], feature.values[wrong]
+        inside, outside = feature.values.take(differ), feature.values.take(beside)
         if "{}" not in feature.yes:
             options = [Fact(name, None, True)]
         else:

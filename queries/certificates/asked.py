@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from mmaprobe.hypotheses.claim import AnyClaim, Claim
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import (
@@ -126,7 +127,7 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
     return Asked(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
 
 
-def of_claim(claim: AnyClaim) -> Asked:
+def of_claim(claim: Statement) -> Asked:
     """A claim about algorithms, or about sums of any numbers. Raises TypeError for a claim about one unit."""
     match claim:
         case Claim(assertion=assertion) if assertion.most is not None:
@@ -146,7 +147,7 @@ def of_claim(claim: AnyClaim) -> Asked:
     return Asked(about, (claimed(claim),))
 
 
-def claimed(claim: AnyClaim) -> Goal:
+def claimed(claim: Statement) -> Goal:
     """The goal of a claim that one theorem proves. Raises TypeError for a property."""
     match claim:
         case Claim(assertion=assertion):
@@ -158,9 +159,9 @@ def claimed(claim: AnyClaim) -> Goal:
         case WrapClaim():
             return NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
         case ClassicalClaim(span=int(span)):
-            return WithinSpan(claim.plan, claim.products, claim.reach, span, Fraction(claim.classical))
+            return WithinSpan(claim.plan, claim.count, claim.reach, span, Fraction(claim.classical))
         case ClassicalClaim():
-            return WithinClassical(claim.plan, claim.products, claim.reach, claim.spread, Fraction(claim.classical))
+            return WithinClassical(claim.plan, claim.count, claim.reach, claim.spread, Fraction(claim.classical))
     raise TypeError("a property is proved by theorems about each of its problems")
 
 

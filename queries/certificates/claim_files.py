@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from mmaprobe.hypotheses.claim import AnyClaim, build_claims
+from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.certificates.plan_files import plan_texts
@@ -48,7 +48,7 @@ def claim_texts(claim: Statement) -> dict[str, str]:
     return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | plans | {name: text for text, name in units.items()}
 
 
-def read_claim(texts: Mapping[str, str]) -> AnyClaim:
+def read_claim(texts: Mapping[str, str]) -> Statement:
     """The claim of a certificate; units named by a path are files of the certificate. Raises the errors of reading
     files."""
     file = read_yaml(texts[CLAIM], CLAIM)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from mmaprobe.hypotheses.unit_claims import OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import CLAIM, LOG, WITNESS
 from mmaprobe.queries.checking.finding import Contents, Finding, Look, Texts, of_file
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.checking.witnesses import witness
+from mmaprobe.queries.claims.overflow import overflows
 from mmaprobe.queries.claims.wraps import wrapping
-from mmaprobe.queries.kernel.integers.rows import BELOW_ONE
-from mmaprobe.smtmodel.algorithms import sum_of_array
-from mmaprobe.smtmodel.arithmetic.display import exact_value
 
 
 @of_file(CLAIM)
@@ -23,14 +19,13 @@ def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
     """For a claim about the least count of numbers whose sum overflows, or of products whose sum wraps: whether a sum
     of this count overflows or wraps."""
     claim = None if WITNESS in texts else read_claim(texts)
-    if isinstance(claim, OverflowClaim) and claim.overflow == "smallest":
-        ones = np.full(claim.numbers, BELOW_ONE, dtype=np.uint32)
-        last = exact_value(sum_of_array(claim.reduction, ones), claim.reduction.result_format)
-        says = f"{claim.numbers} times the largest number below 1 {'overflow' if last == 'inf' else 'do not overflow'}"
-        yield Finding(CLAIM, says, "fine" if last == "inf" else "fault")
-    if isinstance(claim, WrapClaim) and claim.wraps == "smallest":
-        wrap = wrapping(claim, claim.products)
-        says = f"no sum of {claim.products} products that was tried wraps" if wrap is None else str(wrap)
+    if isinstance(claim, OverflowClaim) and claim.asked == "smallest":
+        infinite = overflows(claim.reduction, claim.count)
+        says = f"{claim.count} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"
+        yield Finding(CLAIM, says, "fine" if infinite else "fault")
+    if isinstance(claim, WrapClaim) and claim.asked == "smallest":
+        wrap = wrapping(claim, claim.count)
+        says = f"no sum of {claim.count} products that was tried wraps" if wrap is None else str(wrap)
         yield Finding(CLAIM, says, "fault" if wrap is None else "fine")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,11 @@ from mmaprobe.queries.kernel.questions.statements import (
 )
 from mmaprobe.queries.kernel.terms.same import Compared
 from mmaprobe.queries.kernel.terms.undecided import Question
-from mmaprobe.queries.properties.bound_samples import chained_inputs
-from mmaprobe.queries.properties.wraps import magnitudes
-from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.properties.exact import ExactChain
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
@@ -164,10 +161,12 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
         need(evaluated.holds(*compared.assertions, *fine), "a value is too large for its format")
         need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
         results.append(evaluated.pattern(compared.left.d))
-    layout = layout_of(model)
-    steps = np.array([[int(row.get(name, "0"), 16) for name in layout.names] for row in rows], dtype=np.uint64)
-    exact = [_exact(model, layout, steps[: at + 1]) for at in range(len(steps))]
-    sizes = [magnitudes(model, layout, steps[: at + 1]) for at in range(len(steps))]
+    names = layout_of(model).names
+    steps = np.array([[int(row.get(name, "0"), 16) for name in names] for row in rows], dtype=np.uint64)
+    chain = ExactChain.of(model, steps)
+    need(chain is not None, "an operand is no number")
+    assert chain is not None
+    exact, sizes = chain.exact, chain.magnitudes
     still = (exact[-1], sizes[-1], results[-1]) == (exact[-2], sizes[-2], results[-2]) if len(rows) > 1 else False
     need(len(rows) == count or still, "the chain goes on")
     d = finite_value(int(results[-1], 16), model.d)
@@ -177,11 +176,3 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
         return Finding(WITNESS, "the result is no further from the exact one than all magnitudes together", "fault")
     return Finding(WITNESS, f"no error bound: d is {float(d):.6g} on this input, the exact result "
                    f"{float(exact[-1]):.6g}, and all magnitudes add up to {float(sizes[-1]):.6g}")  # fmt: skip
-
-
-def _exact(model: Model, layout: Layout, steps: Table) -> Fraction:
-    """The exact result of a chain."""
-    numbers = chained_inputs(model, layout, steps)
-    need(numbers is not None, "an operand is no number")
-    assert numbers is not None
-    return numbers[1]

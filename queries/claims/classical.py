@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import ClassicalClaim
-from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.claims.outcome import Contradiction, CountOutcome, SearchStep
 from mmaprobe.queries.kernel.integers.every import Errors, every_error
 from mmaprobe.queries.kernel.integers.slices import within_classical, within_span
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -42,12 +43,21 @@ class Beyond:
         return f"{products}: {float(self.times):.4g} times K u sum |a_k b_k|"
 
 
-def verify_classical(claim: ClassicalClaim) -> Outcome:
+class ClassicalOutcome(CountOutcome[ClassicalClaim]):
+    """The outcome of a claim about errors beyond a multiple of the classical bound."""
+
+    def contradiction(self, late: bool) -> Contradiction | None:
+        """An input that was tried whose error is beyond the bound."""
+        found = beyond_claim(self.claim)
+        return None if found is None else (str(found), "an error beyond the bound")
+
+
+def verify_classical(claim: ClassicalClaim, options: Options) -> ClassicalOutcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
-    outcome = Outcome(claim)
+    outcome = ClassicalOutcome(claim)
     try:
         lose = elements_lose if claim.span is None else slices_lose
-        lost = lose(claim.plan, claim.products, claim.reach)
+        lost = lose(claim.plan, claim.count, claim.reach)
         outcome.asked.append(SearchStep(lost.goal.statement()))
         times = Fraction(claim.classical)
         outcome.theorem = (
@@ -58,7 +68,7 @@ def verify_classical(claim: ClassicalClaim) -> Outcome:
         outcome.theorem = _of_every(claim)
     if outcome.theorem is None:
         found = beyond_claim(claim)
-        outcome.overflows[claim.products] = found is not None
+        outcome.exceeds[claim.count] = found is not None
         outcome.asked.append(SearchStep("no input tried is beyond it" if found is None else str(found)))
     return outcome
 
@@ -67,12 +77,12 @@ def _of_every(claim: ClassicalClaim) -> Theorem | None:
     """The claim proved by evaluating all inputs, where these are few."""
     spans, times = claim.span is not None, Fraction(claim.classical)
     near = claim.spread if claim.span is None else claim.span
-    return granted(every_error, claim.plan, claim.products, claim.reach, near, times, spans)
+    return granted(every_error, claim.plan, claim.count, claim.reach, near, times, spans)
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
     """The worst input tried, if it contradicts a claim."""
-    return beyond(claim.plan, claim.products, claim.spread, claim.classical, claim.span)
+    return beyond(claim.plan, claim.count, claim.spread, claim.classical, claim.span)
 
 
 def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = None) -> Beyond | None:

@@ -3,6 +3,7 @@ bisection, which asks a solver for an input beyond the best."""
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,10 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaprobe.hypotheses.claim import AnyClaim, Claim, Largest
-from mmaprobe.hypotheses.claim_file import located
-from mmaprobe.queries.claims.outcome import BATCH, SHRINK, SearchStep
-from mmaprobe.queries.claims.samples import claim_rows, mutated
+from mmaprobe.documents.verify import Step as Tried
+from mmaprobe.documents.verify import Worst as Document
+from mmaprobe.hypotheses.claim import Claim, Largest
+from mmaprobe.hypotheses.claim_file import Statement, located
+from mmaprobe.queries.claims.outcome import SearchStep
+from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows, mutated
+from mmaprobe.queries.claims.vectors import ClaimInput
 from mmaprobe.queries.kernel.questions.scene import columns_of, conditions, scene_of, symbolic_scene
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
@@ -44,6 +48,7 @@ class Worst:
     """
 
     claim: Claim
+    largest: Largest
     value: Fraction | None = None
     row: Row | None = None
     bound: Fraction | None = None
@@ -52,11 +57,28 @@ class Worst:
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
 
+    @property
+    def document(self) -> Document:
+        """The largest value found, as a number and exactly, its input, and what is proved."""
+        quantity, unit = (ast.unparse(tree) for tree in (self.largest.quantity, self.largest.unit))
+        return Document(
+            quantity=quantity if unit == "1" else f"{quantity} in {unit}",
+            where=[ast.unparse(tree) for tree in self.largest.where],
+            value=None if self.value is None else float(self.value),
+            exact_value=None if self.value is None else str(self.value),
+            bound=None if self.bound is None else str(self.bound),
+            engine=self.engine,
+            left_out=self.left_out,
+            seconds=round(self.seconds, 3),
+            asked=[Tried(what=step.what, answers=list(map(str, step.answers))) for step in self.asked],
+            vector=None if self.row is None else ClaimInput(self.claim, self.row).document,
+        )
 
-def maximise(claim: Claim, options: Options | None = None) -> Worst:
-    """Search within the time. Raises ParameterError for a claim that names no quantity to maximise."""
+
+def maximise(claim: Statement, options: Options | None = None) -> Worst:
+    """Search within the time. Raises InputError for a claim that names no quantity to maximise."""
     with located(claim.file, ("maximise",)):
-        return _Search(claim, maximised(claim), options or Options()).run()
+        return _Search(*maximised(claim), options or Options()).run()
 
 
 def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:
@@ -67,18 +89,18 @@ def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row]
     return search.worst
 
 
-def maximised(claim: AnyClaim) -> Largest:
-    """The quantity that a claim names. Raises ParameterError where it names none."""
+def maximised(claim: Statement) -> tuple[Claim, Largest]:
+    """A claim about algorithms, and the quantity that it names. Raises ParameterError where it names none."""
     if not isinstance(claim, Claim) or claim.maximise is None:
         raise ParameterError("maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
-    return claim.maximise
+    return claim, claim.maximise
 
 
 class _Search:
     def __init__(self, claim: Claim, largest: Largest, options: Options) -> None:
         self.claim, self.largest, self.options = claim, largest, options
         self.start = time.monotonic()
-        self.worst = Worst(claim)
+        self.worst = Worst(claim, largest)
         self.rng = np.random.default_rng(1)
         self.enough: Callable[[Row], bool] = lambda row: False
         self.units = 0, 0  # exponents of the last places of the quantity and of its unit

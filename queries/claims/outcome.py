@@ -1,28 +1,37 @@
-"""The outcome of a claim: the verdict, the input that decided or the lemmas, and what was tried."""
+"""The outcome of a claim: the verdict, what it rests on, what was tried, its document and its certificates.
+
+Each kind of claim has a class of outcomes of its own, in its file: what decides a claim of this kind, which evaluation
+would contradict its verdict, what its document says, and which files its certificate has.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, Literal
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
 
-from mmaprobe.hypotheses.claim import AnyClaim, Claim
-from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
-from mmaprobe.queries.certificates.asked import claimed
-from mmaprobe.queries.kernel.bounds.shares import Apart
-from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.verify import Claim as Document
+from mmaprobe.documents.verify import ClaimLemma
+from mmaprobe.documents.verify import Step as Tried
+from mmaprobe.hypotheses.claim_file import Statement
+from mmaprobe.hypotheses.unit_claims import CountClaim
+from mmaprobe.queries.certificates.asked import claimed, of_claim
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.claim_files import claim_texts
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.claims.vectors import ClaimInput
 from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
-from mmaprobe.queries.properties.proving import verdict_on
-from mmaprobe.queries.search.witness import Row
+from mmaprobe.queries.properties.report import pair_proof
+from mmaprobe.queries.search.contradiction import raise_contradiction
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.tactics.records import Lemma, Proof
-from mmaprobe.smtmodel.algorithms.assertion import Quantifier
 
 Verdict = Literal["holds", "refuted", "unknown"]
-BATCH = 4096  # inputs simulated at a time
-#: quantifier -> the verdict if an input decides, and the verdict if no input does
-DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"), "exists": ("holds", "refuted")}
-SHRINK = 30.0  # seconds, at most, in which an input is made small
+Stated = TypeVar("Stated", bound=Statement)
+Counted = TypeVar("Counted", bound=CountClaim)
+Contradiction = tuple[str, str]  # an input, and what it gives
 
 
 @dataclass(frozen=True)
@@ -35,80 +44,114 @@ class SearchStep:
 
 
 @dataclass
-class Outcome:
-    """The outcome of one claim. `row`: the input that decides, replayed, in the order of the claim's layout; `theorem`:
-    the theorem proved by rules; `within`: theorems about the least proved share, of the sum of magnitudes, of an error
-    or a difference that the claim compares with this sum; `reached`: the largest share that was found; `lemmas`: the
-    questions whose "unsat" the verdict rests on, each with another engine's answer where there is one; `proofs`: for a
-    property, the proofs of all its problems; `refuting`: the proof that refutes it; `overflows`: for a claim about
-    overflow or sums that wrap, count -> whether the evaluated sum of so many copies of one number overflows or
-    wraps."""
+class Outcome(Generic[Stated]):
+    """The outcome of one claim. `lemmas`: the questions whose "unsat" the verdict rests on, each with another engine's
+    answer where there is one; `theorem`: the theorem proved by rules."""
 
-    claim: AnyClaim
-    row: Row | None = None
+    claim: Stated
     lemmas: list[Lemma] = field(default_factory=list)
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    proofs: list[Proof] = field(default_factory=list)
-    refuting: Proof | None = None
     theorem: Theorem | None = None
-    within: list[Theorem] = field(default_factory=list)
-    reached: Fraction | None = None
-    overflows: dict[int, bool] = field(default_factory=dict)
+    shares = ABSENT  # what is said of shares of the sum of magnitudes
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict by the theorem, or by the input."""
-        match self.claim:
-            case Claim():
-                by_input, otherwise = DECIDED[self.claim.quantifier]
-                return by_input if self.row is not None else otherwise if self._proved else "unknown"
-            case BoundClaim():
-                return "holds" if self._proved else "unknown"
-            case PropertyClaim() if self.refuting is not None:
-                return "refuted" if self.refuting.verdict == "different" else "unknown"
-            case PropertyClaim():
-                return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
-            case WrapClaim():
-                return self._overflow(self.claim.products, self.claim.wraps)
-            case ClassicalClaim():
-                return self._overflow(self.claim.products, "never")
-            case OverflowClaim():
-                return self._overflow(self.claim.numbers, self.claim.overflow)
+        """The verdict, by the theorem alone."""
+        return "holds" if self.proved else "unknown"
 
     @property
-    def decided(self) -> Claim:
-        """The claim for the input that decides; of a claim about several numbers of products, that for the input's
-        number."""
-        assert isinstance(self.claim, Claim)
-        if self.row is None or self.claim.assertion.most is None:
-            return self.claim
-        return self.claim.at(len(self.row) // 2)
-
-    @property
-    def _proved(self) -> bool:
+    def proved(self) -> bool:
         """Whether the theorem states what has to be proved for the claim."""
         return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == claimed(self.claim)
-
-    def _overflow(self, numbers: int, asked: Literal["smallest", "never"]) -> Verdict:
-        """The verdict on sums of `numbers` terms; for `asked` "smallest", the theorem is about one term less."""
-        infinite, bounded = self.overflows.get(numbers), self._proved
-        if asked == "smallest":
-            if infinite is False or self.overflows.get(numbers - 1):
-                return "refuted"
-            return "holds" if infinite and bounded else "unknown"
-        return "holds" if bounded else "refuted" if infinite else "unknown"
-
-    @property
-    def share(self) -> Fraction | None:
-        """The least proved share of the sum of magnitudes."""
-        if not isinstance(self.claim, Claim) or not self.within or not all(map(is_theorem, self.within)):
-            return None
-        goals: list[Any] = [one.goal for one in self.within]
-        compared = 1 if isinstance(goals[0], Apart) else len(compared_parts(self.claim.assertion))
-        return sum((goal.share for goal in goals[:compared]), Fraction(0))
 
     @property
     def as_expected(self) -> bool:
         return self.verdict == (self.claim.expect or "holds")
+
+    def check(self, late: bool = False) -> None:
+        """Raises FaultError if an evaluation contradicts the verdict. `late`: the time for the claim is over."""
+        if self.proved and (found := self.contradiction(late)):
+            raise_contradiction(f"{self.claim.id} {self.verdict}", *found)
+
+    def contradiction(self, late: bool) -> Contradiction | None:
+        """An evaluation that contradicts what was proved; None where none is found."""
+        return None
+
+    @property
+    def input(self) -> ClaimInput | None:
+        """The input that decides, of a claim about algorithms."""
+        return None
+
+    @property
+    def refuting(self) -> Proof | None:
+        """The proof that refutes a claim about units, with the input on which they differ."""
+        return None
+
+    @property
+    def document(self) -> Document:
+        """What is said of the claim."""
+        claim = self.claim
+        return Document(
+            id=claim.id,
+            about=claim.about,
+            source=claim.source,
+            says=claim.says,
+            quantifier=claim.quantifier,
+            claim=claim.text,
+            parts=claim.part_texts,
+            zeros_only=list(claim.zeros),
+            expect=claim.expect,
+            verdict=self.verdict,
+            as_expected=self.as_expected,
+            interrupted=self.interrupted,
+            seconds=round(self.seconds, 3),
+            lemmas=[
+                ClaimLemma(name=lemma.name, answer=str(lemma.answer), confirmed_by=lemma.confirmed_by)
+                for lemma in self.lemmas
+            ],
+            asked=[
+                Tried(what=step.what, seconds=round(step.seconds, 3), answers=list(map(str, step.answers)))
+                for step in self.asked
+            ],
+            vector=None if self.input is None else self.input.document,
+            counterexample=None if self.refuting is None else pair_proof(self.refuting),
+            shares=self.shares,
+        )
+
+    @property
+    def certificates(self) -> int:
+        """How many certificates there are to write, at most; 0 where nothing decides the claim but an evaluation."""
+        return int(bool(self.lemmas) or self.theorem is not None)
+
+    def certify(self, directory: Path, options: Options) -> list[Certificate]:
+        """Write the certificate of the verdict; if there are several, each into a folder of its own. Raises
+        CertificateError."""
+        roots = [self.certified]
+        return certify_theorems(roots, of_claim(self.claim), claim_texts(self.claim), directory, options)
+
+    @property
+    def certified(self) -> Theorem:
+        """The theorem that a certificate is about. Raises CertificateError where there is none."""
+        if self.theorem is None:
+            raise CertificateError("only what is proved by lemmas has a certificate")
+        return self.theorem
+
+
+@dataclass
+class CountOutcome(Outcome[Counted]):
+    """The outcome of a claim about sums of a count of terms. `exceeds`: count -> whether a sum of so many terms that
+    was evaluated overflows, wraps or has an error beyond the bound."""
+
+    exceeds: dict[int, bool] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict by evaluated sums and the theorem, which may be about one term less."""
+        beyond = self.exceeds.get(self.claim.count)
+        if self.claim.asked == "smallest":
+            if beyond is False or self.exceeds.get(self.claim.proved):
+                return "refuted"
+            return "holds" if beyond and self.proved else "unknown"
+        return "holds" if self.proved else "refuted" if beyond else "unknown"

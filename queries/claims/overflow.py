@@ -7,9 +7,10 @@ reduction overflows.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.unit_claims import OverflowClaim
-from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.claims.outcome import Contradiction, CountOutcome, SearchStep
 from mmaprobe.queries.kernel.integers.rows import (
     BELOW_ONE,
     Bounded,
@@ -24,6 +25,8 @@ from mmaprobe.queries.kernel.integers.rows import (
     trees,
 )
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
+from mmaprobe.queries.search.contradiction import SEED
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
@@ -33,22 +36,38 @@ from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.model import Model
 
 
-def verify_overflow(claim: OverflowClaim) -> Outcome:
+class OverflowOutcome(CountOutcome[OverflowClaim]):
+    """The outcome of a claim about the overflow of a sum of numbers."""
+
+    def contradiction(self, late: bool) -> Contradiction | None:
+        """A sum of the numbers (of one less, where they are the fewest that overflow) that is infinite."""
+        count = self.claim.proved
+        if count < 1:
+            return None
+        rng = np.random.default_rng(SEED)  # halfway cases of f16 among the numbers
+        near = np.uint32(BELOW_ONE) - rng.integers(0, 1 << 14, count, dtype=np.uint32)
+        for what, numbers in (("the largest number below 1", BELOW_ONE), ("numbers near 1", near)):
+            if overflows(self.claim.reduction, count, numbers):
+                return f"{count} times {what}", "an infinite sum"
+        return None
+
+
+def verify_overflow(claim: OverflowClaim, options: Options) -> OverflowOutcome:
     """Decide a claim. Raises ParameterError for a unit whose sums have no bound here, and FaultError where the bounds
     contradict the evaluation."""
-    reduction, outcome = claim.reduction, Outcome(claim)
+    reduction, outcome = claim.reduction, OverflowOutcome(claim)
     outcome.theorem = never(reduction, claim.proved)
-    bounded, infinite = outcome.theorem is not None, overflows(reduction, claim.numbers)
-    outcome.overflows[claim.numbers] = infinite
-    if infinite and ((claim.overflow == "never" and bounded) or granted(bound, reduction, claim.numbers) is not None):
+    bounded, infinite = outcome.theorem is not None, overflows(reduction, claim.count)
+    outcome.exceeds[claim.count] = infinite
+    if infinite and ((claim.asked == "never" and bounded) or granted(bound, reduction, claim.count) is not None):
         raise FaultError(
-            f"{claim.id}: bounds say that no {claim.numbers} numbers from 0 to below 1 overflow; evaluated, "
-            f"{claim.numbers} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
+            f"{claim.id}: bounds say that no {claim.count} numbers from 0 to below 1 overflow; evaluated, "
+            f"{claim.count} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
         )
-    steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
-    if claim.overflow == "smallest":
+    steps = [f"{claim.count} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
+    if claim.asked == "smallest":
         fewer = infinite and not bounded and overflows(reduction, claim.proved)
-        outcome.overflows[claim.proved] = fewer
+        outcome.exceeds[claim.proved] = fewer
         steps.append("one less as well" if fewer else f"fewer {'never do' if bounded else 'may as well'}, by bounds")
     else:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
@@ -56,9 +75,9 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
     return outcome
 
 
-def overflows(reduction: Reduction, numbers: int) -> bool:
-    """Whether the sum of `numbers` times the largest f32 below 1 is infinite."""
-    total = sum_of_array(reduction, np.full(numbers, BELOW_ONE, dtype=np.uint32))
+def overflows(reduction: Reduction, count: int, numbers: NDArray[np.uint32] | int = BELOW_ONE) -> bool:
+    """Whether the sum of so many f32 numbers, or copies of one, is infinite."""
+    total = sum_of_array(reduction, np.full(count, numbers, dtype=np.uint32))
     return exact_value(total, reduction.result_format) == "inf"
 
 

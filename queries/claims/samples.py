@@ -20,6 +20,8 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.carriers.algebra import all_of, constant
 from mmaprobe.smtmodel.evaluate.batch import lanes, to_integers
 
+BATCH = 4096  # inputs simulated at a time
+SHRINK = 30.0  # seconds, at most, in which an input is made small
 EACH = ("zero", "nonzero", "nonnegative", "fits", "lacks", "value", "abs", "max")  # functions of numbers of a side
 
 

@@ -41,6 +41,7 @@ class Stages:
         self.admitted, self.prove, self.carrier = admitted, prove, question.carrier
         self.sizes = Sizes(question, admitted, prove)
         self.steps = {name: self.scene.steps(name) for name in self.claim.shape.parts}
+        self.within: tuple[list[Theorem], list[Bits]] | None = None  # intervals from which the claim follows, of terms
 
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
@@ -49,6 +50,14 @@ class Stages:
         if len({part.result.name for part in self.claim.shape.parts.values()}) > 1:
             return several[:1]
         return several if len(self.steps) > 1 else (self.nearest_sum,)
+
+    def numbers(self) -> Theorem:
+        """The theorem that all values are numbers: by the intervals that the claim follows from, else by sizes."""
+        if self.within is not None:
+            facts, cuts = self.within
+            with suppress(UnprovedError):
+                return self.prove("every value is a number", facts, self.question.fits, cuts, CUT_SHARE)
+        return self.sizes.numbers()
 
     def any_result(self) -> Theorem:
         """The claim holds for any results of all parts and any exact sum, or for any result of one part."""
@@ -140,7 +149,9 @@ class Stages:
             fact = self._sum_fact(bits, corner[name], room)
             facts.append(self.prove(f"interval of {name}", facts, fact, cuts, CUT_SHARE))
             cuts.append(bits)
-        return self.prove("the claim follows from the intervals", facts, self.question.none, cuts, 0.5)
+        none = self.prove("the claim follows from the intervals", facts, self.question.none, cuts, 0.5)
+        self.within = facts, cuts
+        return none
 
     def _corners(self) -> dict[str, dict[Step, list[int]]]:
         """The steps of every part with the smallest numbers as the first 1, 2, ... products and zeros after them, and

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -20,12 +20,12 @@ import numpy as np
 from pysmt.fnode import FNode
 
 from mmaprobe.hypotheses.claim import Claim, Largest
-from mmaprobe.hypotheses.claim_file import located
+from mmaprobe.queries.claims.algorithms import DECIDED, AlgorithmOutcome
 from mmaprobe.queries.claims.faults import no_number
 from mmaprobe.queries.claims.long_sums import LongSums
 from mmaprobe.queries.claims.maximise import climb
-from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
-from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.outcome import SearchStep
+from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.bounds.unit_shares import ShareClaim, compares, for_every_length, share_claim
@@ -41,10 +41,11 @@ from mmaprobe.queries.kernel.terms.undecided import (
     undecided,
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import Settle
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.scene import build_query, evaluate_claim
+from mmaprobe.queries.search.scene import ClaimBatch, build_query, evaluate_claim
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
-from mmaprobe.queries.solvers.asking import SolverFaultError
+from mmaprobe.queries.solvers.asking import Engines, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.solvers.smtlib import Query
@@ -52,6 +53,7 @@ from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Lemma
 from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTimeError
 from mmaprobe.smtmodel.base.interrupts import working_until
@@ -72,7 +74,7 @@ LONG = 10.0  # seconds for the whole question, above which it is said that it is
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
-def verify(claim: Claim, options: Options | None = None) -> Outcome:
+def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
     """Decide a claim within the time.
 
     An interrupt ends the work. Raises InputError for a claim that admits no input, or a quantity of which is not a
@@ -86,25 +88,23 @@ class _Verifier:
         self.claim, self.options, self.said = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
-        self.outcome = Outcome(claim)
+        self.outcome = AlgorithmOutcome(claim)
         self.admitted = False
         self.batches = 0  # simulated
         self.apart: list[Lemma] = []  # what is no fact of the question: about first words, and what conditions read
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
 
-    def run(self) -> Outcome:
+    def run(self) -> AlgorithmOutcome:
         outcome = self.outcome
-        with located(self.claim.file, ("claim",)):
-            try:
-                with working_until(self._end):
-                    self._run()
-            except KeyboardInterrupt:
-                outcome.interrupted = True
-                outcome.asked.append(SearchStep(self.doing))
-            except OutOfTimeError as late:
-                outcome.asked.append(SearchStep(f"{self.doing}: {late}", (), time.monotonic() - self.start))
-        outcome.seconds = time.monotonic() - self.start
+        try:
+            with working_until(self._end):
+                self._run()
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+            outcome.asked.append(SearchStep(self.doing))
+        except OutOfTimeError as late:
+            self._tried(f"{self.doing}: {late}", self.start)
         return outcome
 
     def _doing(self, text: str) -> None:
@@ -148,7 +148,7 @@ class _Verifier:
         """A claim about several numbers of products: a few of them are searched, and all are proved together."""
         whole, outcome, found = self.claim, self.outcome, list[Fraction]()
         least, most = whole.terms, whole.assertion.most or whole.terms
-        self._proved_lengths(whole)
+        self._bounded(whole, within_lengths, for_every_length)
         worst, shared = list[Row](), False
         short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
         for self.claim in short:
@@ -187,20 +187,29 @@ class _Verifier:
                 self.outcome.row = sums.simplest(hit).row
                 break
         none = "" if found else ", of which none is found that meets the conditions"
-        self.outcome.asked.append(SearchStep(f"sums of up to {most} products{none}", (), time.monotonic() - began))
+        self._tried(f"sums of up to {most} products{none}", began)
         return found
 
-    def _proved_lengths(self, whole: Claim) -> None:
-        """A share of the sum of magnitudes that is proved, and the claim itself."""
+    def _bounded(
+        self, claim: Claim, within: Callable[[Claim, Settle], list[Theorem]],
+        proves: Callable[[Assertion, Sequence[Theorem]], Theorem] | None,
+    ) -> None:  # fmt: skip
+        """A share of the sum of magnitudes that is proved; and the claim itself, by `proves`."""
         outcome, settle = self.outcome, Settled(replace(self.options, timeout=self.remaining()), needed=False)
         began = time.monotonic()
         self.options.progress("the error bound")
         try:
-            outcome.within = within_lengths(whole, settle)
-            outcome.theorem = for_every_length(whole.assertion, outcome.within)
-            outcome.lemmas = settle.asked
+            outcome.within = within(claim, settle)
+            if proves is not None:
+                outcome.theorem = proves(claim.assertion, outcome.within)
+                outcome.lemmas = settle.asked
         except RuleError as error:
-            outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
+            if proves is not None:
+                self._tried(f"error bounds ({error})", began)
+
+    def _tried(self, what: str, began: float) -> None:
+        """Say what was tried without an engine since a time."""
+        self.outcome.asked.append(SearchStep(what, (), time.monotonic() - began))
 
     def remaining(self, share: float = 1.0) -> float | None:
         limit = self.options.timeout
@@ -232,46 +241,46 @@ class _Verifier:
                 self._at_fault(tuple(map(int, table[int(np.flatnonzero(batch.at_fault)[0])])))
             hits = np.flatnonzero(batch.deciding)
             if len(hits):
-                self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
+                self._tried(f"{count} simulated inputs", began)
                 self._decide(tuple(map(int, table[int(hits[0])])))
                 return True
             if (count >= 4 * BATCH and not self.admitted) or self.remaining() == 0:
                 break
-        self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
+        self._tried(f"{count} simulated inputs", began)
         return False
 
     def _climb(self) -> bool:
         """Whether the search for the worst input, of claims that name a quantity, decides."""
-        claim, limit = self.claim, self.remaining(CLIMB_SHARE)
-        if claim.maximise is None or not self._expects_input:
+        largest, limit = self.claim.maximise, self.remaining(CLIMB_SHARE)
+        if largest is None or not self._expects_input:
             return False
-        began = time.monotonic()
-        limit = CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
+        began, limit = time.monotonic(), CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
         self.options.progress(Wait("climbing to the worst input", limit))
-        row = climb(claim, claim.maximise, limit, self._decides).row
-        self.outcome.asked.append(SearchStep("climbing to the worst input", (), time.monotonic() - began))
+        row = climb(self.claim, largest, limit, self._decides).row
+        self._tried("climbing to the worst input", began)
+        return self._decided_by(row)
+
+    def _decided_by(self, row: Row | None) -> bool:
+        """Whether an input was found, and decides."""
         if decides := row is not None and self._decides(row):
             self._decide(row)
         return decides
 
     def _decides(self, row: Row) -> bool:
-        return bool(evaluate_claim(self.claim, np.array([row], dtype=np.uint64)).deciding[0])
+        return bool(self._evaluated([row]).deciding[0])
+
+    def _evaluated(self, rows: Sequence[Row]) -> ClaimBatch:
+        return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64))
 
     def _decide(self, row: Row) -> None:
-        claim, limit = self.claim, self.remaining()
+        limit = self.remaining()
         limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
-        small = shrink_rows(
-            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).deciding, limit
-        )
-        self.outcome.row = small
+        self.outcome.row = shrink_rows(self.claim.layout, row, lambda rows: self._evaluated(rows).deciding, limit)
 
     def _at_fault(self, row: Row) -> NoReturn:
         """Raises InputError: on this input the claim, or a condition, reads a result that is no number."""
-        claim = self.claim
-        small = shrink_rows(
-            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).at_fault
-        )
-        raise no_number(claim, small)
+        small = shrink_rows(self.claim.layout, row, lambda rows: self._evaluated(rows).at_fault)
+        raise no_number(self.claim, small)
 
     def _solve(self) -> None:
         self.options.progress("building the questions")
@@ -291,8 +300,9 @@ class _Verifier:
                     return
         ledger = Ledger(question)
         with suppress(UnprovedError):
-            none = self._none(question, ledger)
-            numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
+            stages = self._stages(question, ledger)
+            none = self._none(stages, ledger)
+            numbers = None if question.fits.node.is_true() else self._numbers(stages, ledger)
             self.outcome.theorem = undecided(question, none, numbers, list(first.values()), asked)
             facts = [fact for fact in (none, numbers) if fact is not None]
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
@@ -301,23 +311,12 @@ class _Verifier:
     def _shares(self, decided: bool = False) -> bool:
         """Whether the least share of the sum of magnitudes that is proved decides, or the largest one that is found, of
         a claim that compares with such a share. `decided`: an input has decided, and both are wanted all the same."""
-        outcome, assertion = self.outcome, self.claim.assertion
         try:
-            wanted = share_claim(assertion)
+            wanted = share_claim(self.claim.assertion)
         except RuleError:
             return False
-        settle = Settled(replace(self.options, timeout=self.remaining()), needed=False)
-        self.options.progress("the error bound")
-        began = time.monotonic()
-        try:
-            outcome.within = within_of(self.claim, settle)
-            if not decided:
-                outcome.theorem = compares(assertion, outcome.within)
-                outcome.lemmas = settle.asked
-        except RuleError as error:
-            if not decided:
-                outcome.asked.append(SearchStep(f"error bounds ({error})", (), time.monotonic() - began))
-        return self._reached(wanted, decided) or outcome.theorem is not None
+        self._bounded(self.claim, within_of, None if decided else compares)
+        return self._reached(wanted, decided) or self.outcome.theorem is not None
 
     def _reached(self, wanted: ShareClaim, decided: bool, most: float = REACHED_MOST) -> bool:
         """Whether an input decides, found by climbing to the largest share; `most`: seconds where nothing is proved."""
@@ -330,10 +329,8 @@ class _Verifier:
         self.outcome.reached, self.worst = worst.value, worst.row
         if decided:
             return True
-        self.outcome.asked.append(SearchStep("climbing to the largest share", (), time.monotonic() - began))
-        if decides := worst.row is not None and self._decides(worst.row):
-            self._decide(worst.row)
-        return decides
+        self._tried("climbing to the largest share", began)
+        return self._decided_by(worst.row)
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # the others slow it down
@@ -344,10 +341,10 @@ class _Verifier:
 
         return Stages(question, ledger.admitted, prove)
 
-    def _none(self, question: Question, ledger: Ledger) -> Theorem:
+    def _none(self, stages: Stages, ledger: Ledger) -> Theorem:
         """That no input decides, where values are numbers: proved in stages, or by the whole question. Raises
         UnprovedError."""
-        for way in self._stages(question, ledger).ways:
+        for way in stages.ways:
             with suppress(UnprovedError):
                 return way()
         what, limit = "the whole question", self.remaining(1 - SAMPLE_SHARE)
@@ -356,8 +353,8 @@ class _Verifier:
             text = f"{self.claim.id}: neither an input nor a rule decides it; solvers are asked{most}"
             self.options.progress(Notice(text))
         try:
-            return self._proved(ledger, what, question.none.node, [ledger.admitted], [],
-                                limit, symbols=question.symbols)  # fmt: skip
+            return self._proved(ledger, what, stages.question.none.node, [ledger.admitted], [],
+                                limit, symbols=stages.question.symbols)  # fmt: skip
         except UnprovedError:
             self._take(self.outcome.asked[-1].answers[0])
             raise
@@ -366,25 +363,35 @@ class _Verifier:
         self, ledger: Ledger, what: str, claim: FNode, facts: Sequence[Theorem], cuts: Sequence[FNode],
         limit: float | None, solver: str | None = None, symbols: Sequence[FNode] = (),
     ) -> Theorem:  # fmt: skip
-        """A claim proved from facts by engines, whose answers are kept. Raises UnprovedError."""
+        """A claim proved from facts by engines. Raises UnprovedError."""
+        with self._engines(what, limit, solver) as engines:
+            return ledger.prove(what, claim, facts, cuts, engines, symbols)
+
+    @contextmanager
+    def _engines(self, what: str, limit: float | None, solver: str | None = None) -> Iterator[Engines]:
+        """Engines for a question, whose answers are kept."""
         engines = self.options.engines(limit, what, solver)
         try:
-            return ledger.prove(what, claim, facts, cuts, engines, symbols)
+            yield engines
         finally:
             self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
 
-    def _numbers(self, question: Question, ledger: Ledger) -> Theorem:
+    def _numbers(self, stages: Stages, ledger: Ledger) -> Theorem:
         """That every value is a number on an admitted input. Raises InputError where one is not."""
         with suppress(UnprovedError):
-            return self._stages(question, ledger).sizes.numbers()
+            return stages.numbers()
         try:
-            return self._proved(ledger, "every value is a number", question.fits.node, [ledger.admitted], [],
-                                self.remaining(), symbols=question.symbols)  # fmt: skip
+            return self._proved(ledger, "every value is a number", stages.question.fits.node, [ledger.admitted], [],
+                                self.remaining(), symbols=stages.question.symbols)  # fmt: skip
         except UnprovedError:
-            answer = self.outcome.asked[-1].answers[0]
-            if answer.status == "sat":
-                self._at_fault(answered_row(self.claim.layout, answer))
-            raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
+            self._no_number("whether every value is a finite number stayed open")
+
+    def _no_number(self, why: str) -> NoReturn:
+        """Raises InputError, for the input with which an engine answered the last question, or IncompleteError."""
+        answer = self.outcome.asked[-1].answers[0]
+        if answer.status == "sat":
+            self._at_fault(answered_row(self.claim.layout, answer))
+        raise IncompleteError(f"{why}: the time ran out") from None
 
     def _conditions(self) -> Theorem | None:
         """That every value that a condition reads is a number; None where they read none of results. Raises InputError
@@ -395,10 +402,7 @@ class _Verifier:
         try:
             return self._lemma(lemma, self.remaining(0.5))
         except RuleError:
-            answer = self.outcome.asked[-1].answers[0]
-            if answer.status == "sat":
-                self._at_fault(answered_row(self.claim.layout, answer))
-            raise IncompleteError(f"it stayed open whether {lemma.statement()}: the time ran out") from None
+            self._no_number(f"it stayed open whether {lemma.statement()}")
 
     def _first_words(self) -> dict[str, Theorem]:
         """Which parts need no more than the first word of every factor: the others fold away."""
@@ -420,11 +424,8 @@ class _Verifier:
     def _lemma(self, lemma: FirstWordIsWhole | ZerosGiveZero | ConditionsReadNumbers, limit: float | None) -> Theorem:
         """A lemma that is no fact of the question, asked within a limit. Raises RuleError."""
         name = lemma.statement()
-        engines = self.options.engines(limit, name)
-        try:
+        with self._engines(name, limit) as engines:
             theorem = settled(lemma, engines)
-        finally:
-            self.outcome.asked += [SearchStep(name, said.answers) for said in engines.said]
         (said,) = engines.said
         self.apart.append(Lemma(name, 0, said.query, said.answer))
         return theorem
@@ -451,10 +452,8 @@ class _Verifier:
             questions.append(("narrow exponents", build_query(slim, "deciding")))
         return questions
 
-    def _ask(
-        self, what: str, query: Query, limit: float | None, decides: bool = True, solver: str | None = None
-    ) -> Answer:
-        answers = self.options.ask(query, limit, what, solver)
+    def _ask(self, what: str, query: Query, limit: float | None, decides: bool = True) -> Answer:
+        answers = self.options.ask(query, limit, what)
         self.outcome.asked.append(SearchStep(what, tuple(answers)))
         if decides:
             self._take(answers[0])

@@ -13,10 +13,11 @@ from math import prod
 import numpy as np
 
 from mmaprobe.hypotheses.unit_claims import WrapClaim
-from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.claims.outcome import Contradiction, CountOutcome, SearchStep
 from mmaprobe.queries.kernel.integers.every import every_sum
 from mmaprobe.queries.kernel.integers.wraps import never_wraps, numbers_within, promoted, residues_of
 from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import granted
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, Interval
@@ -51,9 +52,18 @@ class Wrapped:
         return f"{self.count} times {self.a} * {self.b}, words of which add up to {self.exact}, give {self.result}"
 
 
-def verify_wraps(claim: WrapClaim) -> Outcome:
+class WrapOutcome(CountOutcome[WrapClaim]):
+    """The outcome of a claim about sums that wrap."""
+
+    def contradiction(self, late: bool) -> Contradiction | None:
+        """A sum of the products (of one less, where they are the fewest that wrap) that leaves its range."""
+        wrap = wrapping(self.claim, self.claim.proved) if self.claim.proved else None
+        return None if wrap is None else (str(wrap), "a sum that wraps")
+
+
+def verify_wraps(claim: WrapClaim, options: Options) -> WrapOutcome:
     """Decide a claim. Raises ParameterError for a plan that cannot be evaluated."""
-    outcome = Outcome(claim)
+    outcome = WrapOutcome(claim)
     none = f"no sum of up to {claim.proved} products {'wraps' if claim.plan.adds_integers else 'is rounded'}"
     try:
         outcome.theorem = never_wraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
@@ -64,10 +74,10 @@ def verify_wraps(claim: WrapClaim) -> Outcome:
             with suppress(RuleError):
                 outcome.theorem = every_sum(claim.plan, claim.proved)
                 outcome.asked.append(SearchStep(f"{none}, each evaluated"))
-    for count in dict.fromkeys((claim.products, claim.proved)):
+    for count in dict.fromkeys((claim.count, claim.proved)):
         if count and not (count == claim.proved and outcome.theorem is not None):
             wrap = wrapping(claim, count)
-            outcome.overflows[count] = wrap is not None
+            outcome.exceeds[count] = wrap is not None
             outcome.asked.append(SearchStep(f"no copies of numbers tried wrap: {count}" if wrap is None else str(wrap)))
     return outcome
 

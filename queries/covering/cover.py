@@ -31,7 +31,7 @@ from mmaprobe.queries.search.witness import answered_row
 from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.queries.tactics.confirm import CONFIRMERS
+from mmaprobe.queries.tactics.confirm import CONFIRMERS, PATIENCE
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -53,7 +53,8 @@ WHICH = 16  # bits of the number of a flaw
 EACH = 3  # vectors for each condition, and each changed parameter; for a place of a bit, or two conditions, one
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
-SECOND_SHARE, SECOND_LEAST = 5.0, 8.0  # a second engine has so many times the first one's seconds, and so many more
+#: a second engine has so many times the first one's seconds, and so many more, by the processor
+SECOND_SHARE, SECOND_LEAST = 5.0, 8.0
 SMALL_SETS = 2  # sets of few products that are asked about before all products
 LONGEST = 512  # the most products of a unit that is covered as a whole
 Reached = NDArray[np.bool_]
@@ -426,7 +427,8 @@ class Covering:
     def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
         """The theorem from an engine's "unsat", confirmed by a second engine if its answer comes in time."""
         limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
-        others = [self._engines(limit, other) for other in CONFIRMERS if limit > 0]
+        late = min(self._remaining(), PATIENCE * limit)
+        others = [replace(self._engines(late, other), processor=limit) for other in CONFIRMERS if limit > 0]
         try:
             theorem = refuted(Unreachable(self.model, cases), self._engines(answer.seconds), others)
         except RuleError:

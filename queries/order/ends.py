@@ -43,7 +43,7 @@ class Ends:
         if self.why:
             return [*lines, f"products: {self.why}"]
         if self.fused:
-            lines.append(f"products fused into the addition: {compact(self.fused)}")
+            lines.append(f"products not rounded before they are added: {compact(self.fused)}")
         if self.rounded:
             lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
         return lines

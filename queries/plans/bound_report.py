@@ -23,18 +23,17 @@ from mmaprobe.documents.prove import (
     PlanFormula,
 )
 from mmaprobe.queries.kernel.bounds.enclosures import Enclosed, weakened
-from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.bounds.forms import Form
 from mmaprobe.queries.kernel.bounds.largest import OfLargest, of_largest
 from mmaprobe.queries.kernel.bounds.wording import premises_of_plan, raised_in, up_float, up_text
 from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.kernel.questions.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
-from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, hold_largest, nearest_to
+from mmaprobe.queries.plans.bound_samples import SCOUTED, ErrorOfPlan, NearPlan, hold_largest
 from mmaprobe.queries.plans.slices import lose
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import derivation, formula_of, window_of
-from mmaprobe.queries.properties.bound_samples import largest_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
@@ -126,73 +125,60 @@ def find_plan_bound(
         raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
     bound = PlanBound(plan, window, measure)
     bound.premises = premises_of_plan(plan)
+    finder = _Finder(plan, settle, measure)
     try:
-        bound.any = _shown(bound_of_plan(plan, None, settle), measure)
+        bound.any = finder.shown(finder.fewer(None))
     except RuleError as error:
         bound.reason = str(error)
     try:
         for length in lengths:
             progress(f"the bound for K = {length}")
-            proved = bound_of_plan(plan, length, settle)
-            theorem = _shown(proved, measure)
-            near, tried = _near(plan, theorem, length, settle, late, measure) if length <= searched else (None, 0)
-            number = largest_bound(plan, error_of(_shown(proved)), length, bound.window.max)
-            bound.sizes.append(AtLength(length, theorem, number, near, tried))
+            bound.sizes.append(finder.at(length, window.max, late if length <= searched else lambda: True))
     except RuleError as error:
         bound.reason = str(error)
-        bound.in_largest = list(_of_largest(plan, lengths, settle)) if measure != "elements" else []
+        bound.in_largest = list(finder.in_largest(lengths)) if measure != "elements" else []
     if any(error_of(theorem).lifts for theorem in bound.theorems):
         bound.premises.append(raised_in(plan))
     bound.seconds = time.monotonic() - start
     return bound
 
 
-def _of_largest(plan: Plan, lengths: Sequence[int], settle: Settle) -> Iterator[Theorem]:
-    """The bounds of slices, residues and blocks, in the largest elements of rows and columns, or of blocks."""
-    for length in lengths:
-        with suppress(RuleError):
-            theorem = lose(plan, length, settle)
-            assert isinstance(theorem.goal, InLargest)
-            hold_largest(plan, theorem.goal)
-            yield theorem
+@dataclass(frozen=True)
+class _Finder:
+    """Finds the bounds of a plan in a measure."""
 
+    plan: Plan
+    settle: Settle
+    measure: Measure | None
 
-def _near(
-    plan: Plan, theorem: Theorem, length: int, settle: Settle, late: Callable[[], bool], measure: Measure | None
-) -> tuple[NearPlan | None, int]:
-    if late():
-        return None, 0
-    scout = error_of(_shown(bound_of_plan(plan, SCOUTED, settle), measure)) if length > SCOUTED else None
-    return nearest_to(plan, error_of(theorem), length, scout, late)
+    def fewer(self, length: int | None) -> Theorem:
+        """The bound for K = `length`, or for any K, in the elements and with fewer terms. Raises RuleError."""
+        proved = bound_of_plan(self.plan, length, self.settle)
+        return weakened(proved, error_of(proved).merged())
 
+    def shown(self, fewer: Theorem) -> Theorem:
+        """A bound in the measure. Raises RuleError."""
+        return of_largest(fewer) if self.measure == "largest" else fewer
 
-def _shown(theorem: Theorem, measure: Measure | None = None) -> Theorem:
-    """The bound weakened to one with fewer terms, in a measure."""
-    fewer = weakened(theorem, error_of(theorem).merged())
-    return of_largest(fewer) if measure == "largest" else fewer
+    def at(self, length: int, exponent: int, late: Callable[[], bool]) -> AtLength:
+        """The bound for K = `length`, its value where no exponent is above `exponent`, and, unless it is `late`, an
+        input that is near it. Raises RuleError, and FaultError for an input beyond the bound."""
+        fewer, near, tried = self.fewer(length), None, 0
+        theorem = self.shown(fewer)
+        if not late():
+            scout = error_of(self.shown(self.fewer(SCOUTED))) if length > SCOUTED else None
+            near, tried = ErrorOfPlan(self.plan, error_of(theorem)).nearest(length, scout, late)
+        number = ErrorOfPlan(self.plan, error_of(fewer)).largest(length, exponent)
+        return AtLength(length, theorem, number, near, tried)
 
-
-def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
-    """The value of the bound `form` for K = `length` where no input's exponent is above `exponent`."""
-    most = {name: largest_of(fmt, exponent) for name, fmt in plan.formats.items()}
-    products = length * _product(most, [name for name in most if name != "c"])
-    most[EXACT] = exact_result(plan, products, most["c"], magnitudes=True)
-
-    for name in form.lifts:
-        most[name] = max(most[name], Fraction(2) ** plan.least_normal(name))
-
-    def of(item: Monomial) -> Fraction:
-        names = [factor.name for factor in item]
-        return _product(most, names) * (length if {"a", "b"} & set(names) else 1)
-
-    return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
-
-
-def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
-    size = Fraction(1)
-    for name in names:
-        size *= most[name]
-    return size
+    def in_largest(self, lengths: Sequence[int]) -> Iterator[Theorem]:
+        """The bounds of slices, residues and blocks, in the largest elements of rows and columns, or of blocks."""
+        for length in lengths:
+            with suppress(RuleError):
+                theorem = lose(self.plan, length, self.settle)
+                assert isinstance(theorem.goal, InLargest)
+                hold_largest(self.plan, theorem.goal)
+                yield theorem
 
 
 def document_of_plan(bound: PlanBound, name: str) -> PlanErrorBound:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from operator import mul
 from typing import Any
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.bounds.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.bounds.wording import COUNT, GROWTH
 from mmaprobe.queries.kernel.integers.blocks import InLargest, LosesOfBlocks
-from mmaprobe.queries.properties.bound_samples import Exactly, Measured, nearest_of
+from mmaprobe.queries.properties.bound_samples import Measured, largest_of, nearest_of
+from mmaprobe.queries.properties.exact import Exactly
 from mmaprobe.queries.search.samples import pattern_of
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -57,69 +58,136 @@ class NearPlan(Measured):
     d: int
 
 
-def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
-    """The value of a bound where all scale factors are one. `sums`: the sums of |a_k b_k|, |a_k| and so on, by the
-    names of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
-    ValueError for a bound with G, which has no single value."""
-
-    def of(item: Monomial) -> Fraction:
-        kind = _kind(item)
-        if GROWTH in kind:
-            raise ValueError("a bound for any K is not one number")
-        return abs(exact) if kind == (EXACT,) else sums[kind] if kind else Fraction(1)
-
-    return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
-
-
 def _kind(item: Monomial) -> tuple[str, ...]:
     """The names of a monomial's factors without scale factors, which are one."""
     return tuple(factor.name for factor in item if factor.name not in {row.name for row in FACTORS})
 
 
-def nearest_to(
-    plan: Plan, form: Form, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
-) -> tuple[NearPlan | None, int]:
-    """The input whose error is nearest to its bound, and how many elements were evaluated, until `late` is true; c is
-    zero, scale factors are one. All errors are computed in long double, the largest ones again exactly. `scout`: the
-    bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises FaultError if an error exceeds its
-    bound."""
-    rows = None if scout is None else _scouted(plan, scout)
-    firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
-    for a, b in _matrices(plan, length, rows):
-        if late():
-            break
-        results = _results_of(plan, a, b)
-        tried += results.size
-        best, least = None, NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
-        for row, column in _worst(plan, form, a, b, results, least):
-            near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
-            if near is not None and (best is None or near.ratio > best.ratio):
-                best = near
-        if best is not None:
-            firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
-    climbed = [_climbed(plan, form, near, late) for near in firsts]
-    return nearest_of(near for near, _ in climbed), tried + sum(more for _, more in climbed)
+@dataclass(frozen=True)
+class ErrorOfPlan:
+    """The error of a plan, and a bound of it."""
+
+    plan: Plan
+    bound: Form
+
+    def nearest(
+        self, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
+    ) -> tuple[NearPlan | None, int]:
+        """The input of `length` products whose error is nearest to its bound, and how many elements were evaluated,
+        until `late` is true; c is zero, scale factors are one. All errors are computed in long double, the largest ones
+        again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises
+        FaultError if an error exceeds its bound."""
+        rows = None if scout is None else ErrorOfPlan(self.plan, scout).telling_rows()
+        firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
+        for a, b in _matrices(self.plan, length, rows):
+            if late():
+                break
+            tried += len(a) * b.shape[1]
+            least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
+            if (best := nearest_of(self._measured(a, b, least))) is not None:
+                firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
+        climbed = [self._climbed(near, late) for near in firsts]
+        return nearest_of(near for near, _ in climbed), tried + sum(more for _, more in climbed)
+
+    def _climbed(self, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
+        """An input whose error is at least as near to its bound, found by changes of the best input so far, and how
+        many inputs were tried. A change gives another fraction to all elements of one side that have one pattern, to
+        some of these, or to one of these. Most changes serve to bring a result next to a power of two, where the last
+        rounding loses most of the result."""
+        rng, tried = np.random.default_rng(SEED), 0
+        for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
+            if late():
+                break
+            sides = [best.a, best.b]
+            sides[step % 2] = _varied(rng, sides[step % 2], (self.plan.a, self.plan.b)[step % 2].fraction)
+            a, b = (side.reshape(-1, len(best.a)) for side in sides)
+            tried += len(a) * len(b)
+            best = nearest_of([best, *self._measured(a, np.ascontiguousarray(b.T), NEARLY * float(best.ratio))]) or best
+        return best, tried
+
+    def telling_rows(self) -> list[int]:
+        """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
+        exponent gap is larger by 3 and by 6."""
+        rows: set[int] = set()
+        for a, b in _matrices(self.plan, SCOUTED, None):
+            if len(a) > RANDOM:
+                rows |= {row for row, _ in self._worst(a, b, _results_of(self.plan, a, b))[:1]}
+        return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in rows for more in (0, 3, 6)})
+
+    def _worst(self, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:
+        """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only
+        ratios of at least `least`."""
+        plan = self.plan
+        x, y, d = (in_f64(side, fmt).astype(np.longdouble)
+                   for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
+        magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
+        factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
+        exact = (x @ y) * (factor - added) + added
+        magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), abs(x).max(1)[:, None], abs(y).max(0))
+        bound = sum(float(value) * magnitudes[_kind(item)]
+                    for atom, value in self.bound.parts.items() for item in atom)  # fmt: skip
+        easy = magnitudes["a", "b"] <= float(_easy(plan))
+        error = abs(d - exact)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(error > 0, error / bound, 0.0)
+        ratio = np.where(easy & np.isfinite(d), ratio, -1.0)
+        order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
+        return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order if ratio.flat[place] >= least]
+
+    def _measured(self, a: Matrix, b: Matrix, least: float) -> Iterator[NearPlan]:
+        """The largest errors of a product, of at least this ratio, computed exactly, but those where a rounding might
+        have overflowed. Raises FaultError if an error exceeds its bound."""
+        results = _results_of(self.plan, a, b)
+        for row, column in self._worst(a, b, results, least):
+            x, y, d = a[row], b[:, column], int(results[row, column])
+            sums, exact = _sums(self.plan, x, y)
+            if sums["a", "b"] > _easy(self.plan):
+                continue
+            near = NearPlan(exact, abs(_number(d, self.plan.d) - exact), self._value(sums, exact), x, y, d)
+            if near.error > near.bound:
+                raise near.contradicts(f"{self.plan.reference} for {len(x)} products", f"{d:x} is")
+            yield near
+
+    def _value(self, sums: Sums, exact: Fraction) -> Fraction:
+        """The value of the bound where all scale factors are one. `sums`: the sums of |a_k b_k|, |a_k| and so on, by
+        the names of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself.
+        Raises ValueError for a bound with G, which has no single value."""
+
+        def of(item: Monomial) -> Fraction:
+            kind = _kind(item)
+            if GROWTH in kind:
+                raise ValueError("a bound for any K is not one number")
+            return abs(exact) if kind == (EXACT,) else sums[kind] if kind else Fraction(1)
+
+        return self._largest_terms(of)
+
+    def bound_at(self, a: Matrix, b: Matrix, c: int) -> Fraction:
+        """The value of the bound for a row of A, a column of B and an addend: patterns of finite numbers."""
+        sums, exact = _sums(self.plan, a, b, c, self.bound.lifts)
+        return self._value(sums, exact)
+
+    def largest(self, length: int, exponent: int) -> Fraction:
+        """The value of the bound for K = `length` where no input's exponent is above `exponent`."""
+        most = {name: largest_of(fmt, exponent) for name, fmt in self.plan.formats.items()}
+        products = length * _product(most, [name for name in most if name != "c"])
+        most[EXACT] = exact_result(self.plan, products, most["c"], magnitudes=True)
+
+        for name in self.bound.lifts:
+            most[name] = max(most[name], Fraction(2) ** self.plan.least_normal(name))
+
+        def of(item: Monomial) -> Fraction:
+            names = [factor.name for factor in item]
+            return _product(most, names) * (length if {"a", "b"} & set(names) else 1)
+
+        return self._largest_terms(of)
+
+    def _largest_terms(self, of: Callable[[Monomial], Fraction]) -> Fraction:
+        """The bound's value for these values of its monomials, of each term the largest."""
+        return sum((value * max(map(of, atom)) for atom, value in self.bound.parts.items()), Fraction(0))
 
 
-def _climbed(plan: Plan, form: Form, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
-    """An input whose error is at least as near to its bound, found by changes of the best input so far, and how many
-    inputs were tried. A change gives another fraction to all elements of one side that have one pattern, to some of
-    these, or to one of these. Most changes serve to bring a result next to a power of two, where the last rounding
-    loses most of the result."""
-    rng, tried = np.random.default_rng(SEED), 0
-    for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
-        if late():
-            break
-        sides = [best.a, best.b]
-        sides[step % 2] = _varied(rng, sides[step % 2], (plan.a, plan.b)[step % 2].fraction)
-        a, b = (side.reshape(-1, len(best.a)) for side in sides)
-        results = _results_of(plan, a, np.ascontiguousarray(b.T))
-        tried += results.size
-        for row, column in _worst(plan, form, a, b.T, results, NEARLY * float(best.ratio)):
-            near = _measured(plan, form, a[row], b[column], int(results[row, column]))
-            if near is not None and near.ratio > best.ratio:
-                best = near
-    return best, tried
+def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
+    return reduce(mul, (most[name] for name in names), Fraction(1))
 
 
 def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
@@ -133,16 +201,6 @@ def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
         low = int(rng.integers(1, fraction + 1)) if fraction else 0
         row[chosen] ^= side.dtype.type(rng.integers(1 << low))
     return rows
-
-
-def _scouted(plan: Plan, form: Form) -> list[int]:
-    """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
-    exponent gap is larger by 3 and by 6."""
-    rows: set[int] = set()
-    for a, b in _matrices(plan, SCOUTED, None):
-        if len(a) > RANDOM:
-            rows |= {row for row, _ in _worst(plan, form, a, b, _results_of(plan, a, b))[:1]}
-    return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in rows for more in (0, 3, 6)})
 
 
 def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
@@ -233,26 +291,6 @@ def _of_words(plan: Plan, side: int) -> list[int]:
     return [found]
 
 
-def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:
-    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only ratios
-    of at least `least`."""
-    x, y, d = (in_f64(side, fmt).astype(np.longdouble)
-               for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
-    magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
-    factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
-    exact = (x @ y) * (factor - added) + added
-    magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), abs(x).max(1)[:, None], abs(y).max(0))
-    bound = sum(float(value) * magnitudes[_kind(item)]
-                for atom, value in form.parts.items() for item in atom)  # fmt: skip
-    easy = magnitudes["a", "b"] <= float(_easy(plan))
-    error = abs(d - exact)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error > 0, error / bound, 0.0)
-    ratio = np.where(easy & np.isfinite(d), ratio, -1.0)
-    order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
-    return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order if ratio.flat[place] >= least]
-
-
 def begins_of(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
     """Sets of products, as masks over K: the first products of the plan's sums."""
     places = {(0,), *(tuple(own) for products in plan.sums for own in _begins(products.stage, length))}
@@ -264,18 +302,6 @@ def _begins(stage: Stage, length: int) -> Iterator[Sequence[int]]:
         if begins := stage.partition.begins(length, stage):
             yield begins
         yield from _begins(stage.body, length)
-
-
-def _measured(plan: Plan, form: Form, a: Matrix, b: Matrix, d: int) -> NearPlan | None:
-    """The error of one element of D, computed exactly; None if a rounding might have overflowed. Raises FaultError if
-    the error exceeds its bound."""
-    sums, exact = _sums(plan, a, b)
-    if sums["a", "b"] > _easy(plan):
-        return None
-    near = NearPlan(exact, abs(_number(d, plan.d) - exact), bound_at(form, sums, exact), a, b, d)
-    if near.error > near.bound:
-        raise near.contradicts(f"{plan.reference} for {len(a)} products", f"{d:x} is")
-    return near
 
 
 def _easy(plan: Plan) -> Fraction:
@@ -310,12 +336,6 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:
     """K times the magnitudes of products, of a and of b, by the largest magnitudes of both sides; and K."""
     return {("a", "b", COUNT): count * a * b, ("a", COUNT): count * a, ("b", COUNT): count * b, (COUNT,): count}
-
-
-def bound_of_element(plan: Plan, form: Form, a: Matrix, b: Matrix, c: int) -> Fraction:
-    """The value of a bound for a row of A, a column of B and an addend: patterns of finite numbers."""
-    sums, exact = _sums(plan, a, b, c, form.lifts)
-    return bound_at(form, sums, exact)
 
 
 def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bool = False) -> Fraction:

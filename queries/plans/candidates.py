@@ -61,7 +61,7 @@ WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
 FEW = 3  # of these sizes, the likeliest
 PAIR = 2  # products of instructions of processors, whose libraries cut K for their caches, and split it for no block
-SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
+SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
 DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile, of which a kernel that splits K may deal as many to each part
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
@@ -219,13 +219,14 @@ class Candidates:
                  *blocks_of(products, model, how),
                  *turns_of(products, model), *cut_alike(products, known, model, how),
                  *stages_of(products, model, how, bodies)]  # fmt: skip
-        formats = [fmt for fmt in self.stored if fmt != model.d and model.d.holds(fmt)]
+        formats = [fmt for fmt in dict.fromkeys((self.asked.d, *self.stored)) if fmt != model.d and model.d.holds(fmt)]
         cut = [(stage, join) for stage in stages
                if isinstance(stage, Parted) and isinstance(join := stage.join, Promote | Add)]  # fmt: skip
         runs = [(replace(stage, body=in_format(stage.body, own)), join, own) for own in map(Rounding, formats)
                 for stage, join in cut]  # fmt: skip
         stages += [stage for stage, _, _ in runs]
-        stages += [in_format(replace(stage, join=replace(join, rounding=own)), how) for stage, join, own in runs]
+        stages += [self._widened(replace(stage, join=replace(join, rounding=own)), how) for stage, join, own in runs
+                   if stage.tail is None]  # fmt: skip
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
             parts = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)

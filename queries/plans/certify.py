@@ -25,8 +25,10 @@ from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of a proof that two plans are equal. Raises CertificateError (with the reason) if there is
-    none, and OutOfTimeError."""
+    """Write the certificate that two plans are equal, or that they differ on an input. Raises CertificateError (with
+    the reason) if there is none, and OutOfTimeError."""
+    if proof.verdict == "different":
+        return certify_difference(proof, directory, options)
     theorem = proof.theorem
     if proof.verdict != "equal" or theorem is None:
         raise CertificateError("only what is proved has a certificate")

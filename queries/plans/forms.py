@@ -117,6 +117,15 @@ class Form:
         return self._ended.of((sums, c)).astype(np.uint64)
 
 
+def form_of(asked: Signature, plan: Plan) -> Form:
+    """The form of a plan of one sum, from which `Form.plan` makes the plan again."""
+    (total,) = plan.sums
+    assert isinstance(total.start, Element | Constant)
+    hole = Given(0, total.stage.d)
+    end = replaced(plan.result, lambda node: hole if isinstance(node, Products) else None)
+    return Form(asked, hole.format, (plan.convert_a, plan.convert_b), total.start, end)
+
+
 def named(plan: Plan) -> Plan:
     """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even, or not
     to a format of results."""
@@ -158,15 +167,15 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
-    """The formats, narrower than the results', in which sums of runs may be stored before they are added: the error
-    that the nearest forms of a sample leave in most results is more than sums lose, and about as much as storing
-    loses; or the results have no more bits."""
+    """The formats, of fewer significant bits than the results', in which sums of runs may be stored before they are
+    added: the error that the nearest forms of a sample leave in most results is more than sums lose, and about as much
+    as storing loses; or the results have no more bits."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
     squares = [float(np.median(seen.squares(form, seen.converted(form.convert)))) for form in firsts]
     lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite] ** 2)) ** 0.5
-    some = [fmt for name in STORED if (fmt := FORMATS[name]) != asked.d and asked.d.holds(fmt)]
+    some = [fmt for name in STORED if (fmt := FORMATS[name]).fraction < asked.d.fraction]
     near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
     fewer = seen.fewer_bits  # also of the sums of runs, where these are added in it
     own = [fmt for fmt in some if fewer is not None and fmt.fraction == fewer.fraction]

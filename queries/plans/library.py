@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice, takewhile
 
 import numpy as np
@@ -24,7 +25,7 @@ from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import Form, forms_of, plain, stored_of, with_sums
+from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample, random_patterns
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -32,6 +33,7 @@ from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -60,6 +62,7 @@ CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rul
 DOUBTED = 40  # CONFIRMED of all rules once a rule fails: its limits are not what the library goes by
 MEANT = 64  # shapes of a rule that are asked to confirm it, at most
 SHORT = 32
+TELLING = 64  # shapes among which those are chosen that tell plans apart
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # longer K at which plans are compared as well
 NEAR_CUTS = 8  # steps that the size of a cut is moved: guesses lie as far apart
@@ -78,7 +81,8 @@ ORDERING = 0.4  # share of learning time that all orders may take
 UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two, by which an addend may be smaller than the sums beside it
-AGAIN, NARROW_D = 4, 16  # further products that a plan must give, where d has at most so many bits
+DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to tell plans apart, and c that are looked at for each
+AGAIN, NARROW_D = 12, 16  # further products that a plan must give, where d has at most so many bits
 POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
@@ -201,9 +205,23 @@ def _promotions(plan: Plan) -> list[Runs]:
     return [one for one in runs if one is not None]
 
 
-def _cut(plan: Plan, length: int) -> tuple[int, ...]:
-    """The sizes of the sums into which a plan cuts K."""
-    return tuple(min(runs.size(length), length) for runs in _promotions(plan))
+def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...]:
+    """Where the sums begin into which a plan cuts K."""
+    parts = (part for products in plan.sums for part in products.stage.walk() if isinstance(part, Parted))
+    return tuple(tuple(part.partition.begins(length, part)) for part in parts)
+
+
+def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:
+    """At most `TRIED` of some shapes; those first that, with the ones before them, tell the most plans apart by how
+    they cut K."""
+    some, seen = list(shapes[:TELLING]), list[object]([None] * len(plans))
+    cuts = {length: [_cut(plan, length) for plan in plans] for length in {one.shape.length for one in some}}
+    told: list[Looked] = []
+    while some and len(told) < TRIED:
+        best = max(some, key=lambda one: len({*zip(seen, cuts[one.shape.length], strict=True)}))
+        seen = [*zip(seen, cuts[best.shape.length], strict=True)]
+        told.append(some.pop(some.index(best)))
+    return told
 
 
 class Mapper(Candidates):
@@ -234,6 +252,7 @@ class Mapper(Candidates):
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(with_sums(self.known[0], lambda sums: Products(sums.stage, Constant(True))))
+        self.usual = len(self.known)  # plans that were not found
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.of_unknown_units = False  # the last element without a plan; not twice in a row
@@ -274,11 +293,21 @@ class Mapper(Candidates):
             value = number_text(int(found[places[0]]), asked.d)
             raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
-    def look_for_missing(self) -> None:
-        """Look for products that are not in the sums of elements without a plan, or in them twice."""
-        for looked in self.looked.values():
-            if looked.unexplained.any():
-                self._lacks(looked)
+    def searched(self) -> IncompleteError | None:
+        """Run, then look for products that are not in the sums of elements without a plan, or in them twice; returns
+        the error that cut this short."""
+        failure: IncompleteError | None = None
+        try:
+            try:
+                self.run()
+            except IncompleteError as error:
+                failure = error
+            for looked in self.looked.values():
+                if looked.unexplained.any():
+                    self._lacks(looked)
+        except TimeUp:  # between two looks at the clock
+            failure = failure or self.late()
+        return failure
 
     def _lacks(self, looked: Looked) -> bool:
         """Whether products are not in the sums of a shape, or in them twice: no plan gives such sums, as each adds
@@ -398,17 +427,19 @@ class Mapper(Candidates):
         self.of_unknown_units = False
         if len(fitting) > MANY:  # one element may fit by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
+        fitting = self._ends_told(fitting, looked)
         fitting.sort(key=_depth)  # of equally good plans the simplest
         self.compiled.update(model for plan in fitting for model in plan.models)  # each is now tried on many shapes
         fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
+        shortest = min(SHORT, self.top.length // 2)  # at a shorter K many plans agree
         if len(shapes) > TRIED:
-            shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
+            some = [one for n in self.rng.permutation(len(shapes)) if (one := shapes[n]) is not looked]
+            shapes = [looked, *_telling(fitting, [x for x in some if x.shape.length >= shortest] or some)]
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([one.unexplained for one in shapes])
-        shortest = min(SHORT, self.top.length // 2)  # at a shorter K many plans agree
         left &= np.concatenate([np.full(len(one.places), one.shape.length >= shortest) for one in shapes])
         if not left.any():
             self._know(fitting[0])
@@ -427,6 +458,35 @@ class Mapper(Candidates):
         ]
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
+    def _ends_told(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+        """The plans that give most of the unexplained elements of a shape for c with which different steps after the
+        sum give different results: narrow results of random c rarely differ."""
+        rows, columns = (np.unique(side) for side in looked.places.T)
+        for _ in range(DIRECTED if self.asked.addend and len(plans) > 1 else 0):
+            drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
+            sample = Sample(*(side[None] for side in drawn))
+            open_at = looked.unexplained.reshape(sample.d.shape)
+            every = [self.results(plan, sample) for plan in plans]
+            gives = [0 if one is None else int((self.agreeing(one, sample) & open_at).sum()) for one in every]
+            before, plans = plans, [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
+            if len(plans) in (1, len(before)):
+                break
+        return plans
+
+    def _telling_c(self, plans: Sequence[Plan], a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        """For each element of a product, of many c one with which as many plans as possible differ from the first one
+        in what they make of its sum."""
+        forms = [form_of(self.asked, plan) for plan in plans]
+        ends = {one.end: one for one in forms if replace(one, end=forms[0].end) == forms[0]}.values()
+        total = forms[0].sum_of(plans[0].sums[0].stage)
+        sums = None if total is None else self.results(total, Sample(a[None], b[None], c[None], c[None]))
+        if sums is None or len(ends) == 1:
+            return c
+        many = self._random(self.asked.c, (max(1, CHOICES // c.size), c.size), (-SMALL, 5))
+        results = [one.ended(np.broadcast_to(sums.reshape(1, -1), many.shape), many) for one in ends]
+        differ = (np.array(results) != results[0]).sum(axis=0)
+        return np.take_along_axis(many, differ.argmax(axis=0)[None], axis=0).reshape(c.shape)
+
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
         """The plans that give at least `share` of the elements in `asked` that the best plan gives."""
         gives = [int((self._fitting(plan, looked) & asked).sum()) for plan in plans]
@@ -437,9 +497,14 @@ class Mapper(Candidates):
         and its usual cuts are tried before the order is asked for, which costs far more."""
         length, forms = looked.shape.length, self._forms(looked)
         taken = dict.fromkeys(form.taken for form in forms)
-        known = dict.fromkeys(model for plan in self.known for model in plan.models if model.length > 1)
+        found = self.known[self.usual :]
+        several = found if self._units_likely else []  # whose units of one product are tried too
+        known = dict.fromkeys(
+            model for plan in self.known for model in plan.models if model.length > 1 or plan in several
+        )
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
+        yield [products.stage for plan in found for products in plan.sums]
         yield from (self.stages(model, length) for model in early)
         yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
@@ -451,11 +516,11 @@ class Mapper(Candidates):
             yield from usual
         asks = affordable or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
-        if tree is None:
-            yield from usual if affordable else ()
-        else:
+        if tree is not None:
             yield from ((stage for own in taken for stage in self.guesses(tree, own, self.known, wider=wider))
                         for wider in (False, True))  # fmt: skip
+        if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # which may hide steps of the order
+            yield from usual
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()
             yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
@@ -806,11 +871,12 @@ class Mapper(Candidates):
         return Sample(a, b, c, d), places
 
     def _drawn(
-        self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
-    ) -> tuple[Matrix, ...]:
+        self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool,
+        chosen: Callable[[Matrix, Matrix, Matrix], Matrix] | None = None,
+    ) -> tuple[Matrix, ...]:  # fmt: skip
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
         pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
-        format of d otherwise hides, and shows where c is added."""
+        format of d otherwise hides, and shows where c is added. `chosen`: c at these places, for A and B there."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
@@ -821,12 +887,13 @@ class Mapper(Candidates):
             one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
             a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
             b[rest] = 0
-        c = c if self.asked.addend else np.zeros_like(c)
+        c, at = c if self.asked.addend else np.zeros_like(c), np.ix_(rows, columns)
+        if chosen is not None:
+            c[at] = chosen(a[rows], b[:, columns], c[at])
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first product of a shape may be compiled
         self.found.asked += 1
-        at = np.ix_(rows, columns)
         return a[rows], b[:, columns], c[at], d[at]
 
     def _places(self, side: int) -> NDArray[np.int64]:

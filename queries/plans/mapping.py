@@ -12,6 +12,7 @@ from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rulefile import read_rules
 from mmaprobe.queries.plans.rules import Feature, Kind
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.files import cannot_read
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -28,7 +29,9 @@ def read_map(path: Path) -> PlanMap | Plan:
         return read_rules(path)
     try:
         data = parse_json(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise cannot_read(error, path) from None
+    except ValueError as error:
         raise InputError(f"neither {WANTED}: {error}", str(path)) from None
     try:
         product = "rules" not in data and "looked_at" in data

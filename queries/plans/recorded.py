@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64, type_of
-from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
 from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.plans.gemm import addend
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
 MOST, WORK = 32768, 1 << 23  # the most elements, and products in them, if K is small: few show a short sum
@@ -60,6 +62,14 @@ class Recorded:
         if not fits or any(side.shape != shape for side in (*self.d, *([] if self.c is None else [self.c]))):
             others = f", C {self.c.shape}" if self.c is not None else ""
             raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} do not give D {shape}{others}")
+
+    @classmethod
+    def of(cls, formats: Model, a: Matrix, b: Matrix, c: Matrix | None, d: Sequence[Matrix]) -> Recorded:
+        """The results for patterns in the formats of a model; `c` may be what broadcasts to M x N. Raises
+        ParameterError."""
+        shape = product_shape(a, b, least=1)
+        asked = Signature(formats.a, formats.b, formats.c, formats.d, a.shape[1], c is not None)
+        return cls(asked, a, b, None if c is None else addend(c, shape), tuple(d))
 
     @property
     def length(self) -> int:

@@ -17,7 +17,7 @@ from mmaprobe.documents.identify import (
     Rule,
 )
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans, WitnessVector
+from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.dependence import Asked, Seen
@@ -26,11 +26,11 @@ from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
 from mmaprobe.queries.plans.results import Given
 from mmaprobe.queries.plans.rules import Shape
-from mmaprobe.queries.properties.report import pair_proof
+from mmaprobe.queries.properties.report import pair_proof, witness_vector
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.smtmodel.base.wording import runs_of
 from mmaprobe.smtmodel.inputs.signature import Signature
-from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 
@@ -51,18 +51,8 @@ def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> 
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(one) for one in proofs],
         unanswered=proof.tried,
-        vector=_vector_of(proof),
+        vector=witness_vector(proof.problem, proof.witness),
     )
-
-
-def _vector_of(proof: PlanProof) -> WitnessVector | None:
-    """The input on which two plans differ; None without one."""
-    witness, problem = proof.witness, proof.problem
-    if witness is None or problem is None:
-        return None
-    results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-    row = Vector(problem.left, problem.whole(witness.operands)).to_json()
-    return WitnessVector.of(row, results=results)
 
 
 def document_of_invariance(found: Invariance) -> ProveInvariant:
@@ -84,7 +74,7 @@ def document_of_invariance(found: Invariance) -> ProveInvariant:
             _element(at, plan)
             for at, plan in zip(difference[1:], (difference[0].left, difference[0].right), strict=True)
         ],
-        vector=None if difference is None else _vector_of(difference[0]),
+        vector=None if difference is None else witness_vector(difference[0].problem, difference[0].witness),
     )  # fmt: skip
 
 

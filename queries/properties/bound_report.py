@@ -24,13 +24,8 @@ from mmaprobe.queries.kernel.bounds.wording import form_text, premises_of, raise
 from mmaprobe.queries.kernel.datapath.rounding_losses import LEMMAS
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
-from mmaprobe.queries.properties.bound_samples import (
-    Near,
-    chained_inputs,
-    largest_error,
-    nearest,
-    nearest_of_chain,
-)
+from mmaprobe.queries.properties.bound_samples import ErrorOfModel, Near
+from mmaprobe.queries.properties.exact import ExactChain
 from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.smtmodel.arithmetic.display import powers
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -101,12 +96,9 @@ def find_bound(
         result.seconds = time.monotonic() - start
         return result
     assert result.theorem is not None
-    bound = error_of(result.theorem)
-    result.number = largest_error(model, bound, count, result.window.max)
-    if length is None:
-        search = nearest(model, bound)
-    else:
-        search = nearest_of_chain(model, bound, count, error_of(bound_of(model.unit, settle)))
+    bounded = ErrorOfModel(model, error_of(result.theorem), count)
+    result.number = bounded.largest(window.max)
+    search = bounded.nearest() if length is None else bounded.nearest_chain(error_of(bound_of(model.unit, settle)))
     result.near, result.tried = search.best, search.tried
     if result.near is not None and measure == "largest":
         result.near = replace(result.near, bound=_in_largest(result, result.near))
@@ -125,13 +117,12 @@ def _in_largest(result: BoundResult, near: Near) -> Fraction:
     """The bound of an input in terms of its largest elements."""
     assert result.shown is not None
     size = len(layout_of(result.model).names)
-    given = chained_inputs(result.model, layout_of(result.model), np.array(near.row, np.uint64).reshape(-1, size))
-    assert given is not None
-    inputs, exact = given
-    of = inputs.magnitude(exact)
+    chain = ExactChain.of(result.model, np.array(near.row, np.uint64).reshape(-1, size))
+    assert chain is not None
 
     def largest(factor: Factor) -> Fraction:
-        return max(of(factor._replace(offset=place)) for name, place in inputs.numbers if name == factor.name)
+        of = (factor._replace(offset=place) for name, place in chain.numbers if name == factor.name)
+        return max(map(chain.magnitude, of))
 
     return error_of(result.shown).value(largest)
 

@@ -3,18 +3,17 @@ fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from operator import mul
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form, added
+from mmaprobe.queries.kernel.bounds.forms import Form
 from mmaprobe.queries.kernel.questions.problem import is_beyond
+from mmaprobe.queries.properties.exact import ExactChain, ExactRow, in_magnitudes, stride_of
 from mmaprobe.queries.search.contradiction import row_text
 from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows, with_ones
 from mmaprobe.smtmodel.arithmetic.display import finite_value
@@ -23,12 +22,9 @@ from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
-from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Relu, Segment
-from mmaprobe.smtmodel.nodes.fold import Fold
+from mmaprobe.smtmodel.nodes import Segment
 from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import of_kind
-from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.units.unit import Unit
 
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions
@@ -73,83 +69,6 @@ class Near(Measured):
     results: tuple[int, ...]
 
 
-def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
-    """The bits of a number of a format that a segment takes."""
-    exponent, size = fmt.emin, abs(number)
-    while size >= power(exponent + 1) or (node.leading and 0 < size < power(exponent)):
-        exponent += 1 if size >= power(exponent + 1) else -1
-    last = power(exponent - node.end + 1)
-    return (size // last) % (1 << node.end - node.first) * last * (-1 if number < 0 else 1)
-
-
-class Exactly(Fold[Fraction]):
-    """The values of nodes without rounding. Subclasses give the values of what nodes read."""
-
-    def formed(self, node: Node) -> Fraction:
-        match node:
-            case Constant():
-                return Fraction(0)
-            case Literal():
-                return node.value or Fraction(0)
-            case Relu():
-                return max(self.of(node.term), Fraction(0))
-        match node.without_loss:
-            case "product":
-                return reduce(mul, map(self.of, node.operands))
-            case "sum":
-                return added(self.of_terms(node.operands))
-            case "operand":
-                return self.of(node.operands[0])
-        raise TypeError(f"no exact value of {node.kind}")
-
-
-class ExactRow(Exactly):
-    """One row of operands as numbers. `chained`: the addend is the exact result of the row before, instead of a
-    pattern."""
-
-    def __init__(
-        self, unit: Unit, numbers: Mapping[tuple[str, int], tuple[Fraction, Format]], chained: bool = False
-    ) -> None:
-        super().__init__()
-        self.unit, self.numbers, self.chained = unit, numbers, chained
-
-    @property
-    def exact(self) -> Fraction:
-        """The result of the unit without rounding."""
-        return self.of(self.unit.result)
-
-    def formed(self, node: Node) -> Fraction:
-        if isinstance(node, Segment):
-            return segment_of(self.of(node.term), node, getattr(self.unit, node.element.operand))
-        if not isinstance(node, Element):
-            return super().formed(node)
-        value, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(self.places)]
-        if self.chained and node.operand == "c":
-            return value
-        flushed = node.subnormals != "keep" and fmt.subnormals and abs(value) < power(fmt.emin)
-        return Fraction(0) if flushed else value
-
-    def magnitude(self, exact: Fraction) -> Callable[[Factor], Fraction]:
-        def of(factor: Factor) -> Fraction:
-            if factor.name == EXACT:
-                return abs(exact)
-            value, fmt = self.numbers[factor.name, factor.offset]
-            return max(abs(value), power(fmt.emin)) if factor.raised and value else abs(value)
-
-        return of
-
-
-def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
-    """The operands of a row as numbers; None if an operand is not finite."""
-    numbers: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    for place, fmt, pattern in zip(layout.places, layout.formats, row, strict=True):
-        number = finite_value(int(pattern), fmt)
-        if number is None:
-            return None
-        numbers[place] = number, fmt
-    return numbers
-
-
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The result of each row, and the rows that a bound covers: no value is infinite, a NaN, or as large as its format
     can hold, so that no rounding has overflowed and no product has reached its limit."""
@@ -158,29 +77,6 @@ def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.
     for visit in evaluation.trace.visits:
         out &= to_integers(is_beyond(visit), len(table)) == 0
     return to_integers(evaluation.d, len(table)), out
-
-
-def measured(model: Model, error: Form, table: Table) -> list[Near]:
-    """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its bound."""
-    layout, cases = layout_of(model), []
-    results, admitted = covered(model, table)
-    for row, pattern in zip(table[admitted], results[admitted], strict=True):
-        numbers, d = numbers_of(layout, row), finite_value(int(pattern), model.d)
-        if numbers is None or d is None:
-            continue
-        inputs = ExactRow(model.unit, numbers)
-        exact = inputs.exact
-        bound = error.value(inputs.magnitude(exact))
-        near = Near(exact, abs(d - exact), bound, tuple(map(int, row)), (int(pattern),))
-        cases.append(_held(model, near))
-    return cases
-
-
-def _held(model: Model, near: Near, given: str | None = None) -> Near:
-    if near.error > near.bound:
-        given = given or row_text(layout_of(model), near.row)
-        raise near.contradicts(model.reference, f"{given} gives {near.results[-1]:x}, which is")
-    return near
 
 
 @dataclass(frozen=True)
@@ -192,46 +88,93 @@ class Search:
     tried: int
 
 
-def nearest(model: Model, error: Form) -> Search:
-    """Search samples and constructed inputs, then small changes of the best input. Raises FaultError if an error
-    exceeds its bound."""
-    layout, rng = layout_of(model), np.random.default_rng(SEED)
-    cases = measured(model, error, sample_rows(layout, ROWS, SEED))
-    cases += measured(model, error, dominated(layout))
-    best, tried = nearest_of(cases), len(cases)
-    for _ in range(CLIMBS if best is not None else 0):
-        assert best is not None
-        changed = measured(model, error, _changed(layout, best.row, rng))
-        best, tried = nearest_of([best, *changed]), tried + len(changed)
-    return Search(best, tried)
+@dataclass(frozen=True)
+class ErrorOfModel:
+    """The error of a model, and a bound of it; of a chain of `count` instructions, in which each result is the addend
+    of the next."""
 
+    model: Model
+    bound: Form
+    count: int = 1
 
-def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Search:
-    """Search chains of `count` instructions on samples and on constructed inputs; the result of each instruction is the
-    addend of the next. `of_one` is the bound of a single instruction. Raises FaultError if an error exceeds its
-    bound."""
-    layout, rng, k = layout_of(model), np.random.default_rng(SEED), model.length
-    chains = max(2, min(CHAINS, WORK // (count * k)))
-    single = measured(model, of_one, dominated(layout, [(k,)]))
-    single = [near for near in single if near.exact]
-    single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
-    shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
-    mixed = sample_rows(layout, 2 * chains * count, SEED)
-    mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
-    steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
-    results = steps[:, 0, 2 * k]
-    for number in range(count):
-        steps[:, number, 2 * k] = results
-        results = evaluate_batch(model, *sides_of(model, steps[:, number]))
-    rows = steps.reshape(-1, steps.shape[-1])  # checked together: signals take many times as long as results
-    fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
-    admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
-    cases = []
-    for row, pattern in zip(steps[admitted], results[admitted], strict=True):
-        near = _chain_near(model, layout, error, row, int(pattern))
-        if near is not None:
-            cases.append(near)
-    return Search(nearest_of(cases), len(cases))
+    @property
+    def layout(self) -> Layout:
+        """The operands of a row."""
+        return layout_of(self.model)
+
+    def measured(self, table: Table) -> list[Near]:
+        """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its
+        bound."""
+        results, admitted = covered(self.model, table)
+        rows = zip(table[admitted], results[admitted], strict=True)
+        return [near for row, pattern in rows if (near := self._near(row[None], int(pattern))) is not None]
+
+    def nearest(self) -> Search:
+        """Search samples and constructed inputs, then small changes of the best input. Raises FaultError if an error
+        exceeds its bound."""
+        rng = np.random.default_rng(SEED)
+        cases = self.measured(sample_rows(self.layout, ROWS, SEED)) + self.measured(dominated(self.layout))
+        best, tried = nearest_of(cases), len(cases)
+        for _ in range(CLIMBS if best is not None else 0):
+            assert best is not None
+            changed = self.measured(_changed(self.layout, best.row, rng))
+            best, tried = nearest_of([best, *changed]), tried + len(changed)
+        return Search(best, tried)
+
+    def nearest_chain(self, of_one: Form) -> Search:
+        """Search chains on samples and on constructed inputs. `of_one` is the bound of a single instruction. Raises
+        FaultError if an error exceeds its bound."""
+        model, layout, count, k = self.model, self.layout, self.count, self.model.length
+        rng, chains = np.random.default_rng(SEED), max(2, min(CHAINS, WORK // (count * k)))
+        single = [near for near in ErrorOfModel(model, of_one).measured(dominated(layout, [(k,)])) if near.exact]
+        single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
+        shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
+        mixed = sample_rows(layout, 2 * chains * count, SEED)
+        mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
+        steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
+        results = steps[:, 0, 2 * k]
+        for number in range(count):
+            steps[:, number, 2 * k] = results
+            results = evaluate_batch(model, *sides_of(model, steps[:, number]))
+        rows = steps.reshape(-1, steps.shape[-1])  # checked together: signals take many times as long as results
+        fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
+        admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
+        tried = zip(steps[admitted], results[admitted], strict=True)
+        cases = [near for row, pattern in tried if (near := self._near(row, int(pattern))) is not None]
+        return Search(nearest_of(cases), len(cases))
+
+    def _near(self, steps: Table, pattern: int) -> Near | None:
+        """The error and the bound of the rows of a chain with this result; None if a number is not finite."""
+        model, d = self.model, finite_value(pattern, self.model.d)
+        if d is None or (chain := ExactChain.of(model, steps)) is None:
+            return None
+        results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
+        error, exact = abs(d - chain.exact[-1]), chain.exact[-1]
+        near = Near(exact, error, self.bound.value(chain.magnitude), tuple(map(int, steps.flat)), results)
+        if near.error > near.bound:
+            told = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
+            raise near.contradicts(model.reference, f"{told} gives {pattern:x}, which is")
+        return near
+
+    def bound_at(self, steps: Table) -> Fraction:
+        """The value of the bound for a chain whose instructions have these rows of finite operands; only the first
+        addend counts."""
+        chain = ExactChain.of(self.model, steps)
+        assert chain is not None
+        return self.bound.value(chain.magnitude)
+
+    def largest(self, exponent: int) -> Fraction:
+        """The value of the bound if no input's exponent is above `exponent`."""
+        layout, unit = self.layout, in_magnitudes(self.model.unit)
+        largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+        in_segments = any(of_kind(unit.result, Segment))
+        for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
+            stride = stride_of(self.model, name)
+            top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
+            for number in range(self.count if stride else 1):
+                largest[name, place + number * stride] = top, fmt
+        row = ExactRow(unit, largest)
+        return self.bound.value(row.magnitude(row.exact))
 
 
 def _finite(layout: Layout, table: Table) -> Table:
@@ -240,71 +183,6 @@ def _finite(layout: Layout, table: Table) -> Table:
         beyond = (table[:, index] & np.uint64((1 << fmt.field_width) - 1)) > np.uint64(fmt.largest)
         table[beyond | (fmt.nan_for_negative_zero & (table[:, index] == np.uint64(fmt.nan))), index] = 0
     return table
-
-
-def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
-    d, given = finite_value(pattern, model.d), chained_inputs(model, layout, steps)
-    if d is None or given is None:
-        return None
-    inputs, exact = given
-    results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
-    bound = error.value(inputs.magnitude(exact))
-    near = Near(exact, abs(d - exact), bound, tuple(map(int, steps.flat)), results)
-    return _held(model, near, f"a chain of {len(steps)} instructions")
-
-
-def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
-    """The value of the bound for a chain whose instructions have these rows of finite operands; only the first addend
-    counts."""
-    given = chained_inputs(model, layout_of(model), steps)
-    assert given is not None
-    inputs, exact = given
-    return error.value(inputs.magnitude(exact))
-
-
-def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
-    """The operands of a chain as numbers, by their places in the chain, and its exact result; None if one of these
-    operands is not finite."""
-    exact, numbers = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
-    for number, row in enumerate(steps):
-        own = numbers_of(layout, row)
-        if own is None:
-            return None
-        if number:
-            own["c", 0] = exact, model.c  # the exact result, whatever the unit rounds it to
-        exact = ExactRow(model.unit, own, chained=number > 0).exact
-        for (name, place), value in own.items():
-            stride = _elements(model, name)
-            numbers.setdefault((name, place + number * stride), value)
-    return ExactRow(model.unit, numbers), exact
-
-
-def _elements(model: Model, operand: str) -> int:
-    """The number of elements of an operand that each instruction of a chain takes; 0 for c, the result before."""
-    return 0 if operand == "c" else model.unit.count(operand)
-
-
-def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
-    """The value of the bound for a chain of `count` instructions, if no input's exponent is above `exponent`."""
-    layout, unit = layout_of(model), in_magnitudes(model.unit)
-    largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    in_segments = any(of_kind(unit.result, Segment))
-    for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
-        stride = _elements(model, name)
-        top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
-        for number in range(count if stride else 1):
-            largest[name, place + number * stride] = top, fmt
-    row = ExactRow(unit, largest)
-    return error.value(row.magnitude(row.exact))
-
-
-def in_magnitudes(unit: Unit) -> Unit:
-    """The unit with positive constants: its exact result for magnitudes is the sum of all terms' magnitudes."""
-
-    def positive(node: Node) -> Node | None:
-        return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None
-
-    return unit.with_result(replaced(unit.result, positive))
 
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:

@@ -11,14 +11,16 @@ from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.questions import property_texts, question_texts, witness_texts
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.properties.together import HasProperty
-from mmaprobe.queries.properties.proving import established_theorem
+from mmaprobe.queries.properties.proving import established_theorem, verdict_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what proofs establish: that two models agree, or that one has a property. Raises
-    CertificateError (with the reason) if there is none, and OutOfTimeError."""
+    """Write the certificate of what proofs establish: that two models agree, that one has a property, or that an input
+    refutes it. Raises CertificateError (with the reason) if there is none, and OutOfTimeError."""
+    if verdict_of(proofs) == "different":
+        return certify_refuted(wanted, proofs[-1], directory, options)
     if wanted == "equal":
         (proof,) = proofs
         return certify_sides(proof, directory, options)

@@ -11,7 +11,7 @@ from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
 from mmaprobe.hypotheses.properties import STATEMENTS
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
-from mmaprobe.queries.search.witness import Witness, moved_input
+from mmaprobe.queries.search.witness import Witness, inputs_of
 from mmaprobe.queries.solvers.store import result_key
 from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of, engines_of
 from mmaprobe.smtmodel.evaluate.identity import identity_text
@@ -67,20 +67,20 @@ def pair_proof(proof: Proof) -> PairProof:
                 using=lemma.using or None,
                 answer=str(lemma.answer),
                 seconds=lemma.answer.seconds,
-                confirmed_by=str(lemma.confirmed) if lemma.confirmed else None,
+                confirmed_by=lemma.confirmed_by,
             )
             for lemma in proof.lemmas
         ],
         unanswered=[str(answer) for answer in proof.tried if answer.status == "unknown"],
-        vector=None if proof.witness is None else _witness(proof.problem, proof.witness),
+        vector=witness_vector(proof.problem, proof.witness),
     )
 
 
-def _witness(problem: Problem, witness: Witness) -> WitnessVector:
-    """The input on which the sides differ, as one vector for each side, with the replayed results."""
-    operands = witness.operands
+def witness_vector(problem: Problem | None, witness: Witness | None) -> WitnessVector | None:
+    """The input on which the sides differ, as one vector for each side, with the replayed results; None without one."""
+    if problem is None or witness is None:
+        return None
+    left, right = inputs_of(problem, witness.operands)
     results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-    row, moved = Vector(problem.left, operands).to_json(), moved_input(problem, operands)
-    if moved == operands:
-        return WitnessVector.of(row, results=results)
-    return WitnessVector.of(row, results=results, other_side=Row.of(Vector(problem.right, moved).to_json()))
+    other = ABSENT if left == right else Row.of(Vector(problem.right, right).to_json())
+    return WitnessVector.of(Vector(problem.left, left).to_json(), results=results, other_side=other)

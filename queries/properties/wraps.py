@@ -5,26 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
-from mmaprobe.queries.properties.bound_samples import (
-    ROWS,
-    SEED,
-    ExactRow,
-    Near,
-    chained_inputs,
-    covered,
-    dominated,
-    in_magnitudes,
-    nearest_of,
-    numbers_of,
-)
+from mmaprobe.queries.properties.bound_samples import ROWS, SEED, Near, covered, dominated, nearest_of
+from mmaprobe.queries.properties.exact import ExactChain
 from mmaprobe.queries.search.samples import Table, every_row, sample_rows
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.nodes import FusedSum, Node, Sum
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
@@ -48,7 +37,7 @@ def wrapped_input(model: Model, count: int) -> Near | None:
         table = np.concatenate([dominated(layout), sample_rows(layout, ROWS, SEED)])
     (results, fine), (others, _) = covered(model, table), covered(roomy, table)
     rows = table[fine & (results != others)]
-    cases = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, layout, row, count)]
+    cases = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, row, count)]
     return nearest_of(cases)
 
 
@@ -61,10 +50,10 @@ def _with_room(model: Model) -> Unit:
     return model.unit.with_result(rebuilt(model.unit.result, change, {}))
 
 
-def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:
+def _chains(model: Model, row: Table, count: int) -> Iterator[Near]:
     """The chain that begins with an input and has only zero products after it, until its result no longer changes, if
     its error is larger than the sum of all magnitudes."""
-    k = model.length
+    k, layout = model.length, layout_of(model)
     steps = np.zeros((min(count, STEPS), len(row)), dtype=np.uint64)
     steps[0], steps[1:, 2 * k + 1 :] = row, [fmt.one for fmt in layout.formats[2 * k + 1 :]]
     results: list[int] = []
@@ -80,22 +69,9 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    given, d = chained_inputs(model, layout, steps), finite_value(results[-1], model.d)
-    if given is None or d is None:
+    chain, d = ExactChain.of(model, steps), finite_value(results[-1], model.d)
+    if chain is None or d is None:
         return
-    error, size = abs(d - given[1]), magnitudes(model, layout, steps)
-    if error > size:
-        yield Near(given[1], error, size, tuple(map(int, steps.flat)), tuple(results))
-
-
-def magnitudes(model: Model, layout: Layout, steps: Table) -> Fraction:
-    """The sum of the magnitudes of all terms: c, every product, and constants."""
-    unit, size = in_magnitudes(model.unit), Fraction(0)
-    for number, row in enumerate(steps):
-        own = numbers_of(layout, row)
-        assert own is not None
-        own = {place: (abs(value), fmt) for place, (value, fmt) in own.items()}
-        if number:
-            own["c", 0] = size, model.c
-        size = ExactRow(unit, own, chained=number > 0).exact
-    return size
+    exact, size = chain.exact[-1], chain.magnitudes[-1]
+    if abs(d - exact) > size:
+        yield Near(exact, abs(d - exact), size, tuple(map(int, steps.flat)), tuple(results))

@@ -1,9 +1,9 @@
 """Verdicts are compared with evaluations: a proved statement is tested on inputs, without a solver, before it is
 reported.
 
-Equality and properties here; claims in queries/claims/contradiction.py. The inputs, other than those that the provers
-search, are random inputs that the restrictions admit, with exponents at both ends, products and addends that cancel,
-and edges of the formats.
+Equality and properties here; claims in the files of their kinds (queries/claims). The inputs, other than those that the
+provers search, are random inputs that the restrictions admit, with exponents at both ends, products and addends that
+cancel, and edges of the formats.
 """
 
 from __future__ import annotations

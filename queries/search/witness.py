@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.problem import Placed, Problem
 from mmaprobe.queries.search.exercises import exercises
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -115,6 +115,13 @@ def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
     ]
     moved = problem.moved(layout.split(lanes))
     return layout.split([int(to_integers(bits, 1)[0]) for bits in moved.every])
+
+
+def inputs_of(problem: Problem, operands: Operands[int]) -> tuple[Operands[int], Operands[int]]:
+    """The inputs of both sides of a problem."""
+    if isinstance(problem, Placed):
+        return problem.whole(operands), problem.whole(operands)
+    return operands, moved_input(problem, operands)
 
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = False) -> Row:

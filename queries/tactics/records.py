@@ -37,6 +37,10 @@ class Lemma:
     using: str = ""
     confirmed: Answer | None = None
 
+    @property
+    def confirmed_by(self) -> str | None:
+        return None if self.confirmed is None else str(self.confirmed)
+
 
 @dataclass
 class Proof:

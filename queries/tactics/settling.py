@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +12,7 @@ from mmaprobe.queries.kernel.lemmas import Lemma, exhausted, settled
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
-from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
+from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, PATIENCE, SHARE
 from mmaprobe.queries.tactics.records import Lemma as ProofLemma
 from mmaprobe.smtmodel.base.errors import FaultError
 
@@ -87,13 +88,16 @@ class Settled:
         return theorem
 
     def _others(self, goal: Lemma, engines: Engines) -> list[Engines]:
-        """The engines that may confirm: the last of them has most of the time."""
+        """The engines that may confirm: the last of them has most of the time, in processor seconds."""
         if not self.confirmed:
             return []
-        allowed = max(LEAST, SHARE * TAKEN)
+        allowed, most = max(LEAST, SHARE * TAKEN), math.inf
         if self.options.timeout is not None:
             allowed = min(allowed, self.options.timeout - TAKEN)
+        if self.deadline is not None:
+            most = self.deadline - self.options.clock()
         *early, last = CONFIRMERS
-        limits = dict.fromkeys(early, allowed / 4) | {last: allowed}
-        return [replace(engines, solver=engine, seconds=max(0.0, limits[engine]), said=[],
-                        name=f"{engines.name}: cross-checked by {engine}") for engine in CONFIRMERS]  # fmt: skip
+        limits = dict.fromkeys(early, max(0.0, allowed / 4)) | {last: max(0.0, allowed)}
+        return [replace(engines, solver=engine, seconds=max(0.0, min(PATIENCE * limits[engine], most)),
+                        processor=limits[engine], said=[], name=f"{engines.name}: cross-checked by {engine}")
+                for engine in CONFIRMERS]  # fmt: skip

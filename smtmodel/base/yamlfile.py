@@ -52,6 +52,17 @@ SYNTAX = {
     "expected the node content": "a value is missing before {name}",
     "expected '<document start>'": "a line indented less than the first, or a bracket too many",
 }
+#: a key that one kind of file alone has -> the kind, and where it is read
+KINDS = {
+    "claim": "a claim, which `mmaprobe verify` reads",
+    "property": "a claim, which `mmaprobe verify` reads",
+    "hypotheses": "a question, which `mmaprobe distinguish` reads",
+    "candidates": "a family, which `mmaprobe identify` and `mmaprobe separate` read",
+    "curves": "a study, which `mmaprobe study` reads",
+    "rules": "rules by hand, which `mmaprobe simulate --plan` reads",
+    "plan": "a plan, which `mmaprobe explain` and `mmaprobe simulate --plan` read",
+    "unit": "a unit, which commands read in the place of a MODEL",
+}
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -185,7 +196,11 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
     except ValidationError as problem:
         # an unknown key explains a missing one
         errors = problem.errors()
-        first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+        unknown = [error for error in errors if error["type"] == "extra_forbidden"]
+        for error in unknown:
+            if kind := KINDS.get(".".join(map(str, error["loc"]))):
+                raise file.error(error["loc"], f"unknown key: the file is {kind}") from None
+        first = next(iter(unknown), errors[0])
         path = first["loc"] if first["type"] == "missing" else _in_data(first["loc"], file.data)
         missing = [str(error["loc"][-1]) for error in errors
                    if error["type"] == first["type"] == "missing" and error["loc"][:-1] == path[:-1]]  # fmt: skip

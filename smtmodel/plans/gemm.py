@@ -142,11 +142,17 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
 
 
 def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
-    """The matrix C of a product of a shape. A bias of one row (1 x columns) is repeated for every row, a bias of one
-    column (rows x 1) for every column. Raises ParameterError for other shapes."""
+    """The matrix C of a product of a shape. A bias of one row (1 x columns, or numbers without rows) is repeated for
+    every row, a bias of one column (rows x 1) for every column. Raises ParameterError for other shapes."""
+    c = with_rows(c)
     if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
         raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}, or of a row or column of it")
     return np.broadcast_to(c, shape)
+
+
+def with_rows(c: Matrix) -> Matrix:
+    """C with rows and columns: a bias of N numbers becomes one row, a single number a matrix of 1 x 1."""
+    return c.reshape((1,) * (2 - c.ndim) + c.shape) if c.ndim < 2 else c
 
 
 def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:

@@ -102,6 +102,7 @@ class Lowering(Engine[Node]):
         self.path = ""
         self._taken = set[str]()  # the names so far, in the loop that is made
         self._gathered: dict[tuple[Gathered, int, tuple[tuple[int, int], ...]], Node] = {}
+        self._words: dict[Element, dict[Node, Node]] = {}  # for each element, what the parts of words are at it
         self._blocks = any(part.block for part in plan.gathered)
         #: for loops whose results the unit reads unchanged: how it reads the start, and the start's format
         self.reads: dict[int, tuple[Element, Format]] = {}
@@ -197,11 +198,15 @@ class Lowering(Engine[Node]):
         assert index is not None
         read = Element(element.operand, index)
         word = word.element if isinstance(word, Scaled) else word
-        for name, part in self.plan.words.get(element.operand, {}).items():
-            part = part.element if isinstance(part, Scaled) else part
-            self.signals.setdefault(word_at(part, read, lambda x: self.gathered(x, index)), name)
-        node = word_at(word, read, lambda x: self.gathered(x, index))
-        return self._read_as(node, element, word.rounding.format)
+        if read not in self._words:
+            self._words[read] = {}
+            for name, part in self.plan.words.get(element.operand, {}).items():
+                part = part.element if isinstance(part, Scaled) else part
+                self.signals.setdefault(self._word_at(part, read, index), name)
+        return self._read_as(self._word_at(word, read, index), element, word.rounding.format)
+
+    def _word_at(self, word: Round, read: Element, index: Index) -> Node:
+        return word_at(word, read, lambda part: self.gathered(part, index), self._words[read])
 
     def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
         """A number as a unit reads it in the place of one of its inputs; the input's format holds all values of the

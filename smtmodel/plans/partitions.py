@@ -124,7 +124,7 @@ class Runs(Partition):
         return self.every
 
     def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        return range(0, length, self.every)
+        return range(0, length, self.size(length))
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return math.lcm(self.every, number)

@@ -252,7 +252,7 @@ class _Reader(ExpressionReader):
                 return Then(tuple(map(self._stage, self._arguments(tree, 1, max(1, len(tree.args))))))
             if name in NAMED or name in JOINED:
                 return self._parted(tree, name, options)
-            known = [*STAGES, *JOINED, *self.roundings, *self.models]
+            known = list(dict.fromkeys([*STAGES, *JOINED, *self.roundings, *self.models]))
             raise MistakeError(tree, str(UnknownNameError("stage", name, known)))
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a stage: a unit, or {', '.join(STAGES)}")
 

@@ -93,6 +93,7 @@ CASES
 """
 
 
+@cache
 def _player() -> str:
     """The source of the player, with a call for each number of values that a step reads."""
     types, cases = [], []

@@ -228,7 +228,10 @@ def as_read(words: Sequence[Node]) -> tuple[Round | None, ...]:
     return tuple(word if isinstance(word, Round) else None for word in words)
 
 
-def word_at(word: Round, element: Element, found: Callable[[Gathered], Node]) -> Node:
-    """A word with its `Given` node replaced by an element, and its gathered numbers by `found`."""
+def word_at(
+    word: Round, element: Element, found: Callable[[Gathered], Node], became: dict[Node, Node] | None = None
+) -> Node:
+    """A word with its `Given` node replaced by an element, and its gathered numbers by `found`. `became` keeps what
+    became of each node: words of one element have parts in common."""
     return replaced(word, lambda node: element if isinstance(node, Given) else
-                    found(node) if isinstance(node, Gathered) else None)  # fmt: skip
+                    found(node) if isinstance(node, Gathered) else None, became)  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,7 @@ def names_plan(text: str) -> bool:
 def parse_plan_reference(text: str) -> Plan:
     """The plan that a text names; for a model, the plan in which it takes K in tiles, starting from c. Raises the
     errors of `parse_reference`."""
-    text = text.strip()
-    return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
+    return Named(text.strip()).plan
 
 
 def parse_plan_path(text: str) -> Plan:
@@ -123,6 +122,29 @@ def parse_plan_path(text: str) -> Plan:
         return Plan.chained(parse_reference(name))
     except UnknownNameError:
         return plan_named(name, parse_reference)  # whose error names the nearest plan
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a text names: a model, or a plan for any K. Each is read once, when it is first asked for; they raise the
+    errors of `names_plan`, `parse_reference` and `parse_plan_reference`."""
+
+    text: str
+
+    @cached_property
+    def is_plan(self) -> bool:
+        """Whether it is a plan for any K."""
+        return names_plan(self.text)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model."""
+        return parse_reference(self.text)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, also that in which a model takes K in tiles."""
+        return parse_plan_path(self.text) if self.is_plan else Plan.chained(self.model)
 
 
 def _model_of_plan(text: str) -> Model:

@@ -15,7 +15,6 @@ from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.certificates.asked import of_claim
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.covering.certify import certify_cover
@@ -114,7 +113,7 @@ def _claim(folder: Path, part: str = "", **data: Any) -> None:
         file.write_text(part)
         data["parts"] = {"p": str(file)}
     (claim,) = build_claims(read_yaml(yaml.safe_dump(CLAIM | data), "mine.yaml"))
-    certify_claim(decide(claim, FREE), folder, FREE)
+    decide(claim, FREE).certify(folder, FREE)
 
 
 def shown_by_none(folder: Path) -> None:

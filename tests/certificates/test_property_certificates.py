@@ -13,7 +13,6 @@ import pytest
 from mmaprobe.hypotheses.claim import claims_named
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.checking.witnesses import _refutes
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import Reordered, problems_of
@@ -114,7 +113,7 @@ def test_an_input_on_which_two_units_differ(tmp_path: Path) -> None:
 
 def test_an_input_that_decides_a_claim_is_evaluated_again(tmp_path: Path) -> None:
     (claim,) = claims_named("ootomo-not-worse-f16@terms=2,split=toward_zero")
-    certify_claim(decide(claim, FREE), tmp_path, FREE)
+    decide(claim, FREE).certify(tmp_path, FREE)
     assert accepted(tmp_path)
     found = read_document(tmp_path / "witness.json")
     assert found["values"] == {"a0": "0xbfd0", "a1": "0x5800", "b0": "0x3c00", "b1": "0x6800", "c": "0x3e500000"}

@@ -17,7 +17,6 @@ from benchmarks.sides import results_of
 from mmaprobe.hypotheses.claim import Claim, build_claims, claims_named
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.nearest_sums import nearest
-from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.claims.verify import verify
@@ -104,6 +103,17 @@ def test_intervals(terms: int, zeros: bool, bound: int) -> None:
     assert lemmas[:2] == ["interval of a.word0[0]", "interval of a.word1[0]"]
     assert len([name for name in lemmas if name.startswith("interval of unit.")]) == 3
     assert ways(claims[1])[0] == []
+
+
+def test_intervals_show_that_values_are_numbers() -> None:
+    """Where the claim follows from intervals, no other bound of a sum is proved."""
+    proved = list[str]()
+    stages = stages_of(claim_of("distance(three, four) <= 7", terms=1), proved)
+    stages.intervals()
+    known = len(proved)
+    theorem = stages.numbers()
+    assert theorem.goal == Fact(stages.question, stages.question.fits.node)
+    assert proved[known:] == ["every value is a number"]
 
 
 @pytest.mark.parametrize("where", [[], ["nonnegative(a)"]])
@@ -239,7 +249,7 @@ def test_first_words(name: str, split: str) -> None:
 def test_rows_of_the_table() -> None:
     """Of a property that fails both sides are in the row, with the result of each."""
     (claim,) = claims_named("symmetric-round-down@model=cdna3/mfma/f32_32x32x8_f16")
-    document = document_of(decide(claim, Options(timeout=60)))
+    document = decide(claim, Options(timeout=60)).document
     cells = [cell.strip() for cell in row(document, biased=False).strip("|\n ").split(" | ")]
     assert cells[:2] == [f"`{claim.id}`", "refuted, as the source says"]
     assert cells[2].startswith("simulated inputs")

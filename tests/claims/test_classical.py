@@ -13,7 +13,6 @@ from mmaprobe.hypotheses.unit_claims import ClassicalClaim
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.claims import classical
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.errors import InputError
@@ -44,13 +43,13 @@ def test_the_smallest_number_of_slices() -> None:
     (eight,), (seven,) = claims_named("ozaki-int8-8-classical"), claims_named("ozaki-int8-7-classical-once")
     for claim, spread, verdict in ((eight, 3, "holds"), (seven, 0, "refuted")):
         assert isinstance(claim, ClassicalClaim)
-        assert (claim.products, claim.spread, claim.classical) == (1024, spread, 1)
-        outcome = classical.verify_classical(claim)
+        assert (claim.count, claim.spread, claim.classical) == (1024, spread, 1)
+        outcome = classical.verify_classical(claim, Options())
         assert outcome.verdict == verdict
 
 
 def test_a_certificate(tmp_path: Path) -> None:
-    certify_claim(decide(claim_of(), Options()), tmp_path, Options())
+    decide(claim_of(), Options()).certify(tmp_path, Options())
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     for change in ({"classical": 9}, {"spread": 1}, {"products": 65}, {"plan": "plan:ozaki/int8-7"}, {"reach": 99}):
         (tmp_path / CLAIM).write_text(yaml.safe_dump(DATA | change))

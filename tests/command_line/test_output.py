@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe import listed
-from mmaprobe.cli.commands.prove import _unconfirmed
+from mmaprobe.cli.commands.prove_models import _unconfirmed
 from mmaprobe.cli.main import main
 from mmaprobe.documents.prove import OneLemma
 from mmaprobe.runner.answers import AnswersFile

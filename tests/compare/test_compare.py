@@ -845,3 +845,22 @@ def test_samples_show_bits_far_below_a_result(seed: int) -> None:
     problem = Problem(exact, cut)
     rows = np.array(list(all_rows(problem.layout, exact, 4096, seed)), dtype=np.uint64)
     assert replay(problem, rows).differs.any()
+
+
+def test_a_long_input_takes_a_screen(tmp_path: Path) -> None:
+    """All of it is in the JSON; `evaluate` names the command that prints the long evaluation."""
+    rng, model = np.random.default_rng(3), "plan:loop/fma@length=256"
+    a, b = ([f"{x:08x}" for x in rng.standard_normal(256).astype(np.float32).view(np.uint32)] for _ in "ab")
+    for name, d in (("one", "3f800000"), ("other", "40000000")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"model": model, "a": a, "b": b, "c": "00000000", "d": d}))
+    names = [f"recorded:{tmp_path / name}.jsonl" for name in ("one", "other")]
+    result = run("compare", *names, "--json", code=0)
+    lines = result.stderr.splitlines()
+    assert "   and 472 operands more, which --json lists" in lines
+    assert any(line.startswith("     c = 00000000") for line in lines)
+    assert len(lines) < 60
+    assert json.loads(result.stdout)["differences"][0]["vector"]["b"] == b
+    path = tmp_path / "one.jsonl"
+    told = run("evaluate", str(path), code=1).stderr
+    assert f" lines: mmaprobe explain {model} {path}:1\n" in told
+    assert len(told.splitlines()) < 20

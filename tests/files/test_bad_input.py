@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,26 @@ def test_an_id_in_words(name, tmp_path):
     path.write_text(QUESTION.replace("mine", f"'{name}'"))
     said = "q.yaml:1: id: an id has small letters a to z, digits, dots and hyphens"
     run("distinguish", str(path), code=2, said=said)
+
+
+CLAIM = f"id: mine\nterms: 1\ninputs: {{format: f16, a: [0, 0]}}\nparts: {{p: 'markidis@unit={V}'}}\nclaim: finite(p)\n"
+FAMILY = "id: mine\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\ncandidates: [{family: fma-chain}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "commands", "said"),
+    [
+        (CLAIM, ("cover", "show", "distinguish", "study", "separate"), "5: claim: unknown key: the file is a claim"),
+        (FAMILY, ("cover", "verify", "distinguish", "study"), "4: candidates: unknown key: the file is a family"),
+        (QUESTION, ("cover", "verify", "study"), "5: hypotheses: unknown key: the file is a question"),
+    ],
+    ids=["claim", "family", "question"],
+)  # fmt: skip
+def test_a_file_of_another_kind_is_told(text, commands, said, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    for command in commands:
+        run(command, str(path), code=2, said=f"{path}:{said}")
 
 
 # --- vectors ------------------------------------------------------------------------------------------------------
@@ -311,9 +332,19 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("distinguish", H, "alignment-bitz"), "did you mean 'alignment-bits'?"),
         (("distinguish", f"{H}@F=24", H), "unknown parameter 'F' (F is fraction_bits)"),
         (("distinguish", "-q", H, V), "-q is written before the command: "),
-        (("simulate", "a.npy", "b.npy", "--c", "c.npy"), "C is one of the files, not an option: A B C"),
-        (("explain", H, "a.npy", "b.npy", "--c", "c.npy"), "an option: --element I,J MODEL A B C"),
-        (("identify", "--gemm", "--c", "c.npy"), "an option: --device recorded:A.npy,B.npy,C.npy,D.npy"),
+        (("simulate", "a", "b", "c", "--c", "e", "--model", H, "-o", "d.npy"), "C is given twice: c, and --c e"),
+        (("explain", H, "a.npy", "b.npy", "--c", "c.npy"), "--c: it goes with --element, as matrix files do"),
+        (("explain", H, "a", "b", "c", "--c", "e", "--element", "0,0"), "C is given twice: c, and --c e"),
+        (("identify", "--device", f"model:{H}", "--c", "c.npy"), "--c: it goes with --gemm and a recorded product"),
+        (("identify", "--gemm", "--device", "recorded:a,b,c,d", "--c", "e"), "--c: C is given twice: c, and e"),
+        (("identify", "--gemm", "--device", "recorded:a,b"), "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D"),
+        (("evaluate", "rows.jsonl", "--junit", "x.xml", "-o", "x.xml"), "x.xml: --output and --junit name one file"),
+        (("evaluate", "rows.jsonl", "--junit", "none/x.xml"), "none/x.xml: there is no folder none: make it first"),
+        (("import", os.devnull, "--model", "ieee/fma/f32"), "there is no line of words in it"),
+        (("export", "rows.jsonl", "--format", "csv", "-o", "x.npz"), "x.npz has the ending of npz: give --format npz"),
+        (("distinguish", H, V, "--memory", "10G"), "'10G' is not a whole number of MiB"),
+        (("distinguish", H, V, "--count", "0"), "'-n' / '--count': 0 is not in the range x>=1"),
+        (("simulate", "a", "b", "--plan", "none.json", "-o", "d.npy"), "none.json: no such file"),
         (("compare", "--gemm", "a.npy", "b.npy", "c.npy", "d.npy", "e.npy"), "--gemm A B D1 D2 [--c C]"),
         (("simulate", "a.npy", "b.npy", "-o", "d.npy"), "give --model (a unit) or --plan"),
         (("distinguish", H, V, "-o", "d.npy"), "a name that ends in .jsonl is needed"),

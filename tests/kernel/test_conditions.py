@@ -33,7 +33,8 @@ from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of, chain_of
-from mmaprobe.queries.properties.bound_samples import ExactRow, covered, numbers_of
+from mmaprobe.queries.properties.bound_samples import covered
+from mmaprobe.queries.properties.exact import ExactRow, numbers_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Literal, Product, Repeat, Round, Running

@@ -231,7 +231,7 @@ def test_the_text_says_both_ends() -> None:
     assert said[:2] == ["summation order of c and 6 products (f32 * f32, c in f32, results in f32):",
                         "  c, 0-5 (added one after another)"]  # fmt: skip
     assert "  starts from: c" in said
-    assert "  products fused into the addition: 0-5" in said
+    assert "  products not rounded before they are added: 0-5" in said
 
 
 # -- files

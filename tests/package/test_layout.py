@@ -17,8 +17,8 @@ INNER = tuple(name for name in LEVELS if name != "mmaprobe")  # in mmaprobe: lin
 #: the folders of a package, each of which may import those after it
 FLOORS = {
     "cli": ("commands", "text", ""),
-    "queries": ("checking", "claims", "plans", "building", "candidates", "order", "covering", "compare", "properties",
-                "equality", "tactics", "certificates", "search", "kernel", "solvers"),
+    "queries": ("checking", "claims", "conjectures", "plans", "building", "candidates", "order", "covering", "compare",
+                "properties", "equality", "tactics", "certificates", "search", "kernel", "solvers"),
     "queries.kernel": ("log", "integers", "properties", "equality", "bounds", "cases", "terms", "questions",
                        "datapath", ""),
     "smtmodel": ("algorithms", "inputs", "tables", "explain", "plans", "evaluate", "families", "units", "nodes",

@@ -307,6 +307,8 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
          r"2^{-36} \cdot K \cdot \max \lvert a_k\rvert \cdot \max \lvert b_k\rvert"),
         ("2^-7 * sum |a_k| (k=0..63) + |a_12 b_12|",
          r"2^{-7} \cdot \sum_{k=0}^{63} \lvert a_k\rvert + \lvert a_{12} b_{12}\rvert"),
+        ("G = ((1 + g)^(n - 1) - 1) / g * (1 + g)^(2 (n - 1))",
+         r"G = ((1 + g)^{n - 1} - 1) / g \cdot (1 + g)^{2 (n - 1)}"),
     ],
 )  # fmt: skip
 def test_a_formula_as_latex(formula: str, latex: str) -> None:

@@ -13,7 +13,7 @@ from benchmarks.claims import HEAD, operands_text, vector_text, verdict_text
 from mmaprobe.documents.parts import Vector
 from mmaprobe.hypotheses.claim import Claim, claims
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
-from mmaprobe.queries.claims.report import vector_of_claim
+from mmaprobe.queries.claims.vectors import ClaimInput
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -74,7 +74,7 @@ def test_an_input_gives_what_is_printed(name: str) -> None:
     if isinstance(claim, Claim):
         (text,) = re.findall("`(.*?)`", CASES[name])
         given = operands(text, claim.terms)
-        vector = vector_of_claim(claim, (*given.a, *given.b, given.c))
+        vector = ClaimInput(claim, (*given.a, *given.b, given.c)).document
         assert vector_text(vector) == CASES[name]
     else:
         assert isinstance(claim, PropertyClaim)

@@ -140,6 +140,11 @@ EXAMPLES = {
         ("prove --property error-bound minus.yaml", "no rule says what minus loses"),
         *CERTIFIED,
     ],
+    "a claim": [
+        ("verify 8192.yaml", "holds in"),
+        ("verify 8196.yaml", "8196 products 1 * 1 give 8192"),
+        ("verify 8196.yaml --certificate none", "no certificate is written for such a verdict"),
+    ],
     "a key": [("list formats --json", '"bias": 127, "infinity": true')],
     "an operand": OPERANDS,
     "a multiplier": [
@@ -189,13 +194,16 @@ def test_an_example(added: str, copy: Path) -> None:
         subprocess.run(["git", "apply", str(diff)], cwd=copy, check=True)
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
         (write_inputs if added == "an operand" else write_units)(copy)
+        for ones in (8192, 8196):
+            text = f"plan: volta/mma/m8n8k4.f16.f16.f16.f16\nones: {ones}\n"
+            (copy / f"{ones}.yaml").write_text(text, encoding="utf-8")
         for name, stage in STAGES.items():
             (copy / f"{name}.yaml").write_text(PLAN.replace("STAGE", stage), encoding="utf-8")
     else:
         changed = ["smtmodel/units/library/mine/mma/half.yaml"]
         (copy / changed[0]).parent.mkdir(parents=True)
         (copy / changed[0]).write_text(MINUS.replace("minus(a[0] * b[0])", "a[0] * b[0]"), encoding="utf-8")
-    assert len(changed) == files <= 2
+    assert len(changed) == files <= 3
     says(copy, EXAMPLES[added])
 
 

@@ -31,7 +31,7 @@ from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
 from mmaprobe.queries.plans import bound, bound_samples
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
-from mmaprobe.queries.plans.bound_samples import nearest_to
+from mmaprobe.queries.plans.bound_samples import ErrorOfPlan
 from mmaprobe.queries.properties.bound import bound_of, chain_of, error_of
 from mmaprobe.reports.plan_sheet import sheet_of_plan
 from mmaprobe.smtmodel.base.errors import FaultError
@@ -105,7 +105,7 @@ def value_at(form: Form, times: Fraction) -> dict[tuple[str, ...], Fraction]:
 def test_no_product_is_beyond_its_bound(step: str) -> None:
     plan = plan_of(step)
     form = error_of(bound_of_plan(plan, 48, believed)).merged()
-    near, tried = nearest_to(plan, form, 48)  # which raises a fault for one beyond it
+    near, tried = ErrorOfPlan(plan, form).nearest(48)  # which raises a fault for one beyond it
     assert near is not None
     assert tried > 100
     assert near.ratio > Fraction(1, 20)
@@ -178,7 +178,9 @@ def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
             assert value <= most[kind] * (1 + Fraction(1, 1 << 40)), (length, kind)
             assert most[kind] <= value * 8 + Fraction(length, 1 << 24), (length, kind)
     for length in (1, 3, 9, 17, 48, 65):
-        near, tried = nearest_to(plan, formula_at(theorem, length), length)  # which raises a fault for one beyond it
+        near, tried = ErrorOfPlan(plan, formula_at(theorem, length)).nearest(
+            length
+        )  # which raises a fault for one beyond it
         assert tried
         assert near is not None
 
@@ -247,7 +249,7 @@ def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, owner: Any, n
     monkeypatch.setattr(owner, name, broken)
     plan = plan_of("sum(promote(1, fma, r), +0)")
     with pytest.raises((FaultError, RuleError)):
-        nearest_to(plan, error_of(bound_of_plan(plan, 48, believed)).merged(), 48)
+        ErrorOfPlan(plan, error_of(bound_of_plan(plan, 48, believed)).merged()).nearest(48)
 
 
 def test_rules_refuse_what_is_not_so() -> None:
@@ -404,7 +406,7 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
 @pytest.mark.parametrize("name", ["cublas/tf32", "cutlass/tf32-truncated"])
 def test_inputs_lose_most_where_both_sides_are_converted(name: str) -> None:
     plan = parse_plan_reference(f"plan:{name}")
-    near, _ = nearest_to(plan, error_of(bound_of_plan(plan, 64, believed)).merged(), 64)
+    near, _ = ErrorOfPlan(plan, error_of(bound_of_plan(plan, 64, believed)).merged()).nearest(64)
     assert near is not None
     assert near.ratio > Fraction(9, 10)
 
@@ -413,9 +415,9 @@ def test_changes_of_the_best_input_come_nearer(monkeypatch: pytest.MonkeyPatch) 
     """Of a plan that rounds the sum to f16: the result moves to where that loses most."""
     plan = parse_plan_reference("plan:cublas/plain")
     form = error_of(bound_of_plan(plan, 96, believed)).merged()
-    climbed, tried = nearest_to(plan, form, 96)
+    climbed, tried = ErrorOfPlan(plan, form).nearest(96)
     monkeypatch.setattr(bound_samples, "STEPS", 0)
-    before, fewer = nearest_to(plan, form, 96)
+    before, fewer = ErrorOfPlan(plan, form).nearest(96)
     assert climbed is not None
     assert before is not None
     assert tried > fewer
@@ -425,9 +427,9 @@ def test_changes_of_the_best_input_come_nearer(monkeypatch: pytest.MonkeyPatch) 
 def test_the_second_nearest_input_may_lead_farther(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = parse_plan_reference("plan:multiword/egemm-tc")
     form = error_of(bound_of_plan(plan, 64, believed)).merged()
-    two, _ = nearest_to(plan, form, 64)
+    two, _ = ErrorOfPlan(plan, form).nearest(64)
     monkeypatch.setattr(bound_samples, "CLIMBERS", 1)
-    one, _ = nearest_to(plan, form, 64)
+    one, _ = ErrorOfPlan(plan, form).nearest(64)
     assert two is not None
     assert one is not None
     assert two.ratio > Fraction(2, 5) > one.ratio
@@ -439,13 +441,13 @@ def test_inputs_come_near_a_bound_with_scale_factors() -> None:
     assert size.near is not None
     assert size.near.ratio > Fraction(1, 2)
     with pytest.raises(FaultError):
-        nearest_to(parse_plan_reference(f"plan:{unit}"), size.form * Fraction(1, 2), 96)
+        ErrorOfPlan(parse_plan_reference(f"plan:{unit}"), size.form * Fraction(1, 2)).nearest(96)
 
 
 @pytest.mark.parametrize(("name", "least"), [("triton/bf16x3", 0.6), ("cutlass/tf32x3", 0.5), ("xla/bf16x3", 0.65)])
 def test_numbers_of_which_words_leave_most_come_near(name: str, least: float) -> None:
     plan = parse_plan_reference(f"plan:{name}")
-    near, _ = nearest_to(plan, error_of(bound_of_plan(plan, 4, believed)).merged(), 4)
+    near, _ = ErrorOfPlan(plan, error_of(bound_of_plan(plan, 4, believed)).merged()).nearest(4)
     assert near is not None
     assert near.ratio > least
 
@@ -534,7 +536,7 @@ def test_elements_of_more_exponents_than_the_format_to_which_they_are_rounded(mo
         error = abs(
             bound_samples._number(int(d[row, column]), plan.d) - bound_samples._sums(plan, a[row], a[column])[1]
         )
-        limit = bound_samples.bound_of_element(plan, form, a[row], a[column], 0)
+        limit = ErrorOfPlan(plan, form).bound_at(a[row], a[column], 0)
         assert error <= limit, (a[row], a[column])
         close = max(close, error / limit if error else Fraction(0))
     assert close > Fraction(1, 16)

@@ -351,24 +351,28 @@ def cut(numbers: Numbers) -> Numbers:
 
 
 @pytest.mark.parametrize(
-    ("cut", "fmt"),
+    ("cut", "fmt", "d"),
     [
-        (lambda body: in_runs(3, body, R), "bf16"),
-        (lambda body: promoted(64, body, R), "f16"),
-        (lambda body: in_runs_at((48, 144), body, R), "f16"),
+        (lambda body: in_runs(3, body, R), "bf16", "f32"),
+        (lambda body: promoted(64, body, R), "f16", "f32"),
+        (lambda body: in_runs_at((48, 144), body, R), "f16", "f32"),
+        (lambda body: in_runs(3, body, R, order="backwards"), "bf16", "f16"),
     ],
 )
-def test_runs_stored_in_a_narrower_format_are_found(cut: Callable[[Stage], Stage], fmt: str) -> None:
-    """Though results are f32. Nothing is stored in plans for results that show no such loss."""
+def test_runs_stored_with_fewer_bits_than_results_are_found(cut: Callable[[Stage], Stage], fmt: str, d: str) -> None:
+    """Nothing is stored in plans for results that show no such loss."""
     a, b = factors(24, 240, 20)
-    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature("f16,f16,f32", 240)
+    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature(f"f16,f16,{d}", 240)
+    narrow, word = d == "f16", asked.d.width // 8
     stage = cut(in_format(CHAIN, Rounding(FORMATS[fmt])))
-    recorded = Recorded(asked, *sides, None, (product(stage, a, b).view(np.uint32),))
+    recorded = Recorded(asked, *sides, None, (product(stage, a, b, narrow).view(f"u{word}"),))
     [found] = plans_of_results(recorded, (), lambda text: None, 60)
     new = factors(40, 240, 30)
     stages = [products.stage for plan in found.plans for products in plan.sums]
-    assert any((product(one, *new) == product(stage, *new)).all() for one in stages)
-    [sample] = replace(recorded, d=(product(cut(CHAIN), a, b).view(np.uint32),)).block(np.arange(24), np.arange(20))
+    assert any((product(one, *new, narrow) == product(stage, *new, narrow)).all() for one in stages)
+    [sample] = replace(recorded, d=(product(cut(CHAIN), a, b, narrow).view(f"u{word}"),)).block(
+        np.arange(24), np.arange(20)
+    )
     assert stored_of(asked, sample, forms_of(asked, sample)) == []
 
 
@@ -718,3 +722,57 @@ def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monk
         length = one["shape"][2]
         assert one["products"] == list(range(length - 8, length))
     assert "the last 8 products of K are no part of the sum in " in said
+
+
+def test_c_and_archives_are_written_alike_in_all_commands(
+    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--c C, C as a third file, and a matrix of an archive: one and the same."""
+    seen: list[Recorded] = []
+
+    def search(recorded: Recorded, *_: object) -> Any:
+        seen.append(recorded)
+        raise ParameterError("search", "seen")
+
+    a, b = factors(4, 32, 4)
+    bias = np.arange(4, dtype=np.float32)[None]
+    d, other = (mmaprobe.matmul(a, b, bias + x, unit=HOPPER.reference) for x in (0, 1))
+    files, archive = save(a=a, b=b, c=bias, d=d), str(tmp_path / "all.npz")
+    np.savez(archive, a=a, b=b, c=bias[0], d=d, other=other)
+    np.savez(product := str(tmp_path / "product.npz"), a=a, b=b, c=bias, d=d)
+    of_archive = {name: f"{archive}:{name}" for name in ("a", "b", "c", "d", "other")}
+    sides, taken = [of_archive["a"], of_archive["b"]], [of_archive["a"], of_archive["b"], of_archive["d"]]
+
+    ways = {
+        f"recorded:{','.join(files)}": (), f"recorded:{product}": (), f"recorded:{','.join(taken)}": ("--c", files[2]),
+    }  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr("mmaprobe.queries.plans.results.plans_of_results", search)
+        for device, rest in ways.items():
+            assert "seen" in run("identify", "--gemm", "--device", device, *rest)[2]
+        assert "seen" in run("compare", "--gemm", *taken, of_archive["other"], "--c", of_archive["c"])[2]
+    assert len({(str(one.asked), *(x.tobytes() for x in (one.a, one.b, one.c, one.d[0]))) for one in seen}) == 1
+    assert len(seen) == 4
+
+    for inputs in ((*files[:3],), (*files[:2], "--c", of_archive["c"]), (*sides, "--c", files[2])):
+        out = str(tmp_path / "out.npy")
+        code, _, text = run("simulate", *inputs, "-o", out, "--model", HOPPER.reference)
+        assert code == 0, text
+        assert np.array_equal(np.load(out), d)
+        code, told, text = run("explain", HOPPER.reference, *inputs, "--element", "1,2")
+        assert (code, told["d"]) == (0, f"{int(d.view(np.uint32)[1, 2]):08x}"), text
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("recorded:all.npz", "all.npz: matrices a, b and d are needed, and c if there is one; it has a, q"),
+        ("recorded:all.npz,b.npy,d.npy", "all.npz: one matrix is needed; it has a, q: write all.npz:a for one of them"),
+        ("recorded:all.npz:e,b.npy,d.npy", "all.npz: it has no matrix 'e', but a, q"),
+    ],
+)
+def test_archives_of_other_matrices(device: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("all.npz", a=np.ones((2, 2)), q=np.ones((2, 2)))
+    code, _, text = run("identify", "--gemm", "--device", device)
+    assert (code, said in text) == (2, True), text

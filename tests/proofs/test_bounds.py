@@ -29,7 +29,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.theorem import RULES, Made, RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from mmaprobe.queries.properties.bound_report import find_bound
-from mmaprobe.queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain
+from mmaprobe.queries.properties.bound_samples import ErrorOfModel, Near, Search, covered
 from mmaprobe.queries.properties.wraps import wrapped_input
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
@@ -152,7 +152,11 @@ believed = cache(_believed)  # one theorem for each lemma
 
 
 def nearest_of(model: Model, chain: Theorem, count: int) -> Search:
-    return nearest_of_chain(model, error_of(chain), count, error_of(bound_of(model.unit, believed)))
+    return ErrorOfModel(model, error_of(chain), count).nearest_chain(error_of(bound_of(model.unit, believed)))
+
+
+def measured(model: Model, error: Form, table: NDArray[np.uint64]) -> list[Near]:
+    return ErrorOfModel(model, error).measured(table)
 
 
 def small(d: str, rounding: str, inputs: str = "") -> Model:
@@ -233,7 +237,7 @@ def test_the_number_for_a_window_is_above_every_error_in_it(step: str, top: int)
 @pytest.mark.parametrize("reference", [HOPPER, "ieee/fma/f16", "cdna2/mfma/f32_32x32x4bf16", "arm/neon/bfdot"])
 def test_an_input_comes_near_the_bound(reference: str) -> None:
     model = parse_reference(reference)
-    best = nearest(model, error_of(bound_of(model.unit, believed))).best
+    best = ErrorOfModel(model, error_of(bound_of(model.unit, believed))).nearest().best
     assert best is not None
     assert best.ratio > Fraction(9, 10)
 
@@ -293,29 +297,17 @@ def test_no_chain_is_beyond_its_bound(name: str) -> None:
     model = small(*UNITS[name])
     chain = chain_of(model.unit, believed)
     for count in (1, 3):
-        assert (
-            nearest_of_chain(
-                model, error_of(carried(chain, count)), count, error_of(bound_of(model.unit, believed))
-            ).tried
-            > 5
-        )
+        assert nearest_of(model, carried(chain, count), count).tried > 5
 
 
 def test_chains_in_which_a_sum_saturates_are_left_out() -> None:
     model = parse_reference("hopper/mma/m16n8k8.f16.f16.f16.f16@overflow=saturate")
-    assert (
-        nearest_of_chain(
-            model, error_of(carried(chain_of(model.unit, believed), 4)), 4, error_of(bound_of(model.unit, believed))
-        ).tried
-        > 5
-    )
+    assert nearest_of(model, carried(chain_of(model.unit, believed), 4), 4).tried > 5
 
 
 def test_a_chain_comes_near_its_bound() -> None:
     model = parse_reference(HOPPER)
-    found = nearest_of_chain(
-        model, error_of(carried(chain_of(model.unit, believed), 8)), 8, error_of(bound_of(model.unit, believed))
-    )
+    found = nearest_of(model, carried(chain_of(model.unit, believed), 8), 8)
     assert found.best is not None
     assert found.best.ratio > Fraction(7, 10)
 

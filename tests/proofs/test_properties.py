@@ -14,7 +14,8 @@ from mmaprobe.documents.parts import plain
 from mmaprobe.hypotheses.claim import build_claims, claims, claims_named
 from mmaprobe.hypotheses.family import parameters_of
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
-from mmaprobe.queries.claims.decide import decide, problems_of_claim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.properties import conjecture_of, verify_property
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.equality.expressions import one_expression
@@ -177,7 +178,7 @@ property: equal
 """
     (claim,) = build_claims(read_yaml(text, "mine.yaml"))
     assert isinstance(claim, PropertyClaim)
-    assert [parameters_of(p.right)["fraction_bits"] for p in problems_of_claim(claim)] == [24]
+    assert [parameters_of(p.right)["fraction_bits"] for p in conjecture_of(claim).problems] == [24]
     assert decide(claim, Options(timeout=60)).as_expected
     for broken in (text.replace("property: equal", "property: exact"), text.replace("  other", "  other").replace(
         f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip
@@ -190,9 +191,9 @@ def test_of_one_product_every_order_is_the_same() -> None:
     head = {"id": "one", "about": "an example", "source": "nobody", "says": "nothing", "expect": "holds"}
     asked = {"model": "ieee/fma/f32@length=1", "property": "order-independent"}
     (claim,) = build_claims(read_yaml(json.dumps(head | asked), "one.yaml"))
-    outcome = decide(claim, Options(timeout=20))
-    assert outcome.verdict == "holds"
     assert isinstance(claim, PropertyClaim)
+    outcome = verify_property(claim, Options(timeout=20))
+    assert outcome.verdict == "holds"
     goal = HasProperty("order-independent", claim.model, Inputs(), "bits")
     assert established_theorem("order-independent", outcome.proofs).goal == goal
     outcome.proofs = []

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +25,10 @@ from mmaprobe.queries.kernel.terms.cutting import Abstraction, conjuncts
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
+from mmaprobe.queries.solvers import engines
+from mmaprobe.queries.solvers.contract import SolverProcess
 from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.tactics import confirm as confirming
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -121,6 +124,23 @@ def test_confirmation_is_reported() -> None:
     assert "bitwuzla" in proof.engines[0]
     assert len(proof.confirmations) == 1
     assert "z3" in proof.confirmations[0]
+
+
+def test_a_busy_machine_confirms_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second engine's processor seconds count: here it starts after the clock has run beyond them."""
+
+    class Late(SolverProcess):
+        def __init__(self, *given: Any) -> None:
+            time.sleep(1.1)
+            super().__init__(*given)
+
+    proof = prove(reorderings(parse_reference(VOLTA))[0], FAST, confirm=False)
+    monkeypatch.setattr(engines, "SolverProcess", Late)
+    monkeypatch.setattr(confirming, "LEAST", 1.0)
+    for patience, confirmed in ((60.0, True), (1.0, False)):
+        monkeypatch.setattr(confirming, "PATIENCE", patience)
+        lemmas = confirming.confirm(proof.lemmas[:1], FAST, 0.0)
+        assert all(lemma.confirmed for lemma in lemmas) is confirmed
 
 
 def test_no_time_gives_unknown_or_a_simulated_difference() -> None:

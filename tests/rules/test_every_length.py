@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+import mmaprobe
 from benchmarks import random_schemes
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.certificates.names import WITNESS
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.claims.certify import certify_claim
-from mmaprobe.queries.claims.outcome import Outcome
-from mmaprobe.queries.claims.report import document_of
+from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.kernel.bounds.enclosures import NoOverflow
@@ -76,7 +76,7 @@ def test_a_word_that_is_read_as_zero_loses_no_more_than_itself() -> None:
     assert max(shares(error("1", FLUSHED))) < Fraction(5, 2)
 
 
-def verified(claim: Claim) -> Outcome:
+def verified(claim: Claim) -> AlgorithmOutcome:
     return verify(claim, Options(timeout=60.0))
 
 
@@ -87,9 +87,9 @@ def test_a_claim_about_all_of_them_holds_or_is_refuted_by_one(tmp_path: Path, mo
     assert outcome.reached is not None
     assert outcome.share is not None
     assert 0 < outcome.reached <= outcome.share
-    document = document_of(outcome)
+    document = outcome.document
     assert document.claim.endswith(", for K = 8 n up to 65536")
-    _, manifest = certify_claim(outcome, tmp_path / "proved", Options())[0]
+    _, manifest = outcome.certify(tmp_path / "proved", Options())[0]
     assert manifest
     assert {one.kind for one in check_folder(tmp_path / "proved")} == {"fine"}
 
@@ -103,13 +103,25 @@ def test_conditions_may_read_the_result_that_is_compared() -> None:
     assert compares(one.assertion, within_of(one, believed)).goal == NoInputDecides(one.assertion)
 
 
+def test_the_input_of_a_claim_about_all_of_them_is_given_as_numbers(tmp_path: Path) -> None:
+    """It has more products than the fewest of the claim."""
+    path = tmp_path / "mine.yaml"
+    file = claim_of("terms() <= 8", inputs=INPUTS, parts={"p": BF16}, terms={"multiples": 8, "most": 32}).file
+    path.write_text(yaml.safe_dump(file.data))
+    (claim,) = mmaprobe.verify(path)
+    assert claim.input is not None
+    assert claim.document.vector is not None
+    assert len(claim.input.a) == len(claim.input.b) == len(claim.document.vector.a) == 32
+    assert claim.input.exact == sum(map(Fraction, map(float, claim.input.a * claim.input.b)))
+
+
 def test_one_number_of_products_refutes_a_claim_about_all(tmp_path: Path) -> None:
     false = verified(error("2**-8", inputs=INPUTS | {"where": ["nonzero(a)"]}))
     assert false.verdict == "refuted"
-    assert false.row is not None
-    assert false.decided.terms in (8, 32)
-    assert evaluate_claim(false.decided, np.array([false.row], dtype="uint64")).deciding.all()
-    certify_claim(false, tmp_path / "refuted", Options())
+    assert false.input is not None
+    assert false.input.claim.terms in (8, 32)
+    assert evaluate_claim(false.input.claim, np.array([false.input.row], dtype="uint64")).deciding.all()
+    false.certify(tmp_path / "refuted", Options())
     assert (tmp_path / "refuted" / WITNESS).is_file()
     assert {one.kind for one in check_folder(tmp_path / "refuted")} == {"fine"}
 

@@ -13,7 +13,6 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.certificates.names import CLAIM, LOG
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.bounds.unit_shares import share_claim
@@ -417,7 +416,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcome = verify(claim_of("distance(p, q) == 0", terms=1, inputs=inputs, parts=WORDS), Options(timeout=40))
     assert outcome.verdict == "holds"
     assert isinstance(outcome.theorem, Theorem)
-    certify_claim(outcome, path, Options())
+    outcome.certify(path, Options())
     return path
 
 

@@ -12,7 +12,6 @@ import yaml
 from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.overflow import bound, never
 from mmaprobe.queries.kernel.integers.rows import (
@@ -128,7 +127,7 @@ def test_a_certificate_of_overflow(tmp_path: Path) -> None:
     data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "overflow": "never",
             "reduction": "recurrence@side=2,chain=1", "numbers": 50}  # fmt: skip
     (claim,) = build_claims(read_yaml(yaml.safe_dump(data), "mine.yaml"))
-    certify_claim(decide(claim, Options()), tmp_path, Options())
+    decide(claim, Options()).certify(tmp_path, Options())
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     for change in ({"numbers": 51}, {"overflow": "smallest"}, {"reduction": "recurrence@side=2,chain=2"}):
         (tmp_path / CLAIM).write_text(yaml.safe_dump(data | change))

@@ -15,7 +15,6 @@ from benchmarks import random_schemes
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.shares import within_of
 from mmaprobe.queries.claims.verify import verify
@@ -505,7 +504,7 @@ def test_a_certificate_of_shares_is_checked(tmp_path: Path) -> None:
     claim = error("2**-8", "volta/mma/m8n8k4.f16.f16.f16.f16", terms=1)
     outcome = verify(claim, Options(timeout=60))
     assert (outcome.verdict, outcome.row, len(outcome.lemmas)) == ("holds", None, 2)
-    certify_claim(outcome, tmp_path, Options(timeout=60))
+    outcome.certify(tmp_path, Options(timeout=60))
     findings = list(check_folder(tmp_path))
     assert {finding.kind for finding in findings} == {"fine"}
     assert any(finding.says.startswith("states: no input decides") for finding in findings)

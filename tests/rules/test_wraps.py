@@ -17,7 +17,6 @@ from mmaprobe.hypotheses.claim import build_claims, claims_named
 from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.claims.certify import certify_claim
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.wraps import wrapping
@@ -60,7 +59,7 @@ def claim_of(name: str = "mine.yaml", **data: Any) -> WrapClaim:
     return claim
 
 
-def decided(claim: WrapClaim) -> Outcome:
+def decided(claim: WrapClaim) -> Outcome[Any]:
     return decide(claim, Options())
 
 
@@ -104,10 +103,10 @@ def test_the_shipped_claims_are_about_these_limits() -> None:
     for name, largest in limits.items():
         (claim, *_) = claims_named(name)
         assert isinstance(claim, WrapClaim)
-        assert claim.products == (2**31 - 1) // largest + 1
+        assert claim.count == (2**31 - 1) // largest + 1
     (mixed, *_) = claims_named("uint8-int8-wraps")
     assert isinstance(mixed, WrapClaim)
-    assert mixed.products == 2**31 // (255 * 128) + 1  # the least of int32 is one further from 0
+    assert mixed.count == 2**31 // (255 * 128) + 1  # the least of int32 is one further from 0
 
 
 # -- words
@@ -168,7 +167,7 @@ def test_slices_of_a_row() -> None:
                       f"  {x}1: q(r(product(2**2, r(exact({x}_part, -q({x}_part))))))" for x in "ab")  # fmt: skip
     own = plan(words)
     claim = WrapClaim(id="", about="", source="", says="nothing", expect=None, file=read_yaml("{}", ""), plan=own,
-                      products=4, most_a=None, most_b=None, wraps="smallest")  # fmt: skip
+                      count=4, most_a=None, most_b=None, asked="smallest")  # fmt: skip
     assert never_wraps(own, 3, None, None).goal.statement() == "no sum of up to 3 products of p wraps"
     with pytest.raises(RuleError, match="a sum from -36 to 36 may leave -32 to 31"):
         never_wraps(own, 4, None, None)
@@ -331,7 +330,7 @@ def test_sums_of_residues(most_a: int | None, most_b: int | None) -> None:
     for length in range(1, 8):
         largest = length * prod(4 if bound is None else bound for bound in most)
         claim = WrapClaim(id="", about="", source="", says="nothing", expect=None, file=read_yaml("{}", ""), plan=own,
-                          products=length, most_a=most_a, most_b=most_b, wraps="never")  # fmt: skip
+                          count=length, most_a=most_a, most_b=most_b, asked="never")  # fmt: skip
         if largest <= 7:
             assert (
                 never_wraps(own, length, *most).goal.statement().startswith(f"no sum of up to {length} products of p")
@@ -358,7 +357,7 @@ steps:
 """
     own = parse_plan(text, "p.yaml", parse_reference)
     claim = WrapClaim(id="", about="", source="", says="nothing", expect=None, file=read_yaml("{}", ""), plan=own,
-                      products=8, most_a=None, most_b=None, wraps="smallest")  # fmt: skip
+                      count=8, most_a=None, most_b=None, asked="smallest")  # fmt: skip
     assert never_wraps(own, 5, None, None).goal.length == 5  # the integers are within 8
     assert wrapping(claim, 7) is None
     found = wrapping(claim, 8)
@@ -448,7 +447,7 @@ def test_files_that_are_wrong() -> None:
 def test_a_certificate(reference: str, tmp_path: Path) -> None:
     limit = {INT8: 131072, "plan:ozaki/int8-7": 133145}.get(reference, 12)
     data = {"id": "mine", "expect": "holds", "plan": reference, "products": limit, "wraps": "smallest"}
-    certify_claim(decided(claim_of(**data)), tmp_path, Options())
+    decided(claim_of(**data)).certify(tmp_path, Options())
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     changes: tuple[dict[str, Any], ...] = ({"products": limit + 1}, {"wraps": "never"}, {"within": {"a": 127}},
                                            {"plan": "ampere/mma/m16n8k32.s32.u8.u8.s32"})  # fmt: skip
@@ -461,7 +460,7 @@ def test_a_certificate(reference: str, tmp_path: Path) -> None:
 def test_a_certificate_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "mma.yaml").write_text(unit())
     folder = tmp_path / "found"
-    certify_claim(decided(claim_of(plan=str(tmp_path / "mma.yaml"), products=2, wraps="smallest")), folder, Options())
+    decided(claim_of(plan=str(tmp_path / "mma.yaml"), products=2, wraps="smallest")).certify(folder, Options())
     (tmp_path / "mma.yaml").unlink()
     assert {found.kind for found in check_folder(folder)} == {"fine"}
 

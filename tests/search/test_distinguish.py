@@ -485,23 +485,14 @@ def test_a_question_that_was_refuted_is_not_asked_again(monkeypatch: pytest.Monk
 def test_vectors_found_before_time_ran_out_are_kept(tmp_path: Path) -> None:
     """Also where the limit comes between two looks at the clock, as there are many more to look for."""
     target = tmp_path / "found.jsonl"
-    words = [
-        "distinguish",
-        VOLTA,
-        "hopper/mma/m16n8k16.f32.f16.f16.f32",
-        "-n",
-        "500",
-        "--timeout",
-        "6",
-        "-o",
-        str(target),
-        "--fresh",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", "from mmaprobe.cli.entry import main; main()", *words], capture_output=True, text=True
-    )
+    words = ["distinguish", VOLTA, "hopper/mma/m16n8k16.f32.f16.f16.f32", "-n", "500", "-o", str(target), "--fresh"]
+    command = [sys.executable, "-c", "from mmaprobe.cli.entry import main; main()", *words, "--timeout"]
+    for seconds in ("6", "24"):  # on a busy machine the first vector can take longer than 6 s
+        done = subprocess.run([*command, seconds], capture_output=True, text=True)
+        if target.exists():
+            break
     assert target.exists(), done.stderr
     assert done.returncode == 0
     assert 0 < len(target.read_text().splitlines()) < 500
-    said = ("time ran out: 6 s were given, and the work was cut short", "(there may be more kinds)")
+    said = (f"time ran out: {seconds} s were given, and the work was cut short", "(there may be more kinds)")
     assert any(text in done.stderr for text in said)  # the search itself may see first that its time is over

@@ -114,13 +114,16 @@ class Words:
         self.text, self.side = text, side
         self.element = Numbers.of(text.formats[side])
         self.elements = self.element.all if most is None else self.element.all.cut(Fraction(most))
-        self.known: dict[str, Range] = {}
+        self.known: dict[ast.expr, Range] = {}
+        self.places: dict[ast.expr, tuple[int, Fraction]] = {}
 
     def range(self, node: ast.expr) -> Range:
-        if isinstance(node, ast.Name) and node.id in self.text.named:
-            if node.id not in self.known:
-                self.known[node.id] = self.range(self.text.named[node.id])
-            return self.known[node.id]
+        node = self.text.of(node)
+        if node not in self.known:
+            self.known[node] = self._range(node)
+        return self.known[node]
+
+    def _range(self, node: ast.expr) -> Range:
         if isinstance(node, ast.Name):
             need(node.id == self.side, "a word of the other side")
             return self.elements
@@ -184,6 +187,11 @@ class Words:
     def digits(self, node: ast.expr) -> tuple[int, Fraction]:
         """How many significant bits a word has at most, and a power of two of which it is a multiple."""
         node = self.text.of(node)
+        if node not in self.places:
+            self.places[node] = self._digits(node)
+        return self.places[node]
+
+    def _digits(self, node: ast.expr) -> tuple[int, Fraction]:
         if isinstance(node, ast.Name):
             return self.element.bits, self.element.step
         if (number := self.text.number(node)) is not None:

@@ -15,21 +15,23 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
-from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
-from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, WrapClaim
+from mmaprobe.hypotheses.claim import build_claims
+from mmaprobe.hypotheses.claim_file import Statement
+from mmaprobe.hypotheses.unit_claims import WrapClaim
 from mmaprobe.queries.certificates.asked import claimed
-from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims import overflow
+from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
+from mmaprobe.queries.claims.classical import ClassicalOutcome
+from mmaprobe.queries.claims.decide import KINDS
 from mmaprobe.queries.claims.decide import decide as decided
+from mmaprobe.queries.claims.error_bound import BoundOutcome
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep
-from mmaprobe.queries.kernel.bounds.table9 import BoundInUnits
-from mmaprobe.queries.kernel.integers.rows import NeverOverflows
+from mmaprobe.queries.claims.overflow import OverflowOutcome
+from mmaprobe.queries.claims.wraps import WrapOutcome
 from mmaprobe.queries.kernel.integers.wraps import NeverWraps
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import problems_of
 from mmaprobe.queries.kernel.questions.truncating import truncating_steps
-from mmaprobe.queries.kernel.terms.undecided import NoInputDecides
-from mmaprobe.queries.kernel.theorem import Goal
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options
@@ -54,7 +56,7 @@ VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HEAD = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds"}
 
 
-def claim_of(**parts: Any) -> AnyClaim:
+def claim_of(**parts: Any) -> Statement:
     (claim,) = build_claims(read_yaml(yaml.safe_dump(HEAD | parts), "mine.yaml"))
     return claim
 
@@ -139,45 +141,45 @@ def test_a_parameter_that_nobody_thought_of_is_refused(kind: type, monkeypatch: 
 # --- what an evaluation contradicts ----------------------------------------------------------------------------------
 
 
-def _truthful(claim: AnyClaim, options: Options) -> Outcome:
-    """An outcome that says "holds", with theorems that nobody proved."""
-    match claim:
-        case Claim():
-            goal: Goal = NoInputDecides(claim.assertion)
-        case BoundClaim():
-            goal = BoundInUnits(claim.model.unit, *claim.units)
-        case WrapClaim():
-            goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
-        case ClassicalClaim():
-            goal = claimed(claim)
-        case _:
-            assert isinstance(claim, OverflowClaim)
-            goal = NeverOverflows(claim.reduction, claim.numbers)
-    return Outcome(claim, theorem=assumed(goal), asked=[SearchStep("nothing")])
-
-
-@pytest.mark.parametrize(("prover", "parts"), [
-    ("verify_bound", {"model": f"{VOLTA}@flush_inputs=true", "error_bound": "loose"}),
-    ("verify_bound", {"model": f"{VOLTA}@product=rounded_bf16", "error_bound": "loose"}),
-    ("verify_bound", {"model": f"{VOLTA}@fraction_bits=22", "error_bound": "tight"}),
-    ("verify_bound", {"model": f"{VOLTA}@exponent_floor=0", "error_bound": "loose"}),
-    ("verify_overflow", {"reduction": f"recurrence@unit={VOLTA},chain=1", "numbers": 65519, "overflow": "never"}),
-    ("verify_wraps", {"plan": "ampere/mma/m16n8k32.s32.s8.s8.s32", "products": 131072, "wraps": "never"}),
-    ("verify_classical", {"plan": "plan:ozaki/int8-ii-14", "products": 1, "classical": 1}),
-    ("verify", {"terms": 1, "inputs": {"format": "f16", "a": [0, 1], "b": [0, 1], "c": [0, 0]},
-                "parts": {"p": VOLTA}, "claim": "value(p) < 4"}),
+@pytest.mark.parametrize(("made", "parts"), [
+    (BoundOutcome, {"model": f"{VOLTA}@flush_inputs=true", "error_bound": "loose"}),
+    (BoundOutcome, {"model": f"{VOLTA}@product=rounded_bf16", "error_bound": "loose"}),
+    (BoundOutcome, {"model": f"{VOLTA}@fraction_bits=22", "error_bound": "tight"}),
+    (BoundOutcome, {"model": f"{VOLTA}@exponent_floor=0", "error_bound": "loose"}),
+    (OverflowOutcome, {"reduction": f"recurrence@unit={VOLTA},chain=1", "numbers": 65519, "overflow": "never"}),
+    (WrapOutcome, {"plan": "ampere/mma/m16n8k32.s32.s8.s8.s32", "products": 131072, "wraps": "never"}),
+    (ClassicalOutcome, {"plan": "plan:ozaki/int8-ii-14", "products": 1, "classical": 1}),
+    (AlgorithmOutcome, {"terms": 1, "inputs": {"format": "f16", "a": [0, 1], "b": [0, 1], "c": [0, 0]},
+                        "parts": {"p": VOLTA}, "claim": "value(p) < 4"}),
 ])  # fmt: skip
 def test_a_contradicted_claim_is_a_fault(
-    prover: str, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    made: type[Outcome[Any]], parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A prover that calls a false claim true is not believed: exit code 4, no verdict, both said."""
-    monkeypatch.setattr(deciding, prover, lambda claim, options=None: _truthful(claim, Options()))
+    """A prover that calls a false claim true, with a theorem that nobody proved, is not believed: exit code 4, no
+    verdict, both said."""
+
+    def proves(claim: Statement, options: Options) -> Outcome[Any]:
+        return made(claim, theorem=assumed(claimed(claim)), asked=[SearchStep("nothing")])
+
+    kind = type(claim_of(**parts))
+    monkeypatch.setitem(KINDS, kind, KINDS[kind]._replace(verify=proves))
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(HEAD | parts))
     found = run("verify", str(path), "--store", str(tmp_path / "store"))
     assert found.exit_code == 4, found.stderr
     assert "'mine holds' was proved, but an evaluation contradicts it: " in found.stderr
     assert " holds in " not in found.stderr
+
+
+def test_a_count_is_the_smallest_by_an_evaluation_and_a_theorem_together() -> None:
+    claim = claim_of(plan="ampere/mma/m16n8k32.s32.s8.s8.s32", products=131072, wraps="smallest")
+    assert isinstance(claim, WrapClaim)
+    proved, fewer = assumed(claimed(claim)), assumed(NeverWraps(claim.plan, claim.proved - 1, None, None))
+    for exceeds, theorem, verdict in (
+        ({131072: True}, proved, "holds"), ({131072: True}, None, "unknown"), ({131072: True}, fewer, "unknown"),
+        ({}, proved, "unknown"), ({131072: False}, proved, "refuted"), ({131072: True, 131071: True}, None, "refuted"),
+    ):  # fmt: skip
+        assert WrapOutcome(claim, exceeds=exceeds, theorem=theorem).verdict == verdict
 
 
 FALSE = [

@@ -1,0 +1,119 @@
+"""What `order` and `identify` are asked, each in one value, which opens the device and the file of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Layout
+    from mmaprobe.queries.plans.invariant import Fixed
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.runner.answers import AnswersFile
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.signature import Signature
+    from mmaprobe.smtmodel.inputs.vectors import Vector
+
+INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have their own formats and length
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceQuestion:
+    """What `order` is asked: the parameters of the command that are about the device. `output`: the file in which
+    answers are kept, and from which a run cut short goes on; `timeout`: seconds for everything."""
+
+    device_name: str
+    formats: str | None
+    length: int | None
+    scale: str | None = None
+    output: str | Path | None
+    device_timeout: float
+    timeout: float | None
+
+    @property
+    def until(self) -> float | None:
+        """The end of the time, in seconds of time.monotonic."""
+        return None if self.timeout is None else begun() + self.timeout
+
+    def signature(self) -> Signature:
+        """The signature given by formats, length and scale factors; that of the device's instruction if none of these
+        is given. Raises click.UsageError, and what parse_signature and open_device raise."""
+        from mmaprobe.runner.batches import BatchDevice
+        from mmaprobe.runner.devices import open_device
+        from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
+
+        formats, length = self.formats, self.length
+        if formats is not None and length is not None:
+            return parse_signature(formats, length, self.scale)
+        if (formats, length, self.scale) == (None, None, None) and self.device_name.startswith(INSTRUCTIONS):
+            with open_device(self.device_name) as opened:
+                if isinstance(opened, BatchDevice):
+                    return signature_of(opened.model)
+        wanted = f"--{'length' if length is None else 'formats'} is missing"
+        if formats is None and length is None:
+            wanted = "this device does not say its own (model:, cpu:, cuda: and hip: do)"
+        raise click.UsageError(f"give --formats and --length: {wanted}")
+
+    @contextmanager
+    def opened(
+        self, asked: Model | None, first: Callable[[Vector], bool]
+    ) -> Iterator[tuple[Device, AnswersFile | None]]:
+        """The device, with the file of its answers; some answers of an earlier run are asked again before, half of them
+        those that are `first`. `asked`: the signature of rows that name no instruction. Raises what open_device and
+        AnswersFile raise."""
+        from mmaprobe.runner.answers import AnswersFile
+        from mmaprobe.runner.devices import open_device
+
+        def device() -> Device:
+            return open_device(self.device_name, self.device_timeout, asked, self.until)
+
+        file = nullcontext() if self.output is None else AnswersFile(Path(self.output), self.device_name, asked)
+        with file as answers:
+            if answers is not None and answers.earlier:
+                say(f"{counted(answers.earlier, 'answer')} of an earlier run")
+                with device() as earlier:
+                    answers.recheck(earlier, first)
+            with device() as opened:
+                yield opened, answers
+
+    @contextmanager
+    def kept(self, asked: Signature) -> Iterator[Device]:
+        """The device, whose answers to questions of a signature are kept in the file. Raises what `opened` and
+        check_asked raise."""
+        from mmaprobe.runner.answers import KeptDevice
+        from mmaprobe.runner.protocol import check_asked, without_c
+
+        with self.opened(asked, lambda vector: "question" not in vector.extra) as (device, answers):
+            if zeros := without_c(device, asked):
+                say(zeros)
+            check_asked(device, asked)
+            yield device if answers is None else KeptDevice(device, answers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(DeviceQuestion):
+    """What `identify` is asked: the parameters of the command."""
+
+    family: str | None
+    model: str | None
+    save: Path | None
+    addend: Path | None
+    gemm: bool
+    invariant: bool
+    fixed: Fixed | None
+    shape: str | None
+    multiple: int
+    layout: Layout
+    every: bool
+    options: Options
+    as_json: bool

@@ -1,0 +1,94 @@
+"""Claims about algorithms: decided by one input, or by a theorem that no input decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.verify import Shares
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
+from mmaprobe.queries.certificates.claim_files import claim_texts
+from mmaprobe.queries.certificates.names import WITNESS
+from mmaprobe.queries.certificates.questions import document_texts
+from mmaprobe.queries.claims.outcome import Contradiction, Outcome, Verdict
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.vectors import ClaimInput
+from mmaprobe.queries.kernel.bounds.shares import Apart
+from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts
+from mmaprobe.queries.kernel.questions.problem import free_values
+from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
+from mmaprobe.queries.search.contradiction import SEED, row_text
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.algorithms.assertion import Quantifier
+
+CHECKED, LATE = 4096, 64  # inputs evaluated for a verdict that no input gives; LATE: where the time is over
+#: quantifier -> the verdict if an input decides, and the verdict if no input does
+DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"), "exists": ("holds", "refuted")}
+
+
+@dataclass
+class AlgorithmOutcome(Outcome[Claim]):
+    """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems about the least
+    proved share, of the sum of magnitudes, of an error or a difference that the claim compares with this sum;
+    `reached`: the largest share that was found."""
+
+    row: Row | None = None
+    within: list[Theorem] = field(default_factory=list)
+    reached: Fraction | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict by the theorem, or by the input."""
+        by_input, otherwise = DECIDED[self.claim.quantifier]
+        return by_input if self.row is not None else otherwise if self.proved else "unknown"
+
+    def contradiction(self, late: bool) -> Contradiction | None:
+        """An input that decides, where none is said to."""
+        if self.row is not None:
+            return None
+        rows = claim_rows(self.claim, LATE if late else CHECKED, SEED)
+        hits = np.flatnonzero(evaluate_claim(self.claim, rows).deciding)
+        return (row_text(self.claim.layout, rows[hits[0]].tolist()), "the opposite") if len(hits) else None
+
+    @property
+    def input(self) -> ClaimInput | None:
+        """The input that decides; of a claim about several numbers of products, of the claim about its number."""
+        if self.row is None:
+            return None
+        several = self.claim.assertion.most is not None
+        return ClaimInput(self.claim.at(len(self.row) // 2) if several else self.claim, self.row)
+
+    @property
+    def share(self) -> Fraction | None:
+        """The least proved share of the sum of magnitudes."""
+        if not self.within or not all(map(is_theorem, self.within)):
+            return None
+        goals: list[Any] = [one.goal for one in self.within]
+        compared = 1 if isinstance(goals[0], Apart) else len(compared_parts(self.claim.assertion))
+        return sum((goal.share for goal in goals[:compared]), Fraction(0))
+
+    @property
+    def shares(self) -> Shares:
+        proved, reached = (None if one is None else str(one) for one in (self.share, self.reached))
+        return Shares(proved=proved, reached=reached) if proved or reached else ABSENT
+
+    @property
+    def certificates(self) -> int:
+        return super().certificates if self.row is None else 1
+
+    def certify(self, directory: Path, options: Options) -> list[Certificate]:
+        """Write the certificate of the theorem, or the input."""
+        if (decided := self.input) is None:
+            return super().certify(directory, options)
+        addend = {decided.claim.terms} if self.claim.zero_addend else ()
+        values = free_values(decided.claim.layout, addend, decided.row)
+        texts = claim_texts(self.claim) | document_texts(WITNESS, {"values": values})
+        return write_certificate(directory, options, texts)

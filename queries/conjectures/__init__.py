@@ -1,0 +1,1 @@
+"""What `prove` decides, each kind of statement a value that decides itself."""

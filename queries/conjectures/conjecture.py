@@ -1,0 +1,34 @@
+"""A statement that is to be proved or refuted, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from mmaprobe.queries.certificates.certificate import Certificate
+from mmaprobe.queries.search.distinguish import Options
+
+Found = TypeVar("Found", covariant=True)
+Said = TypeVar("Said", covariant=True)
+
+
+@dataclass(frozen=True)
+class Decided(Generic[Found, Said]):
+    """The outcome of a conjecture. `found`: what proves or refutes it; `document`: what `prove --json` prints;
+    `certify`: writes the certificate into a folder, and raises CertificateError (with the reason) where there is none,
+    and OutOfTimeError; `parts`: how many timeouts it may take for that."""
+
+    found: Found
+    document: Said
+    certify: Callable[[Path], Sequence[Certificate]]
+    parts: int = 1
+
+
+class Conjecture(Protocol[Found, Said]):
+    """A statement that is to be decided."""
+
+    def decide(self, options: Options, confirm: bool = True) -> Decided[Found, Said]:
+        """Prove or refute it, or find that it stays open. `confirm`: another engine is asked about every lemma. Raises
+        MmaprobeError where it cannot be asked, and FaultError if an evaluation contradicts what was proved."""

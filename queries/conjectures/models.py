@@ -1,0 +1,43 @@
+"""That two models are equal, or that one model has a property."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmaprobe.documents.prove import Prove
+from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import problems_of
+from mmaprobe.queries.properties.certify import certify_proofs
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.queries.properties.report import proof_document
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
+
+
+@dataclass(frozen=True)
+class OfModels(Conjecture[list[Proof], Prove]):
+    """That two models are equal, or that one has the property `wanted`: that the sides of each problem agree."""
+
+    wanted: str
+    problems: Sequence[Problem]
+
+    @classmethod
+    def of(cls, wanted: str, model: Model, other: Model | None, inputs: Inputs, compare: Compare | None) -> OfModels:
+        """That a model equals the other one, or has a property. Raises ParameterError where that cannot be asked."""
+        if other is None:
+            return cls(wanted, problems_of(wanted, model, inputs, compare))
+        return cls(wanted, [Problem(model, other, inputs, compare or "bits")])
+
+    @property
+    def zeros(self) -> Mapping[str, str]:
+        """The operands of which zeros alone are admitted, each with the reason."""
+        return self.problems[0].zeros
+
+    def decide(self, options: Options, confirm: bool = True) -> Decided[list[Proof], Prove]:
+        proofs = proofs_of(self.problems, options, confirm)
+        document = proof_document(self.wanted, proofs, self.zeros)
+        return Decided(proofs, document, lambda to: certify_proofs(self.wanted, proofs, to, options), len(proofs))
