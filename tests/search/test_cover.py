@@ -125,7 +125,7 @@ def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None
 @pytest.mark.parametrize(("text", "addends"), [(SMALL, 64), (SPECIAL, 32)])
 def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends: int) -> None:
     covering = Covering(small(text), pairs=text == SMALL)
-    found = covering.run(Options("bitwuzla", 60))
+    found = covering.run(Options("bitwuzla", 240))
     assert not found.open
     assert found.unreachable
     every = np.array(list(product(range(16), range(16), range(addends))), dtype=np.uint64)
