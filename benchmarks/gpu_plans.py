@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu_gemm import KINDS, NUMERICS, Kind, Record, places, random_factors, read
-from mmaprobe.queries.plans.candidates import Candidates, vectors
+from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.forms import CONVERSIONS, Form, plain
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.unit_stages import vectors
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.inputs.signature import parse_signature

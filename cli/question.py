@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
+    Opened = tuple[Device, AnswersFile | None]
+
 INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have their own formats and length
 
 
@@ -48,7 +50,6 @@ class DeviceQuestion:
     def signature(self) -> Signature:
         """The signature given by formats, length and scale factors; that of the device's instruction if none of these
         is given. Raises click.UsageError, and what parse_signature and open_device raise."""
-        from mmaprobe.runner.batches import BatchDevice
         from mmaprobe.runner.devices import open_device
         from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 
@@ -57,7 +58,7 @@ class DeviceQuestion:
             return parse_signature(formats, length, self.scale)
         if (formats, length, self.scale) == (None, None, None) and self.device_name.startswith(INSTRUCTIONS):
             with open_device(self.device_name) as opened:
-                if isinstance(opened, BatchDevice):
+                if opened.model is not None:
                     return signature_of(opened.model)
         wanted = f"--{'length' if length is None else 'formats'} is missing"
         if formats is None and length is None:
@@ -65,9 +66,7 @@ class DeviceQuestion:
         raise click.UsageError(f"give --formats and --length: {wanted}")
 
     @contextmanager
-    def opened(
-        self, asked: Model | None, first: Callable[[Vector], bool]
-    ) -> Iterator[tuple[Device, AnswersFile | None]]:
+    def opened(self, asked: Model | None, first: Callable[[Vector], bool]) -> Iterator[Opened]:
         """The device, with the file of its answers; some answers of an earlier run are asked again before, half of them
         those that are `first`. `asked`: the signature of rows that name no instruction. Raises what open_device and
         AnswersFile raise."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -152,13 +153,21 @@ class Terminal:
         }  # fmt: skip
 
     def run(self, text: str) -> list[str]:
-        """The lines that a command prints. `status` is what it ended with."""
-        process = subprocess.run(
-            ["bash", "-c", f"(exit {self.status})\n{text}\n"], cwd=self.folder, env=self.environment, timeout=LIMIT,
+        """The lines that a command prints. `status` is what it ended with. A command that is not done after `LIMIT`
+        seconds is ended with all that it started. Raises TimeoutExpired."""
+        process = subprocess.Popen(
+            ["bash", "-c", f"(exit {self.status})\n{text}\n"], cwd=self.folder, env=self.environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+            start_new_session=True,
         )  # fmt: skip
+        try:
+            printed, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate(timeout=LIMIT)  # until nobody can write any more
+            raise
         self.status = process.returncode
-        return process.stdout.splitlines()
+        return printed.splitlines()
 
 
 def played(page: Path, terminal: Terminal) -> Iterator[tuple[Command, list[str], int]]:

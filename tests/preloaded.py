@@ -22,6 +22,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
+from threading import Thread
 
 from tests.places import ROOT
 
@@ -95,9 +96,12 @@ def _answer(connection: socket.socket) -> None:
             os.dup2(stream, place)
             os.close(stream)
         _run(*json.loads(said))
+    # whoever asked waits for the end of this process: if they are gone before, nobody wants the command to go on
+    Thread(target=lambda: connection.recv(1) or os.kill(command, signal.SIGKILL), daemon=True).start()
     _, status = os.waitpid(command, 0)
     code = os.waitstatus_to_exitcode(status)
-    connection.sendall(b"%d" % (code if code >= 0 else 128 - code))
+    with suppress(OSError):
+        connection.sendall(b"%d" % (code if code >= 0 else 128 - code))
     os._exit(0)
 
 

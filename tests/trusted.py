@@ -129,7 +129,7 @@ LOG = Part("the log, whose rules are called again", "with `mmaprobe check`", _in
 CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place of engines", [
     *_in("queries/checking", "folder finding answers log witnesses"),
     *_in("queries/certificates", "asked questions plan_files claim_files statement manifest names reading checker"),
-    *_in("queries/certificates", "bitblast gates"),
+    *_in("queries/certificates", "bitblast gates"), "queries/properties/exact.py",
 ])  # fmt: skip
 PARTS = (
     KERNEL,

@@ -156,7 +156,8 @@ def _candidate(question: Question) -> int:
         recorded = list(getattr(device, "vectors", ()))
         base = model or _reference(device, question.device_name, recorded)
         chosen = family_of(family, base)
-        recorded = [vector for vector in recorded if _same_instruction(vector, base)]
+        instruction = (base or "").partition("@")[0]
+        recorded = [vector for vector in recorded if vector.model.instruction == instruction]
         if not recorded and isinstance(device, RecordedDevice):
             raise InputError(f"{device.name}: no row is an input of {base}")
         candidates = chosen.candidates(until)
@@ -194,9 +195,7 @@ def _instruction(family: str, model: str | None) -> Model | None:
 
 def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
     """The instruction of a device, or of the rows of its recording."""
-    from mmaprobe.runner.batches import BatchDevice
-
-    if isinstance(device, BatchDevice):
+    if device.model is not None:
         return device.model.reference
     references = {vector.model.reference for vector in recorded}
     if len(references) > 1:
@@ -204,10 +203,6 @@ def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | N
         names = ", ".join(sorted(references)[:5])
         raise InputError(f"{rest} holds several instructions ({names}, ...): choose one with --model")
     return references.pop() if references else None
-
-
-def _same_instruction(vector: Vector, reference: str | None) -> bool:
-    return vector.model.instruction == (reference or "").partition("@")[0]
 
 
 _UNITS = ("it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every")

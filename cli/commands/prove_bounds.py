@@ -62,13 +62,13 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
             return
         if self.line.latex:
             chain = [("", document.chain.any)] if document.chain else []
-            say(latex_of_bounds([("", document.formula), *chain], conditions_of(found.premises, document.formula)))
+            say(latex_of_bounds([("", document.formula), *chain], conditions_of(document.premises, document.formula)))
             return
         if self.line.explain:
             _show_theorems(found.shown)
         say(f"  {document.formula}")
         _show_constants(error_of(found.shown), document.formula)
-        say(f"  where {conditions_of(found.premises, document.formula)}")
+        say(f"  where {conditions_of(document.premises, document.formula)}")
         say(f"  {_numeric(document.window)}")
         if (near := document.nearest) is None:
             say("  none of the inputs tried is one that the bound is about")
@@ -96,8 +96,8 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
         from mmaprobe.queries.plans.bound_report import growth_of
         from mmaprobe.reports.latex import latex_of_bounds
 
-        if found.verdict == "unknown":
-            say(f"{ERROR_BOUND}: unknown: no bound is proved: {found.reason}")
+        if document.verdict == "unknown":
+            say(f"{ERROR_BOUND}: unknown: no bound is proved: {document.reason}")
             return
         if self.line.latex:
             bounds = list[tuple[str, str]]()
@@ -106,13 +106,13 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
                 bounds.append((_lengths(formula), formula.bound + growth))
             bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
             bounds += [(f"K = {one.length}, where {_of_largest(one)}", one.bound) for one in document.largest or ()]
-            say(latex_of_bounds(bounds, "" if found.largest else _premises(found)))
+            say(latex_of_bounds(bounds, "" if document.largest else _premises(document)))
             return
-        if found.largest:
+        if document.largest:
             for most in document.largest:
                 say(f"  for K = {most.length}: {most.bound}")
                 say(f"    where {_of_largest(most)}")
-            say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s; none in sum |a_k b_k|: {found.reason}")
+            say(f"{ERROR_BOUND}: proved in {document.seconds:.1f} s; none in sum |a_k b_k|: {document.reason}")
             return
         if self.line.explain:
             _show_theorems(found.theorems[0])
@@ -123,7 +123,7 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
             if line := _other_lengths(formula, [row.length for row in document.sizes]):
                 say(f"    {line}")
         else:
-            say(f"  no formula for any K: {found.reason}")
+            say(f"  no formula for any K: {document.reason}")
         for row, form in zip(document.sizes, (size.form for size in found.sizes), strict=True):
             say(f"  for K = {row.length}: {row.bound}")
             _show_constants(form, row.bound)
@@ -131,7 +131,7 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
             if (near := row.nearest) is not None:
                 tried, there = f"nearest input of {row.tried}", f"{near.ratio:.4f} of the bound there"
                 say(f"    {tried}: an error of {near.error:.6g}, {there} (its numbers: --json)")
-        say(f"  where {_premises(found)}")
+        say(f"  where {_premises(document)}")
         _show_proved(document)
 
 
@@ -150,7 +150,7 @@ def _show_proved(document: ErrorBound | PlanErrorBound, checked: str = "") -> No
         f"{counted(len(document.lemmas), 'lemma')} about the datapath{checked}")  # fmt: skip
 
 
-def _premises(bound: PlanBound) -> str:
+def _premises(bound: PlanErrorBound) -> str:
     sums = [] if bound.measure == "largest" else ["and sums are over all K products"]
     return ", ".join([*bound.premises, *sums])
 

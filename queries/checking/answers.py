@@ -10,7 +10,7 @@ from mmaprobe.queries.certificates.names import CLAIM, LOG, WITNESS
 from mmaprobe.queries.checking.finding import Contents, Finding, Look, Texts, of_file
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.checking.witnesses import witness
-from mmaprobe.queries.claims.overflow import overflows
+from mmaprobe.queries.claims.overflow import evaluated
 from mmaprobe.queries.claims.wraps import wrapping
 
 
@@ -20,8 +20,7 @@ def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
     of this count overflows or wraps."""
     claim = None if WITNESS in texts else read_claim(texts)
     if isinstance(claim, OverflowClaim) and claim.asked == "smallest":
-        infinite = overflows(claim.reduction, claim.count)
-        says = f"{claim.count} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"
+        infinite, says = evaluated(claim)
         yield Finding(CLAIM, says, "fine" if infinite else "fault")
     if isinstance(claim, WrapClaim) and claim.asked == "smallest":
         wrap = wrapping(claim, claim.count)

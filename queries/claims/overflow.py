@@ -57,14 +57,14 @@ def verify_overflow(claim: OverflowClaim, options: Options) -> OverflowOutcome:
     contradict the evaluation."""
     reduction, outcome = claim.reduction, OverflowOutcome(claim)
     outcome.theorem = never(reduction, claim.proved)
-    bounded, infinite = outcome.theorem is not None, overflows(reduction, claim.count)
+    bounded, (infinite, said) = outcome.theorem is not None, evaluated(claim)
     outcome.exceeds[claim.count] = infinite
     if infinite and ((claim.asked == "never" and bounded) or granted(bound, reduction, claim.count) is not None):
         raise FaultError(
             f"{claim.id}: bounds say that no {claim.count} numbers from 0 to below 1 overflow; evaluated, "
             f"{claim.count} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
         )
-    steps = [f"{claim.count} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
+    steps = [said]
     if claim.asked == "smallest":
         fewer = infinite and not bounded and overflows(reduction, claim.proved)
         outcome.exceeds[claim.proved] = fewer
@@ -73,6 +73,12 @@ def verify_overflow(claim: OverflowClaim, options: Options) -> OverflowOutcome:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
     outcome.asked = [SearchStep(step) for step in steps]
     return outcome
+
+
+def evaluated(claim: OverflowClaim) -> tuple[bool, str]:
+    """Whether the claim's count of the largest numbers overflows, and this in words."""
+    infinite = overflows(claim.reduction, claim.count)
+    return infinite, f"{claim.count} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"
 
 
 def overflows(reduction: Reduction, count: int, numbers: NDArray[np.uint32] | int = BELOW_ONE) -> bool:

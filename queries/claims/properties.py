@@ -9,7 +9,7 @@ from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep, Verdict
 from mmaprobe.queries.conjectures.models import OfModels
-from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
+from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -35,9 +35,8 @@ class PropertyOutcome(Outcome[PropertyClaim]):
 
     def certify(self, directory: Path, options: Options) -> list[Certificate]:
         """Write the certificates of the proofs, or the input that refutes."""
-        if self.refuting is not None:
-            return certify_refuted(self.claim.wanted, self.refuting, directory, options)
-        return certify_proofs(self.claim.wanted, self.proofs, directory, options)
+        proofs = self.proofs if self.refuting is None else [self.refuting]
+        return certify_proofs(self.claim.wanted, proofs, directory, options)
 
 
 def conjecture_of(claim: PropertyClaim) -> OfModels:

@@ -4,10 +4,10 @@ reproduces results bit for bit."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from itertools import chain, product
 
 import numpy as np
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned, size_of
 from mmaprobe.queries.plans.forms import Form
-from mmaprobe.queries.plans.joined_stages import joined_stages
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.tree_stages import ranked, stages_of
+from mmaprobe.queries.plans.tree_stages import Steps, ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
+from mmaprobe.queries.plans.unit_stages import Keeping, Kept, kept_as, usual
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -29,18 +29,12 @@ from mmaprobe.smtmodel.evaluate.numbers import same_results
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Stage
-from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
+from mmaprobe.smtmodel.plans import Chain, Plan, Stage
+from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.named import (
     in_format,
-    in_halves,
-    in_multiples,
-    in_runs,
     in_turns,
-    in_vectors,
-    in_windows,
-    interleaved,
     promoted,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.partitions import Equal, Runs
@@ -52,22 +46,11 @@ from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_path, parse_refe
 from mmaprobe.smtmodel.units.unit_files import units
 
 FEWER: tuple[Mode, ...] = ("toward_zero", "nearest_even")  # how sums are rounded to fewer bits
-RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled
 MANY = 8  # uses of a unit in K from which it is always compiled
 PATIENCE = 3.0  # seconds of NumPy's that a longer unit may cost before it is compiled, which takes about as long
-WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 #: architectures, in the order in which their units are tried and named, before all others
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
-FEW = 3  # of these sizes, the likeliest
-PAIR = 2  # products of instructions of processors, whose libraries cut K for their caches, and split it for no block
-SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
-DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile, of which a kernel that splits K may deal as many to each part
-GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
-THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
-TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
-HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; those that fill none may come first
-WINDOW = 32  # products, or sums of them, of one window of XLA's reductions
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
@@ -93,8 +76,7 @@ class Candidates:
     @staticmethod
     def aliases(model: Model) -> Iterator[Model]:
         """The units of the table with the arithmetic of one."""
-        key = (model.a, model.b, model.d, model.unit.result)
-        return (other for other in _table() if (other.a, other.b, other.d, other.unit.result) == key)
+        return iter(_by_arithmetic().get(_arithmetic(model), ()))
 
     def steps(self, taken: tuple[Format, Format]) -> Iterator[Model]:
         """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
@@ -127,63 +109,26 @@ class Candidates:
     def stages(self, model: Model, length: int) -> Iterator[Stage]:
         """How libraries add K = `length` products with a unit, the likeliest ways first: the chain of it, the
         accumulator promoted, K split, sums that take products in turn, lanes and halves of single products."""
-        chain, how, unit = Chain(model), Rounding(model.c), model.length
-        yield chain
+        unit = model.length
+        yield Chain(model)
         ones = [Chain(step) for step in self.steps((model.a, model.b)) if unit > 1 and step.d == model.d == step.c]
         if length % unit:
             yield from (Chain(model, tail) for tail in ones)
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
-        runs = [
-            run for run in dict.fromkeys((128, 2 * unit, 4 * unit, *RUNS)) if unit < run < length and not run % unit
-        ]
-        few = len(runs) if unit == PAIR else FEW
-        yield from (promoted(run, chain, how) for run in runs[:few])
-        grains = [grain for grain in (0, 64, 32, 128, 16, 8) if grain % unit == 0 and grain != unit]
-        cuts = [(ways, grain) for grain in grains for ways in SPLITS if grain * ways < 2 * length]
-        yield from (in_runs(ways, chain, how, "sequential", grain) for ways, grain in cuts)
-        yield from evenly(chain, how, length)
-        formats = [Rounding(fmt) for fmt in dict.fromkeys((self.asked.d, *self.stored))
-                   if fmt != model.d and model.c.holds(fmt)]  # fmt: skip
-        spaces = [in_format(chain, own) for own in formats]
-        yield from (in_runs(ways, stored, how, "sequential", grain) for stored in spaces for ways, grain in cuts)
-        narrow = [(in_format(chain, own), own) for own in formats]  # whose sums are added in their own format
-        yield from (self._widened(in_runs(ways, stored, own, "sequential", grain), how) for stored, own in narrow
-                    for ways, grain in cuts)  # fmt: skip
-        if self.stored:
-            yield from (promoted(run, stored, how) for stored in spaces for run in runs)
-            yield from (in_runs(ways, stored, how, order, grain) for stored in spaces for order in ORDERS[1:]
-                        for ways, grain in cuts if ways > 2)  # fmt: skip
-        yield from (promoted(run, chain, how) for run in runs[few:])
-        for order in ORDERS[1:]:
-            yield from (in_runs(ways, chain, how, order, grain) for ways, grain in cuts if ways > 2)
-        if unit == 1 and model.d == model.c:  # lanes are folded in the format of their sums
-            yield from self._single(chain, how, length)
-        last = chain if model.d == model.c else in_format(chain, how)
-        for turn in GRAINS if unit > 1 else GRAINS[:1]:
-            for ways in WAYS if unit == 1 else WAYS[:3]:
-                yield from (interleaved(ways, chain, how, order, turn * unit, last) for order in _orders(ways))
-        tiles = [tile for tile in HEADS if tile % unit == 0 and length % tile and tile < length]
-        heads = [in_multiples(tile, chain, head=chain) for tile in (tiles if unit > 1 else ())]
-        yield from heads
-        yield from (in_runs(ways, head, how, "sequential", grain) for head in heads for ways in SPLITS
-                    for grain in (8, head.period))  # fmt: skip
-        yield from (self._widened(promoted(run, stored, own), how) for stored, own in narrow for run in runs)
-        yield from (self._widened(in_runs(ways, stored, own, order, grain), how) for stored, own in narrow
-                    for order in ORDERS[1:] for ways, grain in cuts if ways > 2)  # fmt: skip
+        yield from (self._given(one, model) for one in usual(model, length, partial(self.kept, model)))
 
-    def _widened(self, stage: Parted, how: Rounding) -> Stage:
-        """A stage whose sum has the format of results, or of a rounding that leaves it as it is."""
-        return stage if stage.d == self.asked.d else in_format(stage, how)
+    def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[Kept]:
+        """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
+        in that narrower one."""
+        if keeping == "as it is":
+            return [None]
+        formats = dict.fromkeys((*((self.asked.d,) if keeping == "stored" else ()), *self.stored))
+        narrower = [Rounding(fmt) for fmt in formats if fmt != model.d and model.c.holds(fmt)]
+        return [*((own, Rounding(model.c)) for own in narrower), *((own, own) for own in narrower)]
 
-    def _single(self, chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
-        """Stages of a unit of one product."""
-        yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
-        yield from (promoted(run, chain, how, 1) for run in RUNS if run < length)
-        yield from (in_runs(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16))
-        yield from (
-            in_halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
-        )
-        yield from vectors(chain, how, length)
+    def _given(self, stage: Stage, model: Model) -> Stage:
+        """A stage whose sum has the format of the unit's sums, or of results: there a rounding to it says nothing."""
+        return stage if stage.d in (model.c, model.d, self.asked.d) else in_format(stage, Rounding(model.c))
 
     def of_fewer_bits(self, models: Iterable[Model], forms: Iterable[Form]) -> Iterator[Stage]:
         """Sums of units in a format of fewer bits than these and the results have, if some form is of it: a unit's
@@ -210,30 +155,24 @@ class Candidates:
     def _read(self, products: Node | Leaf, known: Iterable[Stage], model: Model, wider: bool) -> Iterator[Stage]:
         how = Rounding(model.d)
         if wider:
-            yield from chain(epilogues_of(products, model, how), joined_stages(products, model, how))
+            yield from epilogues_of(products, model, how)
+            yield from stages_of(products, model, how, wider=True)
             if model.d.name not in WIDER:
                 return
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
-        stages = [*evenly(Chain(model), how, size_of(products)),
-                 in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
-                 *blocks_of(products, model, how),
-                 *turns_of(products, model), *cut_alike(products, known, model, how),
-                 *stages_of(products, model, how, bodies)]  # fmt: skip
-        formats = [fmt for fmt in dict.fromkeys((self.asked.d, *self.stored)) if fmt != model.d and model.d.holds(fmt)]
-        cut = [(stage, join) for stage in stages
-               if isinstance(stage, Parted) and isinstance(join := stage.join, Promote | Add)]  # fmt: skip
-        runs = [(replace(stage, body=in_format(stage.body, own)), join, own) for own in map(Rounding, formats)
-                for stage, join in cut]  # fmt: skip
-        stages += [stage for stage, _, _ in runs]
-        stages += [self._widened(replace(stage, join=replace(join, rounding=own)), how) for stage, join, own in runs
-                   if stage.tail is None]  # fmt: skip
+        steps = Steps(ranked(products))
+        found = chain(lanes_of(products, model, how), blocks_of(products, model, how), turns_of(products, model),
+                      cut_alike(products, known, model, how), stages_of(products, model, how, bodies))  # fmt: skip
+        stages = [stage for stage in dict.fromkeys(found) if steps.may_be_of(stage)]
+        parted = [stage for stage in stages if isinstance(stage, Parted)]
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
-            parts = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)
-            stages = [replace(stage, join=replace(join, rounding=wide)) for stage in parts
-                     if isinstance(join := stage.join, Promote | Add)
-                     and isinstance(stage.partition, Runs | Equal)]  # fmt: skip
+            parted = [stage for stage in parted if stage.tail is None and isinstance(stage.partition, Runs | Equal)]
+            yield from (one for stage in parted if (one := kept_as(stage, (None, wide))) is not None)
+            return
         yield from stages
+        every = (kept_as(stage, kept) for kept in self.kept(model) for stage in parted)
+        yield from (self._given(one, model) for one in every if one is not None)
 
     def of_units(self, tree: Node | Leaf) -> bool:
         """Whether a matrix unit, and not only a scalar loop, may have this tree: some node adds more than two terms at
@@ -331,46 +270,25 @@ def _table() -> tuple[Model, ...]:
     return tuple(sorted((x for x in every if x.scale is None and x.c.holds(x.d)), key=likelihood))
 
 
+@cache
+def _by_arithmetic() -> Mapping[object, Sequence[Model]]:
+    """The units of the table by their formats and what they compute."""
+    found: dict[object, list[Model]] = {}
+    for model in _table():
+        found.setdefault(_arithmetic(model), []).append(model)
+    return found
+
+
+def _arithmetic(model: Model) -> tuple[object, ...]:
+    return model.a, model.b, model.d, model.unit.result
+
+
 def likelihood(model: Model) -> int:
     """The place of a unit's architecture among those whose libraries are the likeliest."""
     architecture = model.reference.partition("/")[0]
     return LIKELY.index(architecture) if architecture in LIKELY else len(LIKELY)
 
 
-def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
-    """Sums of K = `length` products by many lanes that take one or more of each turn, as threads of a GPU do: added in
-    halves or in order."""
-    for ways in (*WAYS, *THREADS):
-        for grain in TAKEN:
-            if ways * grain < 2 * length:
-                for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))):
-                    yield in_vectors(chain, how, (ways, *folds), grain=grain)
-
-
-def evenly(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
-    """K = `length` split in runs of tiles that are divided evenly, where this is not how other splits end."""
-    for grain in (size for size in DEALT if size % chain.model.length == 0):
-        uneven = (ways for ways in SPLITS if 0 < -(-length // grain) % ways < ways - 1)
-        yield from (in_runs(ways, chain, how, "sequential", grain, "even") for ways in uneven)
-
-
-def _orders(ways: int) -> tuple[Order, ...]:
-    """The orders of adding `ways` sums that give different results."""
-    return ORDERS if ways > 2 else ORDERS[:1]
-
-
-def _halved(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add the upper half of the lanes to the lower one, until one is left."""
-    return () if lanes == 1 else (Fold(2, lanes // 2), *_halved(lanes // 2))
-
-
 def with_unit(stage: Stage, model: Model, other: Model) -> Stage:
     """The same stage with another unit in the place of one."""
-    changes = {
-        field.name: with_unit(part, model, other)
-        for field in fields(stage)  # type: ignore[arg-type]
-        if isinstance(part := getattr(stage, field.name), Stage)
-    }
-    if isinstance(stage, Chain) and stage.model == model:
-        changes["model"] = other  # type: ignore[assignment]
-    return replace(stage, **changes)  # type: ignore[type-var]
+    return stage.changed(lambda use: replace(use, model=other) if use.model == model else use)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.queries.plans.unit_stages import Kept
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -26,13 +26,12 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order
 from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
-from mmaprobe.smtmodel.plans.partitions import Equal
+from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
 MOST = 64  # the most tiles in K, for one or two cuts
 FEWER = 32  # the most tiles in K, for three cuts at any of them
-PARTS = (2, 3, 4, 5, 6, 8, 16)  # equal parts of K, in each of which runs are promoted
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 HELD = 128  # the most ways of cutting K that are given for one form and one sample
 FIRST = 2  # results of a sample that are compared first, as they refute most ways of cutting
@@ -42,19 +41,18 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 
 def cuts_of(
-    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, stored: Sequence[Format] = ()
+    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, kept: Sequence[Kept] = ()
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
-    and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `stored`: formats in
-    which each run's sum may be stored before it is added, in the unit's format or in this one."""
+    and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: how the
+    sums of runs may be kept, besides as they are."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
         sums = CutSums(model, alike[0], samples[0], evaluate)
-        formats = [fmt for fmt in stored if fmt != model.c and model.c.holds(fmt)]
-        for own in chain([sums], map(sums.storing, formats), map(sums.adding, formats)):
+        for own in chain([sums], (sums.keeping(*how) for how in kept if how is not None)):
             for form, sample in product(alike, samples):
                 for stage, results in islice(own.stages(form, sample), HELD):
                     yield form, stage, results
@@ -100,24 +98,15 @@ class CutSums:
                     table[own, first[own] + more + 1] = sums[own, :, 0, 0]
         return table.view(f"f{sums.itemsize}")
 
-    def storing(self, fmt: Format) -> CutSums:
-        """These sums, with the sum of each run stored in a format."""
+    def keeping(self, part: Rounding | None, total: Rounding) -> CutSums:
+        """These sums, with the sum of each run stored in a format, and added as `total` says."""
         other = copy(self)
         vars(other).pop("_promoted", None)  # sums of the runs as they were
-        other.body = in_format(Chain(self.model), Rounding(fmt))
+        other.body, other.how = self.body if part is None else in_format(self.body, part), total
         if self._table is not None:
-            other._table = self._table.copy()
             with np.errstate(all="ignore"):
-                other._table[:, 1:] = self._table[:, 1:].astype(type_of(fmt))
-        return other
-
-    def adding(self, fmt: Format) -> CutSums:
-        """The same, with the sum of each run stored in a format, and these added in it."""
-        other = self.storing(fmt)
-        other.how = Rounding(fmt)
-        if other._table is not None:
-            with np.errstate(all="ignore"):
-                other._table = other._table.astype(type_of(fmt))
+                stored = self._table[:, 1:].astype(type_of(other.body.d)).astype(self._table.dtype)
+                other._table = np.concatenate([self._table[:, :1], stored], axis=1).astype(type_of(total.format))
         return other
 
     def _part(self, sample: Sample, tiles: NDArray[np.int64], size: int, c: Matrix) -> Sample:
@@ -181,7 +170,7 @@ class CutSums:
             runs = cache(partial(self._promotion, tiles))
             stages.append(body)
             sums.append(runs(0, self.count))
-            for ways, grain in product(PARTS, (0, self.tile)):
+            for ways, grain in product(SPLITS, (0, self.tile)):
                 partition = Equal(ways, grain)
                 sizes = partition.sizes(self.length, Parted(partition, Add(self.how), body))
                 ends = [-(-end // self.tile) for end in (0, *accumulate(sizes))]

@@ -459,10 +459,24 @@ class Mapper(Candidates):
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _ends_told(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """The plans that give most of the unexplained elements of a shape for c with which different steps after the
-        sum give different results: narrow results of random c rarely differ."""
+        """The plans of one form for each format of sums: the likeliest that is not refuted by c for which different
+        steps after a sum give different results, as narrow results of random c rarely differ. The forms around one
+        stage, that of most plans of a format, are compared."""
+        if not self.asked.addend:
+            return plans
+        stages: dict[Format, Counter[Stage]] = {}
+        for plan in plans:
+            stages.setdefault((stage := plan.sums[0].stage).d, Counter())[stage] += 1
+        usual = [counts.most_common(1)[0][0] for counts in stages.values()]
+        best = [self._of_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
+        forms = [form_of(self.asked, plan) for plan in best]
+        return [plan for plan in plans if form_of(self.asked, plan) in forms]
+
+    def _of_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
+        """The first of some plans, all with one sum, that give most of the unexplained elements of a shape, for c that
+        tells their ends apart."""
         rows, columns = (np.unique(side) for side in looked.places.T)
-        for _ in range(DIRECTED if self.asked.addend and len(plans) > 1 else 0):
+        for _ in range(DIRECTED if len(plans) > 1 else 0):
             drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
             sample = Sample(*(side[None] for side in drawn))
             open_at = looked.unexplained.reshape(sample.d.shape)
@@ -471,7 +485,7 @@ class Mapper(Candidates):
             before, plans = plans, [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
             if len(plans) in (1, len(before)):
                 break
-        return plans
+        return plans[0]
 
     def _telling_c(self, plans: Sequence[Plan], a: Matrix, b: Matrix, c: Matrix) -> Matrix:
         """For each element of a product, of many c one with which as many plans as possible differ from the first one
@@ -532,7 +546,7 @@ class Mapper(Candidates):
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
-            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.stored)
+            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.kept(model, "shown"))
             found = dict.fromkeys(stage for _, stage, _ in cuts)
             yield from chain(self.stages(model, looked.shape.length) if found else (), found)
 

@@ -224,7 +224,7 @@ class _Trial:
             self._cut.add(model)
             self._report(f"trying {model.reference}")
             wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
-            cuts = cuts_of(model, self.forms, wanting, self.candidates.results, self.candidates.stored)
+            cuts = cuts_of(model, self.forms, wanting, self.candidates.results, self.candidates.kept(model, "shown"))
             for number, (form, stage, results) in enumerate(cuts):
                 known = sum(map(len, self.found))
                 self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())

@@ -1,4 +1,5 @@
-"""Candidate stages for the summation tree of a matrix product at one K.
+"""Candidate stages for the summation tree of a matrix product at one K: every likely partition of its products with
+every join, around the stages of the parts.
 
 A stage says how K is divided for every K, and a tree shows one K: several stages may have the same tree. Each stage is
 a guess, to be tested on results at other K.
@@ -6,191 +7,228 @@ a guess, to be tested on results at other K.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, islice, product
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain, groupby, islice, product
+from operator import xor
 
-from mmaprobe.queries.order.tree import Leaf, Node, chain_of, leaf_order, leaves_of, nodes_of, size_of
+from mmaprobe.queries.order.tree import Leaf, Node, leaf_order, leaves_of, nodes_of, size_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Stage
-from mmaprobe.smtmodel.plans.joins import Add, Order
-from mmaprobe.smtmodel.plans.named import (
-    after_first,
-    in_halves,
-    in_multiples,
-    in_runs,
-    in_runs_at,
-    interleaved,
-    promoted,
-)  # fmt: skip
-from mmaprobe.smtmodel.plans.partitions import At, Halves, Interleaved, Runs
-from mmaprobe.smtmodel.plans.stages import Parted, parts_of
+from mmaprobe.smtmodel.plans.engine import Engine
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote, Through, Tree
+from mmaprobe.smtmodel.plans.named import after_first, in_multiples, promoted
+from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition, Seen, parts_of
+from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
 WHOLE = 160  # guesses for one tree
 DEEP = 6  # nesting depth of stages
 WORK = 60  # subtrees that are read for one tree
-CUTS = 6  # the largest number of last sums of a tree that are all tried as parts of one stage
-GRAINS = (1, 2, 4, 8, 16, 32, 64)  # the lengths of equal parts are multiples of one of these
+CUTS = 5  # the most places where K is cut, if there is no other reason to cut it there
+SIZES = 12  # sizes of sums that one tree shows, at most
 TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining ones are summed otherwise
-LIMITS = 24  # guesses for the largest size of a stage's sums, of those that one tree admits
+GRAINS = ("grain", "even")  # parameters of partitions: multiples of them are parts, or the last parts
+HOLE = "a part"  # the name of a unit in the place of the stage of a part
 
 Branch = Node | Leaf
 
 
-def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
+def stages_of(
+    root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = (), *, wider: bool = False
+) -> list[Stage]:
     """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: the rounding of
-    sums of parts; `bodies`: known stages that may be parts of others."""
-    readings = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(ranked(root)), WHOLE))
-    return [stage for stage in readings if stage.d == rounding.format]
+    sums of parts; `bodies`: known stages that may be parts of others; `wider`: those whose parts are joined otherwise
+    than in most libraries."""
+    found = _Reader(model, rounding, bodies, wider).stages(root, DEEP)
+    return [stage for stage in found if stage.d == rounding.format]
 
 
-class _Guesser:
-    """Reads stages from a tree. `deep`: how deep stages may still be nested; `left`: how many more subtrees may be
-    read, one number shared by all parts of a tree; `known`: stages that parts may be."""
+class _OtherStepError(Exception):
+    """A step that a tree does not have."""
 
-    def __init__(
-        self, model: Model, rounding: Rounding, deep: int, left: list[int], known: Sequence[Stage] = ()
-    ) -> None:
-        self.model, self.rounding, self.deep, self.left, self.known = model, rounding, deep, left, known
-        self.chain = Chain(model)
 
-    def _bodies(self, root: Branch) -> list[Stage]:
-        """Candidate stages for a subtree."""
-        self.left[0] -= 1
-        if not self.deep or self.left[0] < 0:
-            return [*self.known]
-        inner = _Guesser(self.model, self.rounding, self.deep - 1, self.left)
-        read = islice(dict.fromkeys(inner.readings(ranked(root))), MOST)
-        return list(dict.fromkeys((*read, *self.known)))
+class Steps(Engine[int]):
+    """The steps of a tree over the products 0, 1, ... A sum is the number of the set of its products; 0: no product.
+    `sums`: the sums in the tree, each with its branch; `bodies`: those that a unit named `HOLE` has given."""
 
-    def readings(self, root: Branch) -> Iterator[Stage]:
-        """Candidate stages for a tree over the products 0, 1, ..., the simplest first."""
-        parts = spine(root)
-        if parts is None:
+    def __init__(self, root: Branch) -> None:
+        chance, self.root, self.every = random.Random(1), root, Span.of(size_of(root))
+        self.leaves = [chance.getrandbits(64) for _ in self.every.places]
+        self.sums: dict[int, Branch] = {leaf: place for place, leaf in enumerate(self.leaves)}
+        own: dict[int, int] = {}
+        for node in nodes_of(root) if isinstance(root, Node) else ():
+            own[id(node)] = 0
+            for child in node.children:
+                own[id(node)] ^= own[id(child)] if isinstance(child, Node) else self.leaves[int(child)]
+            self.sums[own[id(node)]] = node
+        self.whole, self.bodies = next(reversed(self.sums)), list[int]()
+        self.sums[0] = "c"
+
+    def may_be_of(self, stage: Stage) -> bool:
+        """Whether the tree is that of a stage, as far as is seen: a unit of several products has steps of its own."""
+        return any(model.length > 1 for model in stage.models) or self.has(stage)
+
+    def has(self, stage: Stage) -> bool:
+        """Whether the tree is that of a stage with units of one product."""
+        self.bodies = []
+        with suppress(_OtherStepError, ParameterError):
+            return stage.run(self, self.every, 0) == self.whole and self.whole not in self.bodies
+        return False
+
+    def zero(self, fmt: Format) -> int:
+        return 0
+
+    def tile(self, model: Model, words: Words, span: Span, start: int) -> int:
+        return self.tiles(model, words, span, start)
+
+    def tiles(self, model: Model, words: Words, span: Span, start: int) -> int:
+        firsts = range(span.start.offset, span.start.offset + span.groups * span.pitch, span.pitch)
+        leaves = chain(*(self.leaves[first : first + span.size * span.step : span.step] for first in firsts))
+        if model.reference != HOLE:
+            return reduce(self._with, leaves, start)
+        if start:
+            raise _OtherStepError
+        self.bodies.append(self._with(0, reduce(xor, leaves)))
+        return self.bodies[-1]
+
+    def rounded(self, values: Sequence[int], rounding: Rounding) -> int:
+        return self._with(0, reduce(xor, values))
+
+    def lost(self, values: Sequence[int], total: int, rounding: Rounding) -> int:
+        return 0  # no product
+
+    def _with(self, start: int, more: int) -> int:
+        if (total := start ^ more) not in self.sums:
+            raise _OtherStepError
+        return total
+
+
+class _Reader:
+    """Reads stages from trees. `left`: how many more trees may be read; `read`: the stages of those that were."""
+
+    def __init__(self, model: Model, rounding: Rounding, known: Sequence[Stage], wider: bool) -> None:
+        self.how, self.known, self.wider, self.left = rounding, known, wider, WORK
+        self.chain, self.hole = Chain(model), Chain(replace(model, reference=HOLE))
+        self.others = [one for one in map(Chain, scalars(model)) if one != self.chain]
+        self.read: dict[frozenset[int], list[Stage]] = {}
+
+    def stages(self, root: Branch, deep: int) -> list[Stage]:
+        """Candidate stages for a tree, the simplest first. `deep`: how deep stages may be nested."""
+        steps = Steps(ranked(root))
+        if (key := frozenset(steps.sums)) not in self.read:
+            self.left -= 1
+            every = self._readings(steps, deep, self.wider and deep == DEEP) if deep and self.left >= 0 else ()
+            self.read[key] = list(dict.fromkeys(islice(every, WHOLE if deep == DEEP else MOST)))
+        return self.read[key]
+
+    def _readings(self, steps: Steps, deep: int, wider: bool) -> Iterator[Stage]:
+        if steps.has(self.chain):
+            yield from [] if wider else [self.chain]
+            for turn, other in product(TURNS if deep == DEEP and not wider else (), self.others):
+                yield (whole := in_multiples(turn, self.chain, tail=other))
+                yield after_first(1, self.chain, whole)  # a loop of C++ that begins with the second product
             return
-        tail, total = len(parts), sum(leaf != "c" for leaf in leaves_of(root))
-        products = total
-        while tail > 1 and parts[tail - 1] == products - 1:  # the last products, one after another
-            tail, products = tail - 1, products - 1
-        if tail == 1:
-            yield self.chain
-            for turn in TURNS if self.deep == DEEP else ():
-                for whole in (in_multiples(turn, self.chain, tail=other) for other in self.others):
-                    yield whole
-                    yield after_first(1, self.chain, whole)  # a loop of C++ that begins with the second product
+        outlines = list(self._outlines(steps, wider))
+        simple = [one for one in (_filled(outline, self.chain) for outline, _ in outlines) if steps.has(one)]
+        yield from simple
+        if any(parts_of(one, At) is None for one in simple):
             return
-        yield from self._parted(parts)
-        if tail < len(parts):
-            for stage in self._parted(parts[:tail]):
-                if isinstance(stage, Parted) and parts_of(stage, Interleaved):
-                    yield Parted(stage.partition, Add(self.rounding), stage.body, self.chain)
-                turns = [turn for turn in TURNS if total - total % turn == products]
-                for turn, last in product(turns if parts_of(stage, At) is None else [], (self.chain, *self.others)):
-                    yield in_multiples(turn, stage, tail=last)
+        for outline, ends in outlines:
+            for body in dict.fromkeys((*chain(*(self.stages(end, deep - 1) for end in ends)), *self.known)):
+                with suppress(ParameterError):
+                    if steps.may_be_of(stage := _filled(outline, body)):
+                        yield stage
 
-    @property
-    def others(self) -> list[Stage]:
-        """Chains of the same formats with another rounding of products."""
-        return [chain for chain in map(Chain, scalars(self.model)) if chain != self.chain]
+    def _outlines(self, steps: Steps, wider: bool) -> Iterator[tuple[Stage, Sequence[Branch]]]:
+        """The stages with this tree and holes in the place of their parts, each with the last part, which may have a
+        tail, and the first one; of partitions that differ in their grain alone, the first one and the last one."""
+        cuts = set[tuple[int, ...]]()
+        for every in self._every(steps, wider):
+            fitting = list[tuple[Parted, Sequence[Branch]]]()
+            for stage in every:
+                if steps.has(stage) and not _needless(stage, steps, cuts):
+                    fitting.append((stage, [steps.sums[steps.bodies[at]] for at in (-1, 0) if steps.bodies]))
+                    cuts |= {tuple(steps.bodies)} if stage.head is None else set()
+            for _, alike in groupby(fitting, lambda one: [*_without_grain(one[0].partition)]):
+                first, *others = alike
+                yield from (first, *others[-1:])
 
-    def _parted(self, parts: Sequence[Branch]) -> Iterator[Stage]:
-        """Stages whose parts are the last sums of a spine and, as the first part, all that comes before them."""
-        several = 0
-        while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
-            several += 1
-        sizes = [size_of(part) for part in parts[len(parts) - several :]]
-        alike = next((n for n, size in enumerate(sizes[-2::-1]) if size != sizes[-2]), len(sizes) - 1) + 1
-        for count in dict.fromkeys([alike, several, *range(1, min(several, CUTS) + 1)] if several else ()):
-            first = chain_of(parts[: len(parts) - count])
-            given = [first, *parts[len(parts) - count :]]
-            places = [sorted(map(int, (leaf for leaf in leaves_of(part) if leaf != "c"))) for part in given]
-            yield from self._stage(given, places)
+    def _every(self, steps: Steps, wider: bool) -> Iterator[Iterator[Parted]]:
+        """Every likely partition with every join, and holes in the place of parts: those of one kind and join at a
+        time."""
+        seen = _seen(steps.root)
+        likely = {kind: [one for one in kind.likely(seen) if self._begins(steps, one)] for kind in PARTITIONS}
+        orders = [Add(self.how, order) for order in ORDERS]
+        joins: list[Join] = [Promote(self.how), Tree(self.how), *orders, Through()]
+        for kind, join in product(PARTITIONS, joins):
+            usual = join.word == ("promote" if kind.loops else kind.usual) and join != Add(self.how, "pairwise")
+            if join.word not in kind.joins or usual == wider or (kind.alone and wider):
+                continue
+            body = self.hole if kind.alone or join.begin != "so far" else self.chain
+            tails = (self.chain, *(self.others if kind.alone else ())) if "tail" in kind.takes else ()
+            for tail in (None, *tails):
+                yield _parted(likely[kind], join, body, tail)
+        heads = (in_multiples(size, promoted(size, self.hole, self.how), head=self.hole) for size in seen.sizes)
+        yield heads if not wider else iter(())
 
-    def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
-        sizes, total = [len(side) for side in places], sum(map(len, places))
-        if [k for side in places for k in side] == list(range(total)):
-            first = self._bodies(parts[0])
-            if len(parts) == 2:
-                yield from self._backwards(parts[0], parts[1], first)
-            for body in dict.fromkeys((*self._bodies(parts[-1]), *first)):  # the last may have a tail
-                yield from self._runs(sizes, body)
-            return
-        ways = len(parts)
-        grain = next((n for n, k in enumerate(places[0]) if k != n), 0)
-        turn = ways * grain
-        whole = total - total % turn if turn else 0
-        if whole and all(
-            side == [k for k in range(total) if k % turn // grain == number] for number, side in enumerate(places)
-        ):
-            for body in self._bodies(parts[0]):
-                yield interleaved(ways, body, self.rounding, "sequential", grain)
-                yield interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
+    def _begins(self, steps: Steps, partition: Partition) -> bool:
+        """Whether the tree may have the sum of the first part of a partition."""
+        join = Tree(self.how) if partition.usual == "tree" else Promote(self.how)
+        tail = self.chain if "tail" in partition.takes and not partition.loops else None
+        with suppress(ParameterError):
+            return steps.has(Parted(partition, join, self.hole, tail)) or bool(steps.bodies)
+        return True
 
-    def _runs(self, sizes: list[int], body: Stage) -> Iterator[Stage]:
-        """Stages that divide K into consecutive runs of these sizes, each summed by `body`."""
-        ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
-        both = sum(sizes[-2:])
-        evens = [grain for grain in GRAINS if sizes[-2] == -(-((both + (grain == 1)) // 2) // grain) * grain]
-        even = evens[0] if evens else 0
-        if ways == 2 and first < last:
-            yield from self._smaller_first(first, last, body)
-        if first < last and set(sizes[1:]) == {last}:  # the products that fill no whole run come first
-            yield in_multiples(last, promoted(last, body, how), head=body)
-        if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
-            yield from self._uneven(sizes, body)
-            return
-        if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
-            yield in_runs(ways, body, how, "sequential", grain)
-        if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
-            yield from (promoted(first, body, how, grain) for grain in evens)
-        if ways == 2 and even:  # a run may be longer than the first one here: other K decide
-            if parts_of(body, Halves):
-                yield body
-            blocks = [block for block in range(-(-first // 64) * 64, 2 * first, 64) if block > first]
-            yield from (promoted(block, body, how, grain) for grain in (evens[0], evens[-1]) for block in blocks[:12])
-            longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
-            yield from (
-                in_halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain
-            )
-        if sizes[-2] == first:
-            yield promoted(first, body, how)
-            if last < first:
-                yield from _shared(sizes, body, how)
 
-    def _smaller_first(self, first: int, last: int, body: Stage) -> Iterator[Stage]:
-        """Pairwise summations whose first half is the smaller one."""
-        total = first + last
-        grains = [grain for grain in GRAINS if first == total // (2 * grain) * grain]
-        if grains and parts_of(body, Halves):
-            yield body
-        elif grains and (body == self.chain or body in self.known):
-            most = (1 << n for n in range(1, (total - 1).bit_length()))
-            yield from (in_halves(most_, body, self.rounding, grains[-1], "smaller") for most_ in most)
+def _parted(every: Iterable[Partition], join: Join, body: Stage, tail: Stage | None) -> Iterator[Parted]:
+    for partition in every:
+        with suppress(ParameterError):
+            yield Parted(partition, join, body, tail)
 
-    def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
-        """Stages that add consecutive runs of products from the last run on: the first run is added last."""
-        sizes, extents = [_products(first)], extents_of(rest)
-        while isinstance(rest, Node) and len(rest.children) == 2:
-            run, rest = sorted(rest.children, key=lambda child: extent_of(extents, child).lowest)
-            if not isinstance(rest, Node):
-                return
-            sizes.append(_products(run))
-            every = [*sizes, _products(rest)]
-            grain = next((grain for grain in GRAINS if every == _split(sum(every), len(every), grain)), 0)
-            for body in bodies:
-                if grain:
-                    yield in_runs(len(every), body, self.rounding, "backwards", grain)
-                else:
-                    yield from self._uneven(every, body, "backwards")
 
-    def _uneven(self, sizes: list[int], body: Stage, order: Order = "sequential") -> Iterator[Stage]:
-        """Stages with runs of these sizes: a worker ends one result and begins the next one between them, at this K."""
-        places = tuple(accumulate(sizes[:-1]))
-        if len(sizes) <= CUTS and not any(place % body.period for place in places):
-            yield in_runs_at(places, body, self.rounding, order)
+def _without_grain(partition: Partition) -> Iterator[object]:
+    return (value for name, value in vars(partition).items() if name not in GRAINS)
+
+
+def _needless(stage: Parted, steps: Steps, cuts: Collection[tuple[int, ...]]) -> bool:
+    """Whether a likelier stage has the same steps for this number of products: two sums have one order, a tail of a
+    loop takes products, and K is cut at places if no other stage cuts it there. `cuts`: the parts of the others."""
+    idle = stage.tail is not None and stage.partition.loops and stage.partition.cut(steps.every, stage).rest is None
+    if isinstance(stage.join, Add) and stage.join.order != "sequential" and len(steps.bodies) == 2:
+        return True
+    return idle or (isinstance(stage.partition, At) and tuple(steps.bodies) in cuts)
+
+
+def _filled(outline: Stage, body: Stage) -> Stage:
+    """A stage with another one in the place of its holes."""
+    return outline.changed(lambda use: body if use.model.reference == HOLE else use)
+
+
+def _seen(root: Branch) -> Seen:
+    """How a tree looks: the sizes of the last sums that are added, and of all before them; the places between these, or
+    between the first runs, where those are added last."""
+    extents, sizes, places = extents_of(root), dict[int, None](), list[tuple[int, ...]]()
+    for side in (0, -1):
+        starts, branch = list[int](), root
+        while isinstance(branch, Node):
+            children = sorted(branch.children, key=lambda child: extent_of(extents, child).lowest)
+            if isinstance(later := children[-1], Node):
+                starts.append(extent_of(extents, later).lowest)
+                sizes |= {later.size: None} if side == 0 else {}
+            branch = children[side]
+        sizes |= dict.fromkeys((*starts[:CUTS], *starts[-1:])) if side == 0 else {}
+        places += [tuple(sorted(starts[:count])) for count in range(1, min(CUTS, len(starts)) + 1)]
+    return Seen(size_of(root), list(sizes)[:SIZES], places)
 
 
 def scalars(model: Model) -> tuple[Model, Model]:
@@ -200,26 +238,6 @@ def scalars(model: Model) -> tuple[Model, Model]:
         return model, model
     fused, unfused = (parse_reference(f"ieee/{step}/{model.d.name}") for step in ("fma", "muladd"))
     return fused, unfused
-
-
-def _products(root: Branch) -> int:
-    """How many products are below a branch."""
-    return sum(leaf != "c" for leaf in leaves_of(root))
-
-
-def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
-    """Stages with sums of equal size but for the last one; the largest size is a guess, which other K decide."""
-    total, first = sum(sizes), sizes[0]
-    for grain in (grain for grain in (8, 16, 4) if first % grain == 0):
-        limits = [every for every in range(first, total, grain)
-                  if Runs(every, share=grain).size(total) == first]  # fmt: skip
-        for every in limits[:: -(-len(limits) // LIMITS) or 1]:
-            yield promoted(every, body, how, share=grain)
-
-
-def _split(total: int, ways: int, grain: int) -> list[int]:
-    size = -(-total // (grain * ways)) * grain
-    return [min(size, total - start) for start in range(0, total, size)]
 
 
 def spine(root: Branch) -> list[Branch] | None:

@@ -198,8 +198,9 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
         errors = problem.errors()
         unknown = [error for error in errors if error["type"] == "extra_forbidden"]
         for error in unknown:
-            if kind := KINDS.get(".".join(map(str, error["loc"]))):
-                raise file.error(error["loc"], f"unknown key: the file is {kind}") from None
+            name = ".".join(map(str, error["loc"]))
+            if name in KINDS and nearest(name, _fields_at(schema, ())) is None:
+                raise file.error(error["loc"], f"unknown key: the file is {KINDS[name]}") from None
         first = next(iter(unknown), errors[0])
         path = first["loc"] if first["type"] == "missing" else _in_data(first["loc"], file.data)
         missing = [str(error["loc"][-1]) for error in errors

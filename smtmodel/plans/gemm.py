@@ -144,9 +144,9 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
 def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
     """The matrix C of a product of a shape. A bias of one row (1 x columns, or numbers without rows) is repeated for
     every row, a bias of one column (rows x 1) for every column. Raises ParameterError for other shapes."""
-    c = with_rows(c)
+    given, c = c.shape, with_rows(c)
     if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
-        raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}, or of a row or column of it")
+        raise ParameterError("C", f"shape {given} is not that of the product, {shape}, or of a row or column of it")
     return np.broadcast_to(c, shape)
 
 

@@ -18,7 +18,6 @@ from mmaprobe.smtmodel.plans.partitions import (
     Swizzled,
     Tiles,
     Whole,
-    Windows,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.stages import Parted, Stage
 
@@ -74,7 +73,3 @@ def in_vectors(
 
 def in_halves(most: int, body: Stage, rounding: Rounding, grain: int = 1, first: Half = "larger") -> Parted:
     return Parted(Halves(most, grain, first), Tree(rounding), body)
-
-
-def in_windows(every: int, body: Stage, rounding: Rounding) -> Parted:
-    return Parted(Windows(every), Tree(rounding), body)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice, pairwise, product
 from typing import ClassVar, Literal, TypeVar, get_args
 
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -18,13 +18,17 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.span import Span, moved
-from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, check_positive
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, Seen, check_positive
 
 V = TypeVar("V")
 Tiles = Literal["full", "even"]
 TILES: tuple[Tiles, ...] = get_args(Tiles)
 Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
+SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
+GRAINS = (1, 2, 4, 8, 16, 32, 64)  # the lengths of likely parts are multiples of one of these
+FEW = 4  # sizes of runs of which the last ones, or all, may be made equal
+MOST_BLOCKS, MOST_SHARED = 12, 24  # likely largest sizes of runs of which the last ones, or all, are made equal
 MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
 
 
@@ -66,8 +70,16 @@ class Runs(Partition):
     share: int = 0
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        return (cls(every) for every in (4, 8, 16, 32, 64, 128, 256) if every < count)
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        sizes = dict.fromkeys((*seen.sizes, 4, 8, 16, 32, 64, 128, 256))
+        yield from (cls(every) for every in sizes if every < seen.count)
+        for size in seen.sizes[:FEW]:
+            longer = islice(range(size + -size % 64, 2 * size, 64), MOST_BLOCKS)  # at another K, other runs are equal
+            yield from (cls(every, even) for every in dict.fromkeys((size, *longer)) for even in GRAINS if even < every)
+        for size, share in product(seen.sizes[:FEW], (8, 16, 4)):
+            some = (cls(every, share=share) for every in range(size, seen.count, share) if size % share == 0)
+            shared = [one for one in some if one.size(seen.count) == size]
+            yield from shared[:: -(-len(shared) // MOST_SHARED) or 1]
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
@@ -181,9 +193,20 @@ class Equal(Sized):
     tiles: Tiles = "full"
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        some = [(ways, grain) for ways in (2, 3, 4, 8) for grain in (1, 16) if ways * grain < 2 * count]
-        return (cls(*one, tiles) for tiles in TILES for one in some if tiles == "full" or one[0] > 2)
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        ways = dict.fromkeys((*SPLITS, *(-(-seen.count // size) for size in seen.sizes)))
+        every = [cls(*one) for one in product(ways, (*GRAINS, 128)) if math.prod(one) < 2 * seen.count]
+        yield from (one for one in every if one.full(seen.count))
+        yield from (replace(one, tiles="even") for one in every if one.uneven(seen.count))
+
+    def full(self, count: int) -> bool:
+        """Whether runs of full tiles are as many as the stage can have."""
+        size = -(-count // (self.grain * self.ways)) * self.grain
+        return -(-count // size) == self.ways
+
+    def uneven(self, count: int) -> bool:
+        """Whether full tiles leave the last runs short by more than one tile, or empty."""
+        return 0 < -(-count // self.grain) % self.ways < self.ways - 1
 
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
         grain = self.grain or stage.body.period
@@ -220,6 +243,10 @@ class At(Sized):
     growth: ClassVar[Growth] = "last"
     divided: ClassVar[str] = "at"
     at: tuple[int, ...]
+
+    @classmethod
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        yield from map(cls, seen.places)
 
     def check(self, stage: Parted) -> None:
         if not self.at:
@@ -263,8 +290,9 @@ class Dealt(Partition):
     grain: int = 1
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        return (cls(ways, grain) for ways in (2, 3, 4, 8, 16) for grain in (1, 2, 4) if ways * grain <= count)
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        ways = dict.fromkeys((2, 3, 4, 8, 16, *(-(-seen.count // size) for size in seen.sizes)))
+        yield from (cls(*one) for one in product(ways, GRAINS) if 2 * math.prod(one) <= seen.count)
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.ways * math.lcm(number, self.grain)
@@ -361,6 +389,10 @@ class Whole(Partition):
     divided: ClassVar[str] = "number"
     number: int
 
+    @classmethod
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        yield from (cls(number) for number in (2, 4, 8, 16, 32) if number < seen.count)
+
     def check(self, stage: Parted) -> None:
         super().check(stage)
         if (stage.head is None) == (stage.tail is None):
@@ -438,9 +470,10 @@ class Halves(Partition):
     first: Half = "larger"
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        sizes = ((most, grain) for most in (4, 8, 16, 32, 64, 128) if most < count for grain in (1, 8))
-        return (cls(*one, first) for one in sizes for first in HALVES)
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        powers = (1 << n for n in range(1, (seen.count - 1).bit_length()))
+        every = (most for most in dict.fromkeys((*seen.sizes, *powers)) if most < seen.count)
+        yield from (cls(one[0], one[2], one[1]) for one in product(every, HALVES, GRAINS) if one[0] >= one[2])
 
     @property
     def longest(self) -> int:
@@ -513,8 +546,8 @@ class Windows(Partition):
     every: int
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        return (cls(every) for every in (4, 8, 16, 32, 64) if every < count)
+    def likely(cls, seen: Seen) -> Iterator[Partition]:
+        yield from (cls(every) for every in (4, 8, 16, 32, 64) if every < seen.count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
@@ -738,7 +771,7 @@ class Lanes(Partition):
             yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
 
 
-#: those that a plan file may have
+#: those that a plan file may have, the likeliest of a library first
 PARTITIONS: tuple[type[Partition], ...] = (
-    Runs, Equal, At, Interleaved, Lanes, Halves, Windows, Swizzled, Whole, First,
+    Equal, Interleaved, Lanes, Halves, Windows, Runs, Swizzled, Whole, First, At,
 )  # fmt: skip

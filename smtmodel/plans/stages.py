@@ -84,6 +84,15 @@ class Stage(ABC):
         for part in self.parts:
             yield from part.walk()
 
+    def changed(self, change: Callable[[Chain], Stage]) -> Stage:
+        """It with other stages in the place of its uses of units."""
+        own: dict[str, Any] = {
+            one.name: part.changed(change) if isinstance(part, Stage) else tuple(body.changed(change) for body in part)
+            for one in fields(self)  # type: ignore[arg-type]
+            if isinstance(part := getattr(self, one.name), Stage) or one.name == "bodies"
+        }
+        return replace(self, **own)  # type: ignore[type-var]
+
     @property
     def takes_start(self) -> bool:
         """Whether its start enters its result: a unit that does not read c loses it."""
@@ -175,6 +184,9 @@ class Chain(Stage):
     def takes_start(self) -> bool:
         return self.model.addend and super().takes_start
 
+    def changed(self, change: Callable[[Chain], Stage]) -> Stage:
+        return change(self if self.tail is None else replace(self, tail=self.tail.changed(change)))
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         length = self.model.length
         if span.count > length:
@@ -251,6 +263,16 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """How a sum of `count` products looks. `sizes`: how many products parts, or several of them, seem to have;
+    `places`: where parts seem to end."""
+
+    count: int
+    sizes: Sequence[int] = ()
+    places: Sequence[tuple[int, ...]] = ()
+
+
+@dataclass(frozen=True)
 class Partition(ABC):
     """How the products of a span are divided. Its fields are its parameters in a plan file: those that have a default
     are given by name, 0 means none."""
@@ -279,8 +301,8 @@ class Partition(ABC):
     """how it is said that stages are equal as their parts are"""
 
     @classmethod
-    def likely(cls, count: int) -> Iterable[Partition]:
-        """The partitions that a library may have for a number of products."""
+    def likely(cls, seen: Seen) -> Iterable[Partition]:
+        """The partitions that a library may have where a tree looks so."""
         return ()
 
     @abstractmethod
@@ -504,12 +526,9 @@ def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:
 
 def with_words(stage: Stage, change: Callable[[Round], Round]) -> Stage:
     """A stage whose units read other words in the place of those that they name."""
-    own = dict[str, Any]()
-    if isinstance(stage, Chain):
-        own |= {side: change(word) for side, word in zip("ab", stage.words, strict=True) if word is not None}
-    if isinstance(stage, Then):
-        return Then(tuple(with_words(body, change) for body in stage.bodies))
-    for name in ("tail", "body", "head"):
-        if isinstance(part := getattr(stage, name, None), Stage):
-            own[name] = with_words(part, change)
-    return replace(stage, **own)  # type: ignore[type-var]
+
+    def changed(use: Chain) -> Chain:
+        a, b = (None if word is None else change(word) for word in use.words)
+        return replace(use, a=a, b=b)
+
+    return stage.changed(changed)

@@ -50,6 +50,7 @@ from mmaprobe.smtmodel.plans.joins import Add, Promote, Tree
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.named import (
     after_first,
+    in_format,
     in_halves,
     in_multiples,
     in_runs,
@@ -66,6 +67,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.plans.tape import Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from tests.plans.trees import tree_by_steps
 
 pytestmark = pytest.mark.solvers
 
@@ -158,6 +160,7 @@ def in_tiles(a, b):
 def fails(a, b):
     raise ValueError("no product of this kind")
 """
+UNFUSED = parse_reference("ieee/muladd/f32")
 FMA, R = parse_reference("ieee/fma/f32"), Rounding(parse_reference("ieee/fma/f32").d)
 
 
@@ -657,7 +660,7 @@ STAGES = [
     in_runs(3, CHAIN, R, grain=1),
     in_runs(2, CHAIN, R, grain=8),
     interleaved(4, CHAIN, R, tail=CHAIN),
-    interleaved(2, interleaved(2, interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
+    interleaved(2, interleaved(2, interleaved(2, CHAIN, R), R), R, tail=CHAIN),
     in_halves(10, CHAIN, R),
     in_halves(16, CHAIN, R, 8, "smaller"),
     in_runs_at((16, 48), CHAIN, R),
@@ -677,7 +680,7 @@ def test_a_tree_suggests_its_stage(stage: Stage) -> None:
     guesses = stages_of(tree_of(stage, list(range(length))), FMA, R)
     assert any(
         all(
-            tree_of(guess, list(range(k))) == tree_of(stage, list(range(k)))
+            tree_by_steps(guess, k) == tree_of(stage, list(range(k)))
             for k in (length, length - (1 if parts_of(stage, At) else stage.period))
         )
         for guess in guesses
@@ -779,6 +782,25 @@ def test_a_tree_suggests_blocks() -> None:
     mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
     around = Candidates(parse_signature("f16,f16,f32", 100)).stages(mma.model, 100)
     assert in_multiples(32, mma, head=mma) in set(around)  # CUTLASS, see docs/cublas-plans.md
+
+
+def test_sums_of_parts_are_stored_in_the_formats_that_results_show() -> None:
+    """They are added in the wider format or in their own, of a tree and around a unit; a last rounding to the format of
+    results is not written twice. Parts with a tail, which stays in its format, are no reason to stop."""
+    pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
+    ours, unfused, f32 = Candidates(parse_signature("f32,f32,f32", 12)), Chain(UNFUSED), FORMATS["f32"]
+    s, h = Rounding(FORMATS["bf16"]), Rounding(FORMATS["f16"])
+    ours.stored = [s.format]
+    guesses = list(ours.guesses(pairs, (f32, f32)))
+    parts = in_format(unfused, s)
+    assert {promoted(2, parts, R), in_format(promoted(2, parts, s), R)} <= set(guesses)
+    mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
+    around = list(Candidates(parse_signature("f16,f16,f16", 100)).stages(mma.model, 100))
+    parts = in_format(mma, h)
+    assert {in_runs(2, parts, R), in_runs(2, parts, h), promoted(64, parts, R), promoted(64, parts, h)} <= set(around)
+    assert len(around) == len(set(around))
+    two = [stage for stage in around if isinstance(stage, Parted) and stage.partition.sums == 2]
+    assert {getattr(stage.join, "order", "") for stage in two} == {"sequential"}
 
 
 def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shutil
+import subprocess
 import tomllib
 from collections import Counter
 from importlib.util import find_spec
@@ -29,7 +30,7 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from mmaprobe.studies.file import build_study
-from tests import records
+from tests import documentation, records
 from tests.documentation import DRAWN, PAGES, PICTURES, Block, Terminal, blocks, commands, matches, played, update
 from tests.marks import some_slow
 from tests.pages.documented import REFERENCE, check_command, mentioned, prose
@@ -75,6 +76,18 @@ def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
         if picture.read_bytes() != (kept / picture.name).read_bytes():
             wrong.append(f"{picture.name} is not what is kept in docs/pictures")
     assert not wrong, "\n\n".join([*wrong, f"to write what is printed: python -m tests.documentation --update {name}"])
+
+
+def test_a_command_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the process that has its modules, too: nobody holds the pipe of what it prints any more."""
+    (tmp_path / "clone").mkdir()
+    terminal = Terminal(tmp_path / "clone", tmp_path / "home")
+    assert terminal.run("mmaprobe list families | head -n 1")
+    monkeypatch.setattr(documentation, "LIMIT", 3)
+    with pytest.raises(subprocess.TimeoutExpired) as raised:
+        terminal.run("mmaprobe order --device 'command:sleep 300' --formats f32,f32,f32 --length 8 --timeout 300")
+    assert raised.value.__context__ is None  # that all of it has ended is not waited for in vain
+    assert terminal.run("echo on") == ["on"]
 
 
 def test_every_picture_is_drawn_and_shown() -> None:

@@ -27,6 +27,7 @@ NOT_RUN = {
     r"cpu:vdpbf16ps": "needs a processor with AVX512-BF16; tests/devices/test_cpu_devices.py runs it if there is one",
     r"torch_device": "needs PyTorch",
     r"^mmaprobe separate nvidia-f16": "takes minutes; benchmarks/separations.md has it",
+    r"^mmaprobe cover plan:": "takes the ten minutes that it is given",
     r"^mmaprobe study valero-tf32": "takes a minute; tests/studies/test_studies.py runs studies of fewer sizes",
     r"^mmaprobe identify --gemm --device python:": "takes minutes; docs/library-plans.md has these libraries",
     r"^mmaprobe identify nvidia-f16 --device recorded:one.jsonl": "takes long; see tests/identify/test_identify.py",

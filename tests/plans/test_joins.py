@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,25 @@ import pytest
 
 from benchmarks.plan_statements import FEW, agree
 from benchmarks.plan_statements import plan as small_plan
-from mmaprobe.queries.order import tree
 from mmaprobe.queries.plans.bound_report import find_plan_bound
 from mmaprobe.queries.plans.equal import prove_plans
-from mmaprobe.queries.plans.joined_stages import joined_stages
+from mmaprobe.queries.plans.tree_stages import stages_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.libraries import compiler
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Parted, Span, Stage
-from mmaprobe.smtmodel.plans.engine import Engine
+from mmaprobe.smtmodel.plans import Chain, Parted
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.joins import JOINS, ORDERS
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
-from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.plans.test_plans import check, operands, plan_of
+from tests.plans.trees import tree_by_steps
 from tests.said import believed
 
 pytestmark = pytest.mark.compilers
@@ -131,46 +127,15 @@ CHAIN = Chain(parse_reference("ieee/fma/f32.f16.f16.f32"))
     "interleave(4, grain=2)", "swizzle(4, grain=2)", "halve(8, grain=8, first=smaller)", "windows(8)",
 ])  # fmt: skip
 def test_every_join_is_read_from_a_tree(cut: str) -> None:
-    """Among the stages that a tree suggests is one with this tree, at this K and at another one; none for a chain,
-    which a stage through the accumulator over runs of K is."""
+    """Among the stages that a tree suggests is one with this tree, at this K and at another one. A chain, which a
+    stage through the accumulator over runs of K is, is joined in no other way."""
     for join in JOINS[:3]:
         how = "" if join.word == "through" else ", r"
         for order in ORDERS if join.word == "add" else ("",):
             step = f"{join.word}({cut}, fma{how}{f', order={order}' if order else ''})"
             stage = plan_of(f"sum({step}, +0)").sums[0].stage
-            one, other = (_tree(stage, length) for length in (96, 144))
-            found = list(joined_stages(one, CHAIN.model, Rounding(FORMATS["f32"])))
-            in_order = _tree(CHAIN, 96) == one
-            assert any(_tree(guess, 144) == other for guess in found) != in_order, step
-
-
-class Trees(Engine[tree.Node | int | None]):
-    """The tree of a stage, by its steps."""
-
-    def zero(self, fmt: object) -> None:
-        return None
-
-    def tile(self, model: Model, words: Words, span: Span, start: tree.Node | int | None) -> tree.Node | int:
-        (place,) = span.places
-        return place if start is None else tree.Node("binary", (start, place))
-
-    def rounded(self, values: Sequence[tree.Node | int | None], rounding: Rounding) -> tree.Node | int | None:
-        some = [value for value in values if value is not None]
-        return some[0] if len(some) == 1 else tree.Node("binary", tuple(some))
-
-    def lost(self, values: Sequence[Any], total: Any, rounding: Rounding) -> None:
-        return None
-
-    def repeat(self, count: int, name: str, start: Any, body: Callable[[Index, Any], Any]) -> Any:
-        for number in range(count):
-            start = body(Index(number), start)
-        return start
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-
-def _tree(stage: Stage, length: int) -> tree.Node | int:
-    found = stage.run(Trees(), Span.of(length), None)
-    assert found is not None
-    return found
+            one, other = (tree_by_steps(stage, length) for length in (96, 144))
+            assert one is not None
+            both = [stages_of(one, CHAIN.model, Rounding(FORMATS["f32"]), wider=wider) for wider in (False, True)]
+            assert any(tree_by_steps(guess, 144) == other for guess in chain(*both)), step
+            assert tree_by_steps(CHAIN, 96) != one or not both[1]
