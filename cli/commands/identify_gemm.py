@@ -38,7 +38,7 @@ def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sid
     text, length = question.shape, question.length
     if question.formats is None or (length is None and text is None):
         raise click.UsageError("--gemm needs --formats and --length")
-    spans = [part.partition("..") for part in (text or USUAL).split(",")]
+    spans = [part.partition("..") for part in (USUAL if text is None else text).split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
     known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
     if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):

@@ -641,7 +641,7 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
     words = [*gemm(files, "hopper", "turing"), "--model", HOPPER, "--timeout", "0.000001", "--json"]
     result = run("compare", *words, code=3)
     assert "error: D1 and D2: no plan was found before the time was over" in result.stderr
-    assert "none of the 0 plans tried gives these results" in result.stderr
+    assert "no plan gives these results" in result.stderr
     assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
     untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
     assert any(words.startswith("K cut at one to three places") for words in untried)

@@ -146,7 +146,7 @@ def test_progress_counts_rows() -> None:
         ((4, 8), (8, 4), (4, 5), "not that of the product"),
         ((4, 8), (8, 4), (2, 4), "or of a row or column of it"),
         ((4, 8), (8, 4), (1, 5), r"\(1, 5\) is not that"),
-        ((4, 8), (8, 4), (4,), r"\(4,\) is not that"),
+        ((4, 8), (8, 4), (5,), r"\(5,\) is not that"),
         ((4, 8), (8, 1), (1, 4), r"\(1, 4\) is not that"),
     ],
 )

@@ -207,7 +207,7 @@ def test_the_command(tmp_path: Path) -> None:
     for arguments, message in (
         ((*files, "--element", "5,0"), "outside the product"),
         ((*files, "--element", "5"), "a row and a column"),
-        ((files[0], "--element", "0,0"), "two or three matrix files"),
+        ((files[0], "--element", "0,0"), "takes two matrix files"),
         ((files[0], files[0], "--element", "0,0"), "cannot be multiplied"),
         ((*files[:2], files[0], "--element", "0,0"), "not that of the product"),
         (tuple(files), "matrix files go with --element"),
