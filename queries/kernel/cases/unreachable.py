@@ -44,8 +44,8 @@ def text_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Datapath:
-    """A unit evaluated over solver terms, with its conditions and the flaw of each. `hangs`: whether the result is
-    another one with a flaw; `own`: what defines the terms of the unit without flaws."""
+    """A unit evaluated over solver terms, with its conditions and the flaw of each. `hangs`: flaw -> whether the result
+    is another with this flaw; `own`: the definitions of the terms of the unit without flaws."""
 
     carrier: TermCarrier
     operands: Operands[Bits]
@@ -55,7 +55,8 @@ class Datapath:
     own: tuple[FNode, ...]
 
     def query(self, cases: Sequence[Case]) -> Query:
-        """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
+        """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit does not
+        have."""
         if any(self.flaws.get(condition, _OTHER) != condition.flaw for case in cases for condition in case):
             raise RuleError("a case of another unit")
         wanted = any_of([all_of(self._reached(case)) for case in cases])
@@ -63,7 +64,7 @@ class Datapath:
         return Query(symbols, (*self.own, *self._others(wanted), wanted.node))
 
     def _reached(self, case: Case) -> list[Bit]:
-        """What holds where a case is reached."""
+        """The truth values that hold where a case is reached."""
         return [*(self.flags[condition] for condition in case), *(self.hangs[flaw] for flaw in flaws_of(case))]
 
     def _others(self, wanted: Bit) -> list[FNode]:
