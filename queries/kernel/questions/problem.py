@@ -102,7 +102,8 @@ class Problem:
         return operands
 
     def differ(self, left: Bits, right: Bits) -> Bit:
-        """Whether two results differ as `compare` says; in bits, NaNs differ only if both models write known patterns."""
+        """Whether two results differ as `compare` says; in bits, NaNs may differ only if both models write known
+        patterns."""
         if self.compare == "value":
             return _differ_in_value(left, self.left.d, right, self.right.d)
         different = ~left.eq(right)
