@@ -38,7 +38,8 @@ def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterat
 
 
 def with_addend(files: tuple[str, ...], c: Path | None, wanted: str) -> tuple[str, ...]:
-    """The files A and B, and C where it is the third one or that of --c; `wanted`: the error for another number."""
+    """The files A and B, and C where it is the third file or the file of --c; `wanted`: the error for another number of
+    files."""
     if c is not None and len(files) > 2:
         raise click.UsageError(f"C is given twice: {files[2]}, and --c {c}")
     if len(files) not in (2, 3):
@@ -47,8 +48,8 @@ def with_addend(files: tuple[str, ...], c: Path | None, wanted: str) -> tuple[st
 
 
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """The matrix of a .npy file, of a .npz file that has one alone, or of FILE.npz:NAME; `mapped`: memory-mapped, so
-    that only the parts used of a .npy file are read. Raises InputError."""
+    """The matrix of a .npy file, of a .npz file that has one matrix alone, or of FILE.npz:NAME; `mapped`:
+    memory-mapped, so that only the parts used of a .npy file are read. Raises InputError."""
     tables = load(path, mapped)
     if len(tables) != 1:
         several = f"it has {', '.join(tables)}: write {path}:{next(iter(tables), '')} for one of them"

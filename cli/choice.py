@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.files import can_be_named
 
 
 class Choice(click.Choice[str]):
-    """One of a few words; for a misspelt one the error suggests the closest match, as click does for options alone."""
+    """One of a few words; for a misspelt word the error suggests the closest match, as click does for options alone."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.solvers.store import Store
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
-#: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
-#: neither, --verbose
+#: keys of what the outermost command keeps in its context: the command line, the file of defaults, and the loudness
+#: (-1 for --quiet, 1 for --verbose, else 0)
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -240,7 +240,7 @@ def print_json(document: Document | Sequence[Part]) -> None:
 
 
 def document_text(document: Any) -> str:
-    """A document as it is printed. The tests read every one as its class in mmaprobe.documents."""
+    """A document as it is printed. The tests read every printed document as its class in mmaprobe.documents."""
     return json.dumps(document, default=plain)
 
 
@@ -281,8 +281,8 @@ def write_vectors(
 
 
 def write_output(content: bytes, target: str | None, about: str, note: str = "") -> None:
-    """Write what a command makes to a file, and say what it is; or to standard output if `target` is None or "-", and
-    say the `note` about it, if there is one. Raises what `write_whole` raises."""
+    """Write the content that a command makes to a file, and say what it is `about`; or, if `target` is None or "-",
+    write it to standard output, and say the `note`, if there is one. Raises what `write_whole` raises."""
     if target is None or target == "-":
         click.echo(content, nl=False)
         if note:

@@ -1,4 +1,4 @@
-"""What `order` and `identify` are asked, each in one value, which opens the device and the file of its answers."""
+"""The questions of `order` and `identify`, each one value, which opens the device and the file of its answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceQuestion:
-    """What `order` is asked: the parameters of the command that are about the device. `output`: the file in which
+    """The question of `order`: the parameters of the command that are about the device. `output`: the file in which
     answers are kept, and from which a run cut short goes on; `timeout`: seconds for everything."""
 
     device_name: str
@@ -48,8 +48,8 @@ class DeviceQuestion:
         return None if self.timeout is None else begun() + self.timeout
 
     def signature(self) -> Signature:
-        """The signature given by formats, length and scale factors; that of the device's instruction if none of these
-        is given. Raises click.UsageError, and what parse_signature and open_device raise."""
+        """The signature given by formats, length and scale factors; the signature of the device's instruction if all
+        three are missing. Raises click.UsageError, and what parse_signature and open_device raise."""
         from mmaprobe.runner.devices import open_device
         from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 
@@ -67,9 +67,9 @@ class DeviceQuestion:
 
     @contextmanager
     def opened(self, asked: Model | None, first: Callable[[Vector], bool]) -> Iterator[Opened]:
-        """The device, with the file of its answers; some answers of an earlier run are asked again before, half of them
-        those that are `first`. `asked`: the signature of rows that name no instruction. Raises what open_device and
-        AnswersFile raise."""
+        """The device, with the file of its answers; before that, some questions of an earlier run are asked again, half
+        of them questions for which `first` holds. `asked`: the signature of rows that name no instruction. Raises what
+        open_device and AnswersFile raise."""
         from mmaprobe.runner.answers import AnswersFile
         from mmaprobe.runner.devices import open_device
 
@@ -101,7 +101,7 @@ class DeviceQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Question(DeviceQuestion):
-    """What `identify` is asked: the parameters of the command."""
+    """The question of `identify`: the parameters of the command."""
 
     family: str | None
     model: str | None

@@ -33,7 +33,8 @@ class Head(Strict):
 
     @abstractmethod
     def statement(self, file: YamlFile, stated: dict[str, Any]) -> Statement:
-        """The claim of a file without cases; `stated`: what every statement has from its file. Raises InputError."""
+        """The claim of a file without cases; `stated`: the fields that every statement has from its file. Raises
+        InputError."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class Statement(ABC):
 
 
 def cases_of(file: YamlFile, schema: type[Head]) -> Iterator[Statement]:
-    """A claim for every choice of values for `cases`: that of the file with these values filled in. Raises
+    """A claim for every choice of values for `cases`: the claim of the file with these values filled in. Raises
     InputError with file, line and key."""
     values = validate(file, schema).cases
     for name, given in values.items():

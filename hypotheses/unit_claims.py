@@ -39,7 +39,7 @@ class _BoundFile(Head):
 
 class _OverflowFile(Head):
     """`overflow: smallest`: `numbers` is the least count of f32 numbers from 0 to below 1 whose sum can be infinite;
-    `never`: the sum of `numbers` of them or fewer cannot be infinite."""
+    `never`: the sum of `numbers` such numbers, or of fewer, cannot be infinite."""
 
     reduction: str
     numbers: StrictInt = Field(gt=0, le=1 << 20)
@@ -60,8 +60,8 @@ class _Within(Strict):
 
 class _WrapFile(Head):
     """`wraps: smallest`: `products` is the least K at which a sum of products of integers can leave the range of its
-    accumulator, where it wraps or saturates; `never`: no sum can for this K or a smaller one. `plan`: a plan, or a unit
-    that takes K in tiles from +0. `within`: the largest magnitudes of the elements."""
+    accumulator, where it wraps or saturates; `never`: no sum can leave it for this K or a smaller K. `plan`: a plan, or
+    a unit that takes K in tiles from +0. `within`: the largest magnitudes of the elements."""
 
     plan: str
     products: StrictInt = Field(gt=0, le=1 << 20)
@@ -142,15 +142,15 @@ class BoundClaim(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CountClaim(Statement):
-    """A claim about sums of a count of terms: whether it is the smallest at which something happens, or at which it
-    still never does."""
+    """A claim about sums of a count of terms: that the count is the smallest at which an event can happen (an overflow,
+    a wrap, too large an error), or that the event never happens at this count."""
 
     count: int
     asked: Literal["smallest", "never"]
 
     @property
     def proved(self) -> int:
-        """The count up to which it is never to happen."""
+        """The count up to which the event is claimed never to happen."""
         return self.count - (self.asked == "smallest")
 
 

@@ -92,7 +92,7 @@ def value_of(
 
 def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:
     """The bound in the largest elements, where `measure` asks for it or no other bound is known. Raises ParameterError
-    where no rule gives it; None where the bound is in the elements, or where none is known for one K."""
+    where no rule gives this bound; None where the bound is in all elements, or where no bound is known for one K."""
     if isinstance(bound, PlanBound) and not bound.sizes and bound.largest:
         return None if measure == "elements" else bound.largest[0]
     theorem = bound.theorem if isinstance(bound, BoundResult) else bound.sizes[0].theorem if bound.sizes else None

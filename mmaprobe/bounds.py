@@ -23,13 +23,13 @@ class Bound(Verdicts):
     """A bound of |d - exact|, where `exact` is the same sum without rounding.
 
     `verdict`: holds, refuted (a sum wraps on the input `nearest`, and the bound in `document.nearest` is the sum of all
-    magnitudes), or unknown (`document.reason`). `formula`: the bound in the magnitudes of the inputs, of a plan for the
-    length asked; else None. `every`: the formula for every length that a chain or a plan takes without a tail, None
-    where there is none. `where`: the conditions under which both hold. `largest`: what the formula is at most where no
-    input's exponent is above `exponent`, rounded up. `nearest`: of the inputs tried, the one whose error is nearest to
-    its bound, with `a` and `b` of K elements, and the result.
-    `document`: what `mmaprobe prove --property error-bound --json` prints, as a value whose attributes are its keys,
-    each coefficient of a unit's bound as a fraction. `proved`: what `at` evaluates.
+    magnitudes), or unknown (`document.reason`). `formula`: the bound in the magnitudes of the inputs (of a plan: for
+    the length asked), or None. `every`: the formula for every length that a chain or a plan takes without a tail, None
+    where there is none. `where`: the conditions under which both hold. `largest`: the largest value of the formula
+    where no input's exponent is above `exponent`, rounded up. `nearest`: of the inputs tried, the one whose error is
+    nearest to its bound, with `a` and `b` of K elements, and the result. `document`: what `mmaprobe prove --property
+    error-bound --json` prints, as a value whose attributes are its keys, each coefficient of a unit's bound as a
+    fraction. `proved`: the bound that `at` evaluates.
     """
 
     document: ErrorBound | PlanErrorBound = field(repr=False)
@@ -43,7 +43,7 @@ class Bound(Verdicts):
 
     @property
     def latex(self) -> str | None:
-        """The formula, or that for every length, for display mathematics."""
+        """The formula, or the formula for every length, for display mathematics."""
         from mmaprobe.reports.latex import latex_of
 
         formula = self.formula or self.every
@@ -66,16 +66,16 @@ class Bound(Verdicts):
         Shapes: as for `dot`, `a` and `b` of K elements and `c` one number, which gives one number; or as for `matmul`,
         `a` M x K, `b` K x N and `c` M x N, which gives M x N. K is the bound's `length`.
 
-        Units: float64, rounded up; `convert` is that of `matmul`. Up to 16,384 products M x K x N it is computed in
-        exact fractions; of more by products of matrices in f64, whose own errors are added. It holds under the
-        conditions of `where`; whether a rounding overflows is not checked here.
+        Units: float64, rounded up; `convert` as for `matmul`. For up to 16,384 products M x K x N the bound is computed
+        in exact fractions; for more, by products of matrices in f64, whose own errors are added. The bound holds under
+        the conditions of `where`; whether a rounding overflows is not checked here.
 
         `measure`: "elements", in the magnitudes |a_k| and |b_k| themselves; "largest", in the largest magnitude of a
-        row of A and of a column of B in place of all of them. Of a plan whose elements share a power of two, as those
-        of Ozaki's schemes do, or a scale factor, only the second is known, and None means it; of others None means the
-        first. Of block formats the largest magnitudes are those of each block.
+        row of A and of a column of B in place of all of them. For a plan whose elements share a power of two, as in
+        Ozaki's schemes, or a scale factor, only the bound in "largest" is known, and None means "largest"; for others
+        None means "elements". For block formats the largest magnitudes are those of each block.
 
-        Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a measure in which none is
+        Raises MmaprobeError: an unknown bound, the bound of a plan without a length, a measure in which no bound is
         known, a unit with scale factors, another K, an infinity or a NaN, a subnormal number that the unit reads as
         zero; otherwise as `matmul` does.
 
@@ -100,9 +100,9 @@ def bound(
     Shapes: of the nearest input, `a` and `b` have one element for each product.
 
     Units: `unit` is a unit or a plan (plan:NAME, or what `mmaprobe.plan` returns). `length` is K: the products of a
-    chain of instructions, each result the next one's addend, or those of a plan. Without it the bound is of one
-    instruction; of a plan there is then only the formula for every K. `inputs`: exponents=LOW..HIGH, of which HIGH (0
-    if it is not given) is the largest exponent in the number `largest`; the formula is for all finite inputs.
+    chain of instructions, each result the next instruction's addend, or the products of a plan. Without a length the
+    bound is of one instruction; a plan then has only the formula for every K. `inputs`: exponents=LOW..HIGH, of which
+    HIGH (0 if it is not given) is the largest exponent in the number `largest`; the formula is for all finite inputs.
     `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for all lemmas;
     `solver` as for `distinguish`.
 

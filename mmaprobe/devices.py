@@ -23,7 +23,7 @@ Devices = Callable[..., Any] | str
 
 
 def quietly(text: str) -> None:
-    """Progress that nobody hears."""
+    """Takes progress, and shows nothing."""
 
 
 WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name of a device"
@@ -70,9 +70,9 @@ class Identified(Verdicts):
 
     `verdict`: built (a unit that answers alike on the vectors of validation), identified (one class of a family is
     left), unexplained or no candidate (nothing fits), or open (cut short, or several are left). `unit`: the model
-    found, for `matmul` and all else. `document`: what `mmaprobe identify --json` prints, as a value whose attributes
-    are its keys: instructions of the table that are proved equal to this unit (the device itself was sampled), what is
-    not decided, how many questions were asked, and of a unit that was built its unit file.
+    found, for `matmul` and other functions. `document`: what `mmaprobe identify --json` prints, as a value whose
+    attributes are its keys: instructions of the table that are proved equal to this unit (the device itself was
+    sampled), what is not decided, how many questions were asked, and of a unit that was built its unit file.
     """
 
     document: documents.Build | documents.Identify = field(repr=False)

@@ -27,10 +27,11 @@ DIFFERENT = 16  # elements in which two results differ, on which every plan is t
 @dataclass(frozen=True, repr=False)
 class IdentifiedGemm(Verdicts):
     """Which plans give a result, or what a function computes. `verdict`: found (a plan gives every element looked at;
-    of a function: of every shape), open (the time was over, or some shapes have no plan), or none. `plans`: those
-    found, the likeliest first, for `matmul` and all else. `document`: what `mmaprobe identify --gemm --json` prints, as
-    a value whose attributes are its keys: what was not tried, products that are missing from the sum, the rules of a
-    map. `whole`: whether that is all that was looked for; `other`: the answer for the other result that was given."""
+    of a function: of every shape), open (the time was over, or some shapes have no plan), or none. `plans`: the plans
+    found, the likeliest first, for `matmul` and other functions. `document`: what `mmaprobe identify --gemm --json`
+    prints, as a value whose attributes are its keys: what was not tried, products that are missing from the sum, the
+    rules of a map. `whole`: whether that is all that was looked for; `other`: the answer for the other result that was
+    given."""
 
     document: IdentifyProduct | IdentifyGemm = field(repr=False)
     plans: tuple[Plan, ...]
@@ -52,7 +53,7 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
     Shapes: `a` M x K, `b` K x N, `d` M x N; `c` M x N, or what broadcasts to it, as for `matmul`. `other`: another
     result of the same product, M x N, whose plans are in `.other`: what tells the two apart is looked at first.
 
-    Units: arrays whose types say their formats, as for `matmul`; `other` has that of `d`. `timeout`: seconds for
+    Units: arrays whose types say their formats, as for `matmul`; `other` has the type of `d`. `timeout`: seconds for
     everything. Conversions of a and b, factors, roundings, and how c is added are seen from the numbers. Nothing is
     said of another K or shape.
 

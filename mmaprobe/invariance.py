@@ -24,8 +24,8 @@ SIDE = 64
 
 @dataclass(frozen=True, repr=False)
 class Invariant(Verdicts):
-    """Whether results depend on the shape. `verdict`: of a map equal (proved), different or unknown; of a function, to
-    which questions were put, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
+    """Whether results depend on the shape. `verdict`: for a map equal (proved), different or unknown; for a function,
+    which was asked questions, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
     `identify --gemm --invariant --json`, prints, as a value whose attributes are its keys: two shapes and an input."""
 
     document: ProveInvariant | IdentifyInvariant
@@ -58,14 +58,14 @@ def invariant(
     it takes them, stacks of these. `fixed`: the side, M or
     N, that is the same in the shapes that are compared.
 
-    Units: of a map `shapes` narrows what is asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are as
-    for `prove`. Of a function `formats` as for `order`, `length` is the largest K, `shape` the largest M and N,
+    Units: for a map, `shapes` narrows the shapes asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are
+    as for `prove`. For a function, `formats` as for `order`, `length` is the largest K, `shape` the largest M and N,
     `device_timeout` seconds for one call of a function that is named. `timeout`: seconds for everything.
 
     Raises MmaprobeError: a file that is no map, a device that fails.
 
-    Source: theorems about the plans of a map; questions to a function, which prove nothing of others
-    (docs/batch-invariance.md).
+    Source: theorems about the plans of a map; questions to a function, which prove nothing of shapes that were not
+    asked (docs/batch-invariance.md).
     """
     if fixed is not None:
         choice_of("fixed", fixed, ("M", "N"))

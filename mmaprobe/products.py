@@ -131,8 +131,8 @@ def dot(
 
 
 def number_of(given: Any) -> Any:
-    """A number as an array without axes; everything else as it is. Raises ParameterError for a whole number that no
-    binary64 number is."""
+    """A number as an array without axes; everything else as it is. Raises ParameterError for a whole number that is not
+    exact in binary64."""
     if type(given) is int:
         try:
             exact = int(float(given)) == given

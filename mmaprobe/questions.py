@@ -51,8 +51,8 @@ TERMS, SHOWN = 4, 20  # the most terms that a line shows, and the most that a ta
 class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
-    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `more`: by name what else the unit takes: of
-    scale factors `scale_a` and `scale_b`, one axis each. `unit`: its reference.
+    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `more`: name -> a further operand of the unit;
+    for scale factors `scale_a` and `scale_b`, one axis each. `unit`: its reference.
     """
 
     unit: str
@@ -78,8 +78,8 @@ class Case:
 @dataclass(frozen=True, repr=False)
 class Difference:
     """An input that decides, evaluated again. Two units differ on it: `left` and `right` are the input and the result
-    of each. Where a property fails, `right` is what the property compares with: another order, other signs, one operand
-    raised."""
+    of each. Where a property fails, `right` is the case that the property compares with: another order, other signs,
+    one operand raised."""
 
     left: Case
     right: Case
@@ -107,8 +107,8 @@ class Difference:
 class Counterexample:
     """The input that decides a claim: arrays of numbers in the types of its formats.
 
-    `a`, `b`: one axis with the products' factors; `c`: one number; `results`: what each part of the claim gives, by
-    name; `exact`: c + sum of a[k] * b[k], as a fraction.
+    `a`, `b`: one axis with the products' factors; `c`: one number; `results`: name -> the result of this part of the
+    claim; `exact`: c + sum of a[k] * b[k], as a fraction.
     """
 
     a: NDArray[Any]
@@ -118,7 +118,7 @@ class Counterexample:
     exact: Fraction
 
     def __repr__(self) -> str:
-        """Two lines: what each part gives, and the input."""
+        """Two lines: the result of each part, and the input."""
         return f"{self._head}\n  of {terms_text(self.a, self.b, self.c, {})}"
 
     def _repr_html_(self) -> str:
@@ -135,7 +135,7 @@ class Verdicts:
     document: Any
 
     def __repr__(self) -> str:
-        """Two lines: the verdict, and the input that decided or who answered."""
+        """Two lines: the verdict, and the input that decided or the solvers that answered."""
         return "\n".join(f"{'  ' * (n > 0)}{line}" for n, line in enumerate(self._lines()))
 
     def _repr_html_(self) -> str:
@@ -152,7 +152,7 @@ class Verdicts:
 
     @property
     def _head(self) -> str:
-        """The verdict, and what it is about where no input says that."""
+        """The verdict, with its subject where no input shows the subject."""
         return self.verdict
 
     def _lines(self) -> list[str]:
@@ -171,8 +171,8 @@ class Verdicts:
 @dataclass(frozen=True, repr=False)
 class Distinction(Verdicts):
     """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input), or unknown
-    (time ran out). `document`: what `mmaprobe distinguish --json` prints of them, as a value whose attributes are its
-    keys, with what each solver answered."""
+    (time ran out). `document`: what `mmaprobe distinguish --json` prints of the two units, as a value whose attributes
+    are its keys, with what each solver answered."""
 
     document: QuestionAnswered = field(repr=False)
     differences: tuple[Difference, ...]
@@ -186,10 +186,10 @@ class Distinction(Verdicts):
 class Proved(Verdicts):
     """The outcome of a proof.
 
-    `verdict`: of two units or plans equal, on every admitted input, or different; of a property holds or refuted; or
-    unknown. `difference` is an input on which they differ, or which refutes the property, evaluated again. `document`:
-    what `mmaprobe prove --json` prints, as a value whose attributes are its keys: who proved and confirmed the lemmas,
-    the rules, and what was tried.
+    `verdict`: for two units or plans equal (on every admitted input) or different; for a property holds or refuted; or
+    unknown. `difference` is an input on which the two differ, or which refutes the property, evaluated again.
+    `document`: what `mmaprobe prove --json` prints, as a value whose attributes are its keys: which solvers proved and
+    confirmed the lemmas, the rules, and what was tried.
     """
 
     document: Prove | ProvePlans = field(repr=False)
@@ -217,9 +217,9 @@ class Proved(Verdicts):
 
 @dataclass(frozen=True, repr=False)
 class Claimed(Verdicts):
-    """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `input`: the one that decided, of a
-    claim about algorithms, or None; `difference`: the same of a claim about units. `document`: what `mmaprobe verify
-    --json` prints of it, as a value whose attributes are its keys."""
+    """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `input`: the input that decided a claim
+    about algorithms, or None; `difference`: the input that refuted a claim about units, or None. `document`: what
+    `mmaprobe verify --json` prints of the case, as a value whose attributes are its keys."""
 
     document: Claim = field(repr=False)
     input: Counterexample | None = None
@@ -242,7 +242,7 @@ class Cases(list[Claimed]):
     """The cases of a claim, each with its outcome."""
 
     def __repr__(self) -> str:
-        """Two lines for each."""
+        """Two lines for each case."""
         return "\n".join(map(repr, self))
 
     def _repr_html_(self) -> str:
@@ -264,7 +264,7 @@ def distinguish(
     Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
 
     Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
-    which are admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two, special,
+    the inputs admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two, special,
     exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds;
     `solver`: auto, bitwuzla, z3 or cvc5.
 
@@ -403,7 +403,7 @@ def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[A
 
 
 def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case:
-    """An input and a result as numbers; the model's result without `d`."""
+    """An input and a result as numbers: the result `d`, or, without it, the model's result."""
     from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 
     pattern = evaluate_row(model, operands) if d is None else d

@@ -36,7 +36,7 @@ _RULES = (
 
 
 def latex_of(formula: str) -> str:
-    """A formula of a bound, as `prove` prints it, without what surrounds it: for display mathematics."""
+    """A formula of a bound, as `prove` prints it, for display mathematics, without the delimiters."""
     for pattern, new in _RULES:
         formula = re.sub(pattern, new, formula)
     return re.sub(r"  +", " ", formula)
@@ -63,7 +63,7 @@ def _conditions(text: str) -> str:
 
 
 def latex_of_sheets(sheets: Sequence[Sheet]) -> str:
-    """Data sheets as tables of LaTeX, one that may go on to further pages for each."""
+    """Data sheets as LaTeX: one table for each, which may go on to further pages."""
     return "\n".join([r"% needs \usepackage{amsmath,array,longtable}", *(_table(sheet) for sheet in sheets)])
 
 

@@ -180,7 +180,7 @@ def compare(
                 run.gemm(files, timeout)
             else:
                 run.ask(vectors, samples, seed)
-        except MmaprobeError as error:  # findings before the error count
+        except MmaprobeError as error:  # what was found before the error is kept
             failure = error
         except KeyboardInterrupt:
             failure = IncompleteError(why_ended())
@@ -200,8 +200,8 @@ class _Run:
     recordings: list[RecordedDevice] = field(default_factory=list)
 
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack, files: Files | None) -> None:
-        """Open the devices, and find the formats of their vectors: where no device says them, those of `files` of a
-        product, whose dot products are then asked whole. Raises MmaprobeError."""
+        """Open the devices, and find the formats of their vectors: where no device says them, the formats of the
+        `files` of a product, whose dot products are then asked whole. Raises MmaprobeError."""
         from mmaprobe.cli.array_files import load_matrix
         from mmaprobe.cli.commands.identify_gemm import RECORDED
         from mmaprobe.runner.devices import open_device
@@ -292,7 +292,8 @@ class _Run:
 
     @staticmethod
     def _formats(files: Files, products: int = 1) -> Signature:
-        """The formats of a product's files, of dot products of so many products. Raises MmaprobeError."""
+        """The formats of a product's files, as the signature of dot products of `products` products. Raises
+        MmaprobeError."""
         from mmaprobe.cli.product_files import formats_of
         from mmaprobe.smtmodel.inputs.signature import Signature
 
@@ -328,7 +329,7 @@ class _Run:
         sys.exit(0 if differ == (expect == "different") else 1)
 
     def _without_plan(self) -> list[str]:
-        """The results for which not all plans could be tried in time, and none was found."""
+        """The results for which not all plans could be tried in time, and no plan was found."""
         from mmaprobe.documents.parts import ABSENT
 
         gemm = self.report.gemm
@@ -386,7 +387,7 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
-    """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
+    """The rows of a file of vectors. Raises InputError for a row that does not fit the pair."""
     from mmaprobe.queries.compare.asked_rows import row_of, takes_the_same
     from mmaprobe.runner.protocol import unread
     from mmaprobe.smtmodel.inputs.vectors import read_vectors

@@ -59,7 +59,7 @@ def evaluate(
             vectors = read_vectors(lines, name, instead=candidate)
             rows = vectors if flags is None else with_exceptions(vectors, candidate, flags, name)
             report.take(evaluate_vectors(rows, candidate if flags is None else None, name))
-        except InputError as error:  # the rows before the faulty one count
+        except InputError as error:  # the rows before the faulty row are kept
             failure = error
     if output is not None:
         write_vectors(report.predicted, output)
@@ -81,8 +81,8 @@ def evaluate(
 
 
 def _show(document: Evaluate, report: Report, name: str, file: str) -> Evaluate:
-    """Print the verdict, the counts of each model, and the first mismatches of the argument `file`, of which messages
-    have the `name`. Returns the document with the neighbours of these mismatches."""
+    """Print the verdict, the counts of each model, and the first mismatches. `file`: the argument of the command;
+    `name`: the name of the file in messages. Returns the document with the neighbours of these mismatches."""
     from mmaprobe.cli.commands.explain import say_why
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
     from mmaprobe.queries.compare.observed import explained_by

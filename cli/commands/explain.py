@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
 NARROWEST, WIDEST = 60, 160
-MOST_LINES = 120  # of an evaluation that `evaluate` draws
+MOST_LINES = 120  # lines, at most, of an evaluation that `evaluate` draws
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 
 
@@ -229,8 +229,8 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
 
 
 def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
-    """Print the model's evaluation of a row of a file with another observed result, or the command that prints a long
-    one, and the neighbours that give that result."""
+    """Print the model's evaluation of a row of a file whose observed result is another (of a long evaluation, the
+    command that prints it), and the neighbours that give the observed result."""
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import change_text

@@ -166,7 +166,7 @@ def _candidate(question: Question) -> int:
         session = Session(device, question.device_name, chosen, candidates, until, say, progress, answers)
         try:
             session.run(question.options, recorded)
-        except MmaprobeError as error:  # findings before the error count
+        except MmaprobeError as error:  # what was found before the error is kept
             failure = error
         except KeyboardInterrupt:
             say(why_ended())
@@ -182,8 +182,8 @@ def _candidate(question: Question) -> int:
 
 
 def _instruction(family: str, model: str | None) -> Model | None:
-    """The instruction of recorded rows that name none: --model's, else the family's; None of a GPU, which has
-    several."""
+    """The instruction of recorded rows that name no instruction: that of --model, else that of the family; None for a
+    GPU, which has several."""
     from mmaprobe.hypotheses.family import family_named
     from mmaprobe.smtmodel.tables.gpus import gpu_named
     from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -207,7 +207,7 @@ def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | N
 
 _UNITS = ("it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every")
 _OF_A_FUNCTION = (("they go with FAMILY", "output", "model"), ("a matrix product has no scale factors", "scale"))
-#: what answers each kind of question, and the options that it does not read, after the reasons
+#: kind of question -> the function that answers it, and the options that it does not read, each group after its reason
 KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] = {
     "candidate": (_candidate, (
         _UNITS,

@@ -35,7 +35,7 @@ RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sides]:
     """What is asked of a function: the signature, with the largest K; the smallest M, N and K (1 where --shape gives
-    none) and the largest ones. Raises click.UsageError and MmaprobeError."""
+    none) and the largest M, N and K. Raises click.UsageError and MmaprobeError."""
     text, length = question.shape, question.length
     if question.formats is None or (length is None and text is None):
         raise click.UsageError("--gemm needs --formats and --length")
@@ -146,7 +146,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
     for what, shapes in _missing(mapped).items():
         say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {some_of(shapes, LISTED)}")
-    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # a revealed one
+    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # a revealed order
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
@@ -222,7 +222,7 @@ def _missing(mapped: Mapped) -> dict[str, list[Shape]]:
 
 
 def _parity(shapes: Sequence[Shape]) -> str:
-    """Those of M, N and K that are odd in all of many shapes, or even in all of them, in words."""
+    """The sides, of M, N and K, that are odd in all of many shapes, or even in all of them, in words."""
     sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
     alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
              if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The `prove` command: what is asked is one of a few kinds of statements, which does the rest itself."""
+"""The `prove` command: a command line asks one of a few kinds of statements, whose class does the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mmaprobe.hypotheses.properties import Property
 if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
-#: each kind of statement, and whether a command line that asks none of the kinds before it asks this one
+#: kind of statement -> whether a command line asks this kind, if it asks no kind above
 KINDS: dict[type[Statement[Any, Any]], Callable[[Line], bool]] = {
     Invariant: lambda line: line.rules is not None,
     PlanBounds: lambda line: line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.names_plan,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.properties.bound_report import BoundResult
 
 SHOWN = 8  # products of an input that is printed
-SMALL = 16  # exponents below it are shown as whole numbers
+SMALL = 16  # powers of two up to 2^SMALL are shown as whole numbers
 
 
 class OfBound(OfSides[Found, Said]):
@@ -142,7 +142,7 @@ def _show_theorems(last: Theorem) -> None:
 
 
 def _show_proved(document: ErrorBound | PlanErrorBound, checked: str = "") -> None:
-    """The lemmas of a bound that is proved, and the verdict; `checked`: a text about its check."""
+    """Print the lemmas of a proved bound, and the verdict; `checked`: a text about the check of the bound."""
     for lemma in document.lemmas:
         say(f"  the datapath: {lemma.lemma}: {lemma.by}")
     rules = sum(document.rules.values()) - len(document.lemmas)
@@ -168,7 +168,7 @@ def _lengths(formula: PlanFormula) -> str:
 
 
 def _other_lengths(formula: PlanFormula, shown: Sequence[int]) -> str:
-    """What is said of the values of K that a formula does not cover; nothing where it covers all."""
+    """A text about the values of K that a formula does not cover; empty where the formula covers all."""
     if formula.width or (formula.multiples == 1 and not formula.before):
         return ""
     beyond = (k for k in shown if k <= formula.before or (k - formula.before) % formula.multiples)
@@ -177,7 +177,7 @@ def _other_lengths(formula: PlanFormula, shown: Sequence[int]) -> str:
 
 
 def _show_constants(form: Form, shown: str) -> None:
-    """The coefficients that are rounded up in a formula."""
+    """Print the coefficients that are rounded up in a formula."""
     from mmaprobe.queries.properties.bound_report import constants_of
 
     for line in constants_of(form, shown):
@@ -185,7 +185,7 @@ def _show_constants(form: Form, shown: str) -> None:
 
 
 def _numeric(window: NumericBound) -> str:
-    """The bound as a number, and the inputs that it is for."""
+    """The bound as a number, with the inputs for which it holds."""
     from mmaprobe.queries.kernel.bounds.wording import up_decimal
 
     top = window.max
@@ -195,7 +195,7 @@ def _numeric(window: NumericBound) -> str:
 
 
 def _show_near(result: BoundResult, nearest: Nearest) -> None:
-    """The operands of an input that is not long."""
+    """Print the operands of a short input, or how to print those of a long one."""
     from mmaprobe.cli.text.vectors import show_operands
     from mmaprobe.smtmodel.evaluate.operands import layout_of
 

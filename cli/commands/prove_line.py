@@ -1,4 +1,4 @@
-"""What the command line of `prove` asks: the kinds of statements share what is here."""
+"""The command line of `prove`, and what all its kinds of statements have in common."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Said = TypeVar("Said")
 
 @dataclass(frozen=True)
 class Line:
-    """A command line, but for what every kind of statement reads in one way. `sides`: the models, plans or designs;
-    `rules`: the file of a map."""
+    """A command line, without the options that all kinds of statements read alike. `sides`: the models, plans or
+    designs; `rules`: the file of a map."""
 
     sides: tuple[Named, ...]
     wanted: str
@@ -61,7 +61,7 @@ class Line:
 
 class Statement(ABC, Generic[Found, Said]):
     """One kind of statement, as a command line asks it. Raises UsageError for options that it does not read, and
-    MmaprobeError for what cannot be asked."""
+    MmaprobeError for a statement that cannot be asked."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -74,7 +74,7 @@ class Statement(ABC, Generic[Found, Said]):
 
     @abstractmethod
     def conjectured(self) -> Conjecture[Found, Said]:
-        """What is to be decided."""
+        """The conjecture to decide."""
 
     @abstractmethod
     def show(self, found: Found, document: Said) -> None:
@@ -93,7 +93,7 @@ class OfSides(Statement[Found, Said]):
 
 
 class OfResults(OfSides[Found, Said]):
-    """A statement about results: that two sides give the same, or that those of one have a property."""
+    """A statement about results: two sides give equal results, or the results of one side have a property."""
 
     def check(self) -> None:
         super().check()

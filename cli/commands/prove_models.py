@@ -43,7 +43,7 @@ class Models(OfResults["list[Proof]", Prove]):
         return OfModels.of(line.wanted, models[0], models[1] if len(models) > 1 else None, line.inputs, line.compare)
 
     def flagged(self, model: Model) -> Model:
-        """A model, or, with --flags, that of its exceptions."""
+        """A model, or, with --flags, the model of its exceptions."""
         from mmaprobe.smtmodel.tables.reference import with_flags
 
         return model if self.line.flags is None else with_flags(model, self.line.flags)

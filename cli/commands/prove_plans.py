@@ -1,4 +1,4 @@
-"""`prove` about plans: two that are equal, and those of a map by which results depend on no shape (`--invariant`)."""
+"""`prove` about plans: two plans are equal, or results by the plans of a map depend on no shape (`--invariant`)."""
 
 from __future__ import annotations
 

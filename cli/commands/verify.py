@@ -169,7 +169,7 @@ def _show(document: Document, claim: Statement) -> None:
 
 
 def _shares(shares: Shares) -> str:
-    """What is proved, rounded up, and what is reached, rounded down."""
+    """The share that is proved, rounded up, and the share that is reached, rounded down."""
     from mmaprobe.queries.kernel.bounds.wording import down_text, up_text
 
     proved = "nothing is proved" if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"

@@ -76,7 +76,7 @@ def _verdict(pair: PairAnswer) -> str:
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
-    """The nonzero inputs: bit fields, powers of two, decimals; at most a screen of them."""
+    """Print the nonzero operands as bit fields, powers of two and decimals; at most a screen of operands."""
     show_lines(operand_lines(model, operands))
 
 
@@ -126,7 +126,7 @@ def stopped_text(document: Prove | ProvePlans | ProveInvariant | Claim) -> str:
 
 
 def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str) -> str:
-    """Which solvers proved something, and which confirmed it; `without`: how it was proved if none was asked."""
+    """Which solvers proved something, and which confirmed it; `without`: how it was proved if no solver was asked."""
     by = f"by {', '.join(engines)}; confirmed by {', '.join(confirmed_by) or 'no other engine'}"
     return by if engines else without
 
@@ -143,14 +143,14 @@ def result_text(d: int, fmt: Format) -> str:
 
 
 def show_results(results: Sequence[tuple[str, int, Format]]) -> None:
-    """Print what each of some sides gives: its name, its result, and the format of that."""
+    """Print the result of each side. `results`: for each side its name, its result, and the format of the result."""
     width = max(len(name) for name, _, _ in results)
     for name, d, fmt in results:
         say(f"  {name:>{width}} gives {result_text(d, fmt)}")
 
 
 def show_witness(problem: Placed | None, witness: Witness | None, names: Iterable[str]) -> None:
-    """Print the input on which two plans differ, and what each gives."""
+    """Print the input on which two plans differ, and the result of each."""
     assert problem is not None
     assert witness is not None
     show_operands(problem.left, problem.whole(witness.operands))
@@ -198,5 +198,5 @@ def show_vector(question: Question, vector: Vector) -> None:
 
 
 def show_mismatch(row: ObservedVector, file: str) -> None:
-    """One line for a mismatch of `evaluate`."""
+    """Print one line about a mismatch of `evaluate`."""
     say(f"  {file}:{row.vector.line}: {row.model.reference}: {row.mismatch_text}")

@@ -1,4 +1,4 @@
-"""Claims about algorithms: decided by one input, or by a theorem that no input decides."""
+"""Claims about algorithms: decided by one input, or by the theorem that no input decides them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.algorithms.assertion import Quantifier
 
-CHECKED, LATE = 4096, 64  # inputs evaluated for a verdict that no input gives; LATE: where the time is over
+CHECKED, LATE = 4096, 64  # inputs evaluated to check a verdict by a theorem; LATE: once the time is over
 #: quantifier -> the verdict if an input decides, and the verdict if no input does
 DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"), "exists": ("holds", "refuted")}
 
 
 @dataclass
 class AlgorithmOutcome(Outcome[Claim]):
-    """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems about the least
-    proved share, of the sum of magnitudes, of an error or a difference that the claim compares with this sum;
-    `reached`: the largest share that was found."""
+    """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
+    errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
+    the largest such share that an input was found to have."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)
@@ -51,7 +51,7 @@ class AlgorithmOutcome(Outcome[Claim]):
         return by_input if self.row is not None else otherwise if self.proved else "unknown"
 
     def contradiction(self, late: bool) -> Contradiction | None:
-        """An input that decides, where none is said to."""
+        """An input that decides, where the verdict is that no input does."""
         if self.row is not None:
             return None
         rows = claim_rows(self.claim, LATE if late else CHECKED, SEED)
@@ -60,7 +60,8 @@ class AlgorithmOutcome(Outcome[Claim]):
 
     @property
     def input(self) -> ClaimInput | None:
-        """The input that decides; of a claim about several numbers of products, of the claim about its number."""
+        """The input that decides; for a claim about several numbers of products, with the claim about the number that
+        this input has."""
         if self.row is None:
             return None
         several = self.claim.assertion.most is not None
@@ -68,7 +69,7 @@ class AlgorithmOutcome(Outcome[Claim]):
 
     @property
     def share(self) -> Fraction | None:
-        """The least proved share of the sum of magnitudes."""
+        """The least share of the sum of magnitudes that is proved to bound the error or the difference."""
         if not self.within or not all(map(is_theorem, self.within)):
             return None
         goals: list[Any] = [one.goal for one in self.within]

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 
-TRIED, FULL = 16, 8  # significands tried; those whose fraction is some zeros, then ones alone
+TRIED, FULL = 16, 8  # significands tried; FULL of them have a fraction of some zeros, then ones alone
 FEW = 4  # the most bits of a format whose numbers are all tried
 Pair = tuple[Fraction, Fraction]
 SEED = 1
@@ -31,8 +31,8 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Beyond:
-    """A row with one element before K - 1 copies of another, and a column with one element after such copies (`a`, `b`:
-    the single element, then the copied one); `times`: the error as a multiple of the bound."""
+    """A row with one element before K - 1 copies of another, and a column with one element after K - 1 copies of
+    another (`a`, `b`: the single element, then the copied one); `times`: the error as a multiple of the bound."""
 
     a: tuple[str, str]
     b: tuple[str, str]
@@ -47,7 +47,7 @@ class ClassicalOutcome(CountOutcome[ClassicalClaim]):
     """The outcome of a claim about errors beyond a multiple of the classical bound."""
 
     def contradiction(self, late: bool) -> Contradiction | None:
-        """An input that was tried whose error is beyond the bound."""
+        """An input, of those tried, whose error is beyond the bound."""
         found = beyond_claim(self.claim)
         return None if found is None else (str(found), "an error beyond the bound")
 
@@ -87,9 +87,10 @@ def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
 
 def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = None) -> Beyond | None:
     """The worst input of `count` products among those tried, if its error is larger than `most` times the bound. Each
-    row has one element before copies of another one, each column one after copies. For a format of few numbers, all are
-    tried as elements; for other formats, the single element is from 1 to below 2 and the copies are 2^-spread times as
-    large. With `span`, the product of the largest elements is at most 2^span times the largest product."""
+    row has one element before copies of another, each column one element after copies of another. For a format of few
+    numbers, all are tried as elements; for other formats, the single element is from 1 to below 2 and the copies are
+    2^-spread times as large. With `span`, the product of the largest elements is at most 2^span times the largest
+    product."""
     (a, left), (b, right) = (
         _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
         for fmt in (plan.a, plan.b)
@@ -114,13 +115,14 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
 
 
 def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
-    """Rows of `count` elements, and both numbers in each: neither is 0, or smaller than 2^-spread times the other."""
+    """Rows of `count` elements, and the two numbers in each row: neither is 0, and each has at least 2^-spread times
+    the magnitude of the other."""
     if fmt.width <= FEW:
         every = range(1 << fmt.width)
         pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
     else:
         random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
-        full = [ones >> places for places in range(FULL)]  # all slices of these but the first are full
+        full = [ones >> places for places in range(FULL)]  # of these significands all slices but the first are full
         significands = [*full, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 1 - FULL, dtype=np.uint64))]
         pairs = [(fmt.one | low, (fmt.one | low) - (spread << fmt.fraction)) for low in significands
                  if spread <= fmt.bias - 1]  # fmt: skip

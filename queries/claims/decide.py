@@ -21,7 +21,7 @@ from mmaprobe.queries.search.distinguish import Options
 
 
 class Kind(NamedTuple):
-    """How claims of a kind are decided, and the key of their file that an error of deciding one is about."""
+    """How claims of a kind are decided, and the key of a claim's file to which errors of the decision refer."""
 
     verify: Callable[[Any, Options], Outcome[Any]]
     key: str

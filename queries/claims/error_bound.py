@@ -35,7 +35,7 @@ ROWS = 512  # inputs whose errors are computed in rationals
 
 
 class BoundOutcome(Outcome[BoundClaim]):
-    """The outcome of a claim that a bound holds; its certificate is that of the unit's bound."""
+    """The outcome of a claim that a bound holds; its certificate is the certificate of the unit's bound."""
 
     def contradiction(self, late: bool) -> Contradiction | None:
         """A finite input whose error, in rationals, is beyond the bound."""
@@ -59,9 +59,10 @@ class BoundOutcome(Outcome[BoundClaim]):
 
 
 def verify_bound(claim: BoundClaim, options: Options) -> BoundOutcome:
-    """Prove a bound, or leave it unknown. Raises ParameterError, by what is at fault, for a unit that no rule is about.
+    """Prove a bound, or leave it unknown. Raises ParameterError, which names the parameter at fault, for a unit to
+    which no rule applies.
 
-    That the rules are about a unit is what they check; the parameter that is in the way is looked for here.
+    The rules themselves check that they apply to a unit; the parameter at fault is looked for here.
     """
     outcome, settle = BoundOutcome(claim), Settled(options)
     unit = claim.model.unit
@@ -95,5 +96,6 @@ def within_bound(claim: BoundClaim, given: list[Fraction], d: float) -> bool:
 
 
 def top_of(value: Fraction, fmt: Format) -> Fraction:
-    """The power of two at a number's exponent; subnormal numbers have that of the smallest normal one."""
+    """The power of two at a number's exponent; for a subnormal number, at the exponent of the smallest normal
+    number."""
     return ulp_of(value, fmt) * (1 << fmt.fraction)

@@ -1,4 +1,4 @@
-"""What is wrong with a claim that reads a result that is no number, on an input where it does."""
+"""The error of a claim that reads a result that is no number, for an input with such a result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.plans.dot import RESULT
 
 
 def no_number(claim: Claim, row: Row) -> InputError:
-    """The error of a condition, or of the claim, that reads what is no number on this input."""
+    """The error of a condition, or of the claim, that reads a result that is no number on this input."""
     with np.errstate(over="ignore"):
         scene = lanes_of(claim.assertion, np.array([row], dtype=np.uint64))
         key, part = _reader(claim, scene)
@@ -29,7 +29,7 @@ def no_number(claim: Claim, row: Row) -> InputError:
 
 
 def _reader(claim: Claim, scene: Scene) -> tuple[tuple[str | int, ...], str]:
-    """The key of the first predicate that reads what is no number, and the part that gives it."""
+    """The key of the first predicate that reads a result that is no number, and the part that gives this result."""
     asked = [(("inputs", "where", place), tree) for place, tree in enumerate(claim.assertion.conditions)]
     for key, tree in (*asked, (("claim",), claim.assertion.predicate)):
         for part, number in scene.truth(tree).reads.items():

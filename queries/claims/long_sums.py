@@ -1,7 +1,7 @@
 """Inputs of long sums on which the error of a plan is a large share of the sum of magnitudes.
 
-A claim about every number of products is searched here beyond the few products that the terms of claims take: whole
-matrices go through the plans, their errors are computed in long double, and the claim is evaluated exactly on the
+For a claim about every number of products, this search goes beyond the few products that can be searched term by term:
+whole matrices go through the plans, their errors are computed in long double, and the claim is evaluated exactly on the
 inputs with the largest errors. A side of an input is a block of numbers, repeated, with a larger number where a plan's
 sums begin. A side can have any length, so that an input that is bad for one number of products is tried with more
 products, and with fewer. Its numbers meet the conditions on every number of a side; other conditions are asked of whole
@@ -43,7 +43,7 @@ from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
 from mmaprobe.smtmodel.plans.gemm import simulate
 
-SCOUTED = (256, 2048)  # about how many products inputs have in the search, before they are made longer
+SCOUTED = (256, 2048)  # numbers of products, about, that are searched before the claim's largest number
 ROWS, COLUMNS, ELITE = 48, 8, 10  # sides tried at a time, of A and of B, and pairs of sides that are kept
 MEASURED = 3  # inputs of each number of products on which the claim is evaluated exactly
 TRIED = 64  # the most inputs of a matrix product that are tested for conditions on whole inputs
@@ -79,8 +79,8 @@ class Long:
 
 
 class LongScene(Scene):
-    """One input of many products, whose results are known. Each pair of factors is there once, after the pairs that an
-    expression may name. Numbers are exact, without limit of width."""
+    """One input of many products, whose results are known. The pairs of factors that an expression may name come first;
+    every other pair follows once. Numbers are exact, without limit of width."""
 
     def __init__(self, assertion: Assertion, row: Row, results: Mapping[str, int]) -> None:
         shape, self._terms, self._named = assertion.shape, len(row) // 2, assertion.terms
@@ -129,8 +129,8 @@ class LongScene(Scene):
 
 
 class Numbers:
-    """Numbers of one side that meet the conditions on every number of the side, by the gap of their exponent below the
-    largest one."""
+    """Numbers of one side that meet the conditions on every number of the side, by how far their exponent lies below
+    the largest exponent."""
 
     def __init__(self, claim: Claim, side: str, rng: np.random.Generator) -> None:
         fmt, self.rng, (low, high) = claim.shape.factors, rng, getattr(claim.shape.window, side)
@@ -141,7 +141,8 @@ class Numbers:
         self.gaps = [drawn[met[exponent[met] == one]] for one in range(high, low - 1, -1) if one in exponent[met]]
 
     def __call__(self, gap: int) -> int:
-        """A number with an exponent gap, or with the largest there is; zero if no number meets the conditions."""
+        """A number with this gap, or with the largest gap that any number has; zero if no number meets the
+        conditions."""
         return int(self.rng.choice(self.gaps[min(gap, len(self.gaps) - 1)])) if self.gaps else 0
 
 
@@ -243,7 +244,7 @@ class LongSums:
         return {name: result_of_part(parts[name], self.factors, left, right.T) for name in self.read}
 
     def _best(self, sides: Sequence[Matrix], results: Mapping[str, Matrix]) -> Iterator[tuple[int, int, float]]:
-        """The rows and columns with the largest shares, of inputs that count, with these shares."""
+        """The rows and columns of the inputs with the largest shares, of the inputs that count, each with its share."""
         ratios, found = self._ratios(sides, results), 0
         for at in np.argsort(ratios, axis=None)[::-1][: TRIED if self.asked else ELITE]:
             row, column = divmod(int(at), len(sides[1]))

@@ -82,7 +82,7 @@ def maximise(claim: Statement, options: Options | None = None) -> Worst:
 
 
 def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:
-    """The worst input found by concrete search, which ends at the first best row for which `enough` holds."""
+    """The worst input found by concrete search, which ends as soon as `enough` holds for the best row."""
     search = _Search(claim, largest, Options(timeout=seconds))
     search.enough = enough
     search.climb(seconds)
@@ -127,7 +127,7 @@ class _Search:
         return asked.met, asked.at_fault, quantity, unit
 
     def _recorded(self, *columns: Bits) -> tuple[Bit, Bit, Bits, Bits]:
-        """`_meets` with the bits of its numbers, whose last places are `units`."""
+        """`_meets` with the quantity and its unit as bits; the exponents of their last places go into `units`."""
         counts, left_out, quantity, unit = self._meets(scene_of(self.claim.assertion, columns))
         self.units = quantity.unit, unit.unit
         return counts, left_out, quantity.bits, unit.bits

@@ -1,7 +1,7 @@
 """The outcome of a claim: the verdict, what it rests on, what was tried, its document and its certificates.
 
-Each kind of claim has a class of outcomes of its own, in its file: what decides a claim of this kind, which evaluation
-would contradict its verdict, what its document says, and which files its certificate has.
+Each kind of claim has a class of outcomes of its own, in its file, which says what decides a claim of this kind, which
+evaluation would contradict its verdict, what its document says, and which files its certificate has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mmaprobe.queries.tactics.records import Lemma, Proof
 Verdict = Literal["holds", "refuted", "unknown"]
 Stated = TypeVar("Stated", bound=Statement)
 Counted = TypeVar("Counted", bound=CountClaim)
-Contradiction = tuple[str, str]  # an input, and what it gives
+Contradiction = tuple[str, str]  # an input, and what its evaluation gives
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class SearchStep:
 
 @dataclass
 class Outcome(Generic[Stated]):
-    """The outcome of one claim. `lemmas`: the questions whose "unsat" the verdict rests on, each with another engine's
-    answer where there is one; `theorem`: the theorem proved by rules."""
+    """The outcome of one claim. `lemmas`: the questions on whose "unsat" the verdict rests, each with the answer of
+    another engine if it gave one; `theorem`: the theorem proved by rules."""
 
     claim: Stated
     lemmas: list[Lemma] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Outcome(Generic[Stated]):
     seconds: float = 0.0
     interrupted: bool = False
     theorem: Theorem | None = None
-    shares = ABSENT  # what is said of shares of the sum of magnitudes
+    shares = ABSENT  # the proved and the reached share of the sum of magnitudes, in the document
 
     @property
     def verdict(self) -> Verdict:
@@ -76,7 +76,7 @@ class Outcome(Generic[Stated]):
             raise_contradiction(f"{self.claim.id} {self.verdict}", *found)
 
     def contradiction(self, late: bool) -> Contradiction | None:
-        """An evaluation that contradicts what was proved; None where none is found."""
+        """An evaluation that contradicts the theorem; None where no such evaluation is found."""
         return None
 
     @property
@@ -91,7 +91,7 @@ class Outcome(Generic[Stated]):
 
     @property
     def document(self) -> Document:
-        """What is said of the claim."""
+        """The document about the claim."""
         claim = self.claim
         return Document(
             id=claim.id,
@@ -122,7 +122,7 @@ class Outcome(Generic[Stated]):
 
     @property
     def certificates(self) -> int:
-        """How many certificates there are to write, at most; 0 where nothing decides the claim but an evaluation."""
+        """The most certificates that there are to write; 0 where an evaluation alone decides the claim."""
         return int(bool(self.lemmas) or self.theorem is not None)
 
     def certify(self, directory: Path, options: Options) -> list[Certificate]:
@@ -133,7 +133,7 @@ class Outcome(Generic[Stated]):
 
     @property
     def certified(self) -> Theorem:
-        """The theorem that a certificate is about. Raises CertificateError where there is none."""
+        """The theorem that a certificate is about. Raises CertificateError where there is no theorem."""
         if self.theorem is None:
             raise CertificateError("only what is proved by lemmas has a certificate")
         return self.theorem
@@ -141,8 +141,8 @@ class Outcome(Generic[Stated]):
 
 @dataclass
 class CountOutcome(Outcome[Counted]):
-    """The outcome of a claim about sums of a count of terms. `exceeds`: count -> whether a sum of so many terms that
-    was evaluated overflows, wraps or has an error beyond the bound."""
+    """The outcome of a claim about sums of a count of terms. `exceeds`: count -> whether an evaluated sum of this count
+    of terms overflows, wraps or has an error beyond the bound."""
 
     exceeds: dict[int, bool] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
 """Whether sums of n numbers from 0 to below 1 overflow: bounds carried through a reduction, by rules of the kernel.
 
-That some sums of n numbers overflow needs no more than one input: n times the largest number, on which the real
-reduction overflows.
+One input shows that some sum of n numbers overflows: n times the largest number, on which the evaluated reduction
+overflows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class OverflowOutcome(CountOutcome[OverflowClaim]):
     """The outcome of a claim about the overflow of a sum of numbers."""
 
     def contradiction(self, late: bool) -> Contradiction | None:
-        """A sum of the numbers (of one less, where they are the fewest that overflow) that is infinite."""
+        """An infinite sum of the claim's count of numbers, or of one number less if the claim says that this count is
+        the smallest that overflows."""
         count = self.claim.proved
         if count < 1:
             return None
@@ -82,7 +83,7 @@ def evaluated(claim: OverflowClaim) -> tuple[bool, str]:
 
 
 def overflows(reduction: Reduction, count: int, numbers: NDArray[np.uint32] | int = BELOW_ONE) -> bool:
-    """Whether the sum of so many f32 numbers, or copies of one, is infinite."""
+    """Whether the sum of `count` f32 numbers, or of `count` copies of one number, is infinite."""
     total = sum_of_array(reduction, np.full(count, numbers, dtype=np.uint32))
     return exact_value(total, reduction.result_format) == "inf"
 

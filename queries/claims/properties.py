@@ -17,8 +17,8 @@ from mmaprobe.queries.tactics.records import Proof
 
 @dataclass
 class PropertyOutcome(Outcome[PropertyClaim]):
-    """`proofs`: those of all problems of the property; `refuting`: the proof that refutes it. `proofs_of` has compared
-    what they say with evaluations."""
+    """`proofs`: the proofs of all problems of the property; `refuting`: the proof that refutes the property.
+    `proofs_of` has compared what the proofs say with evaluations."""
 
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
@@ -40,7 +40,7 @@ class PropertyOutcome(Outcome[PropertyClaim]):
 
 
 def conjecture_of(claim: PropertyClaim) -> OfModels:
-    """What the claim says."""
+    """The conjecture that the claim states."""
     return OfModels.of(claim.wanted, claim.model, claim.other, claim.inputs, claim.compare)
 
 

@@ -50,7 +50,7 @@ def claim_rows(claim: Claim, count: int, seed: int) -> Table:
         columns[terms + 1] = np.where(chosen & (columns[0] != 0), columns[terms], columns[terms + 1])
     if terms > 2:  # one large product and many small equal products
         alike = modes[3] % 8 == 1
-        one = modes[3] % 16 == 9  # the first product equals them as well
+        one = modes[3] % 16 == 9  # the first product equals the small ones as well
         for side in range(0, 2 * terms, terms):
             for k in (*range(2, terms), 0):
                 columns[side + k] = np.where(alike if k else one, columns[side + 1], columns[side + k])
@@ -67,7 +67,8 @@ def on_each(tree: ast.expr, side: str) -> bool:
 
 
 def meets(claim: Claim, side: str, patterns: Table, kind: type[ast.AST] = ast.AST) -> NDArray[np.bool_]:
-    """Which numbers of a side meet all conditions on every number of the side that have a syntax node of a kind."""
+    """Which numbers of a side meet all conditions on every number of the side, of the conditions with a syntax node of
+    this kind."""
     asked = [tree for tree in claim.assertion.conditions
              if on_each(tree, side) and any(isinstance(node, kind) for node in ast.walk(tree))]  # fmt: skip
     if not asked:

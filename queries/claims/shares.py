@@ -39,13 +39,13 @@ from mmaprobe.smtmodel.nodes.known import power
 
 def within_of(claim: Claim, settle: Settle) -> list[Theorem]:
     """Theorems about the error or the difference that a claim compares with the sum of magnitudes, and about the errors
-    of the results that its conditions read. Raises RuleError where no rule gives one, or a lemma stays open."""
+    of the results that its conditions read. Raises RuleError where no rule gives a theorem, or a lemma stays open."""
     return _Sharing(claim, settle).within()
 
 
 def within_lengths(claim: Claim, settle: Settle) -> list[Theorem]:
-    """Theorems as of `within_of` for a claim about several numbers of products: one about each result alone, for all
-    these numbers. Raises RuleError."""
+    """Theorems as those of `within_of`, for a claim about several numbers of products: one theorem about each result
+    alone, for all these numbers. Raises RuleError."""
     assertion = claim.assertion
     assert assertion.most is not None
     wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
@@ -90,7 +90,7 @@ class _Sharing:
     def _one(self, part: Part) -> Theorem:
         """The theorem with the least share of a part's error: by the bound of its plan, or by the bound of the unit
         that the plan is, which is smaller where steps round numbers that fit. Raises RuleError, with both reasons,
-        where neither bound gives one."""
+        where neither bound gives a theorem."""
         space = self.space
         ways: tuple[Callable[[], Theorem], ...] = (
             lambda: of_plan_at(space, part, bound_of_plan(part.plan, space.terms, self.settle, windows_of(space))),

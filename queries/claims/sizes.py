@@ -1,7 +1,8 @@
 """Bounds of intermediate sums by the sizes of their products: each bound is proved from the bound of the sum before,
 for any sum within that bound.
 
-Sizes of products are constants, the largest that their exponents may have. The bounds show that all values are numbers.
+The size of a product is a constant, the power of two at the largest exponents of its factors. The bounds show that all
+values are numbers.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Stages:
         self.admitted, self.prove, self.carrier = admitted, prove, question.carrier
         self.sizes = Sizes(question, admitted, prove)
         self.steps = {name: self.scene.steps(name) for name in self.claim.shape.parts}
-        self.within: tuple[list[Theorem], list[Bits]] | None = None  # intervals from which the claim follows, of terms
+        self.within: tuple[list[Theorem], list[Bits]] | None = None  # proved intervals of terms, and the terms
 
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
@@ -154,8 +154,8 @@ class Stages:
         return none
 
     def _corners(self) -> dict[str, dict[Step, list[int]]]:
-        """The steps of every part with the smallest numbers as the first 1, 2, ... products and zeros after them, and
-        last with the largest numbers."""
+        """The steps of every part on these inputs: the smallest numbers in the first 1, 2, ... products and zeros after
+        them, and last the largest numbers."""
         claim = self.claim
         window, formats, terms = claim.shape.window, claim.layout.formats, claim.terms
         bounds = [window.a] * terms + [window.b] * terms + [window.c]
@@ -179,9 +179,9 @@ class Stages:
 
     def _sum_fact(self, total: Bits, corner: list[int], room: int) -> Bit:
         """That a sum lies between two bounds. The lower one depends on how many of its products are not zero; `corner`
-        has the sums of 1, 2, ... smallest products, and last the sum of the largest ones. The upper one is the end of
-        the binade `room` above the binade of this last sum, as the bounds of earlier steps were rounded up to the end
-        of a binade as well."""
+        has the sums of 1, 2, ... smallest products, and last the sum of the largest ones. The upper bound is the end of
+        the binade that lies `room` binades above the binade of this last sum, as the bounds of earlier steps were
+        rounded up to the end of a binade as well."""
         count = len(corner) - 1
         places, width = count.bit_length(), total.width
         found = constant(self.carrier, 0, places)
@@ -203,6 +203,6 @@ SUM_SHARE = 0.4  # for a lemma about an addition
 
 
 def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
-    """The last finite pattern with the exponent of a positive number, or with an exponent `above` larger."""
+    """The largest finite pattern whose exponent is that of a positive number plus `above`."""
     step = 1 << (fmt.fraction + fmt.padding)
     return min((pattern | (step - 1)) + above * step, (fmt.largest_field + 1 << fmt.padding) - 1)

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.dot import RESULT, Step
 
 LONG = 256  # products above which a part is evaluated whole, not step by step
-Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
+Steps = dict[Step, tuple[int, int]]  # step -> its pattern and width
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClaimInput:
 
     @cached_property
     def steps(self) -> dict[str, Steps]:
-        """The steps of each part: patterns and their widths. Of a long sum it is the result alone."""
+        """The steps of each part: patterns and their widths. Of a long sum the result is the only step."""
         return {name: self._steps_of(name) for name in self.claim.shape.parts}
 
     @property

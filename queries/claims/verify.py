@@ -1,8 +1,9 @@
 """Claims about algorithms: verified, refuted by a replayed input, or left unknown with what was tried.
 
-A claim for all inputs is refuted, and a claim that there are some is verified, by one input. Where one is expected, the
-search for it comes first: simulation, small questions, with most products zero and narrow windows, then the whole one,
-whose "unsat" decides the other way. Else simulation is brief before the proof, and goes on where that stays open.
+One input refutes a claim about all inputs, and verifies a claim that some input exists. Where such an input is
+expected, the search for it comes first: simulation, small questions (most products zero, or narrow windows), then the
+whole question, whose "unsat" decides the other way. Otherwise a brief simulation comes before the proof, and goes on if
+the proof stays open.
 """
 
 from __future__ import annotations
@@ -62,22 +63,22 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.nodes import Literal, Node, Product
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 
-SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
+SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # for simulation: share of the time, least and most seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
-REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # seconds for the largest share: of what is proved, and else
-SEARCHED = 32  # products, at most, with which claims about several numbers of products are searched by their terms
-BRIEFLY = 4.0  # seconds for the largest share of few products, where more are searched as well
-LONGER = 12.0  # seconds, about, in which they are searched with more
-LONG = 10.0  # seconds for the whole question, above which it is said that it is asked
+REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # for the largest share: seconds if proved, else; share of time
+SEARCHED = 32  # the most products with which a claim about several numbers of products is searched term by term
+BRIEFLY = 4.0  # seconds for the largest share with few products, where more products are searched as well
+LONGER = 12.0  # seconds, about, for the search with more products
+LONG = 10.0  # the whole question is announced if it may take more seconds than this
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
 def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
     """Decide a claim within the time.
 
-    An interrupt ends the work. Raises InputError for a claim that admits no input, or a quantity of which is not a
+    An interrupt ends the work. Raises InputError for a claim that admits no input, or has a quantity that is not a
     number on an admitted input, and SolverFaultError.
     """
     return _Verifier(claim, options or Options()).run()
@@ -91,7 +92,7 @@ class _Verifier:
         self.outcome = AlgorithmOutcome(claim)
         self.admitted = False
         self.batches = 0  # simulated
-        self.apart: list[Lemma] = []  # what is no fact of the question: about first words, and what conditions read
+        self.apart: list[Lemma] = []  # no facts of the question: on first words, on what conditions read
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
 
@@ -132,7 +133,7 @@ class _Verifier:
                     self._simulate(self._patience)
 
     def _missing_rules(self) -> None:
-        """Parts whose words are the same but for constant factors, which no rule relates."""
+        """Say which parts have words that are the same but for constant factors: no rule relates such parts."""
         parts = self.claim.shape.parts
         words = {name: [part.plan.words_read(side) for side in range(2)] for name, part in parts.items()}
         bare = {
@@ -145,7 +146,8 @@ class _Verifier:
                 self.outcome.asked.append(SearchStep(f"{what} ({why})"))
 
     def _lengths(self) -> None:
-        """A claim about several numbers of products: a few of them are searched, and all are proved together."""
+        """Decide a claim about several numbers of products: a few of these numbers are searched, and all are proved
+        together."""
         whole, outcome, found = self.claim, self.outcome, list[Fraction]()
         least, most = whole.terms, whole.assertion.most or whole.terms
         self._bounded(whole, within_lengths, for_every_length)
@@ -153,7 +155,7 @@ class _Verifier:
         short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
         for self.claim in short:
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
-            with suppress(RuleError):  # of a claim about something else
+            with suppress(RuleError):  # a claim that compares with no share
                 wanted, shared = share_claim(self.claim.assertion), True
                 decided = self._reached(wanted, decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
@@ -170,8 +172,8 @@ class _Verifier:
             raise self._no_input()
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
-        """The largest shares of the sum of magnitudes that are found with more products, up to the most: until an input
-        decides."""
+        """The largest shares of the sum of magnitudes that are found with more products, up to the claim's largest
+        number, until an input decides."""
         most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
         sums = LongSums(whole, known)
         if most is None or most <= SEARCHED or not sums.compared:
@@ -194,7 +196,7 @@ class _Verifier:
         self, claim: Claim, within: Callable[[Claim, Settle], list[Theorem]],
         proves: Callable[[Assertion, Sequence[Theorem]], Theorem] | None,
     ) -> None:  # fmt: skip
-        """A share of the sum of magnitudes that is proved; and the claim itself, by `proves`."""
+        """Prove a share of the sum of magnitudes, by `within`; and the claim itself, by `proves`."""
         outcome, settle = self.outcome, Settled(replace(self.options, timeout=self.remaining()), needed=False)
         began = time.monotonic()
         self.options.progress("the error bound")
@@ -208,7 +210,7 @@ class _Verifier:
                 self._tried(f"error bounds ({error})", began)
 
     def _tried(self, what: str, began: float) -> None:
-        """Say what was tried without an engine since a time."""
+        """Record what was tried without an engine since the time `began`."""
         self.outcome.asked.append(SearchStep(what, (), time.monotonic() - began))
 
     def remaining(self, share: float = 1.0) -> float | None:
@@ -227,7 +229,7 @@ class _Verifier:
         return SAMPLE_LEAST if limit is None else min(max(SAMPLE_LEAST, SAMPLE_SHARE * limit), SAMPLE_MOST)
 
     def _simulate(self, limit: float, most: float = math.inf) -> bool:
-        """Whether simulation alone decides, of inputs not yet simulated; `most`: how many."""
+        """Whether simulation decides, with inputs not simulated before; `limit`: seconds; `most`: the most inputs."""
         claim, count, began = self.claim, 0, time.monotonic()
         while count < 4 * BATCH or (count < most and time.monotonic() - began < limit):
             spent = min(time.monotonic() - began, limit)
@@ -250,7 +252,7 @@ class _Verifier:
         return False
 
     def _climb(self) -> bool:
-        """Whether the search for the worst input, of claims that name a quantity, decides."""
+        """Whether the search for the worst input decides; only claims that name a quantity have this search."""
         largest, limit = self.claim.maximise, self.remaining(CLIMB_SHARE)
         if largest is None or not self._expects_input:
             return False
@@ -309,8 +311,9 @@ class _Verifier:
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
     def _shares(self, decided: bool = False) -> bool:
-        """Whether the least share of the sum of magnitudes that is proved decides, or the largest one that is found, of
-        a claim that compares with such a share. `decided`: an input has decided, and both are wanted all the same."""
+        """Whether a claim that compares with a share of the sum of magnitudes is decided by the least share that is
+        proved, or by the largest share that is found. `decided`: an input has decided already, and both shares are
+        wanted all the same."""
         try:
             wanted = share_claim(self.claim.assertion)
         except RuleError:
@@ -319,7 +322,8 @@ class _Verifier:
         return self._reached(wanted, decided) or self.outcome.theorem is not None
 
     def _reached(self, wanted: ShareClaim, decided: bool, most: float = REACHED_MOST) -> bool:
-        """Whether an input decides, found by climbing to the largest share; `most`: seconds where nothing is proved."""
+        """Whether an input found by climbing to the largest share decides; `most`: its seconds where nothing is
+        proved."""
         proved, began = decided or self.outcome.theorem is not None, time.monotonic()
         limit = REACHED if proved else most
         limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
@@ -342,8 +346,8 @@ class _Verifier:
         return Stages(question, ledger.admitted, prove)
 
     def _none(self, stages: Stages, ledger: Ledger) -> Theorem:
-        """That no input decides, where values are numbers: proved in stages, or by the whole question. Raises
-        UnprovedError."""
+        """The theorem that no input decides, where values are numbers: proved in stages, or by the whole question.
+        Raises UnprovedError."""
         for way in stages.ways:
             with suppress(UnprovedError):
                 return way()
@@ -377,7 +381,7 @@ class _Verifier:
             self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
 
     def _numbers(self, stages: Stages, ledger: Ledger) -> Theorem:
-        """That every value is a number on an admitted input. Raises InputError where one is not."""
+        """The theorem that every value is a number on every admitted input. Raises InputError where a value is not."""
         with suppress(UnprovedError):
             return stages.numbers()
         try:
@@ -394,8 +398,8 @@ class _Verifier:
         raise IncompleteError(f"{why}: the time ran out") from None
 
     def _conditions(self) -> Theorem | None:
-        """That every value that a condition reads is a number; None where they read none of results. Raises InputError
-        where one is not."""
+        """The theorem that every value that a condition reads is a number; None where conditions read no value of a
+        result. Raises InputError where a value is not a number."""
         if conditions(self.claim.assertion, symbolic_scene(self.claim.assertion)[0]).at_fault.node.is_false():
             return None
         lemma = ConditionsReadNumbers(self.claim.assertion)
@@ -405,11 +409,11 @@ class _Verifier:
             self._no_number(f"it stayed open whether {lemma.statement()}")
 
     def _first_words(self) -> dict[str, Theorem]:
-        """Which parts need no more than the first word of every factor: the others fold away."""
+        """Part -> the theorem that it needs no more than the first word of every factor: the other words fold away."""
         theorems: dict[str, Theorem] = {}
         for name, part in self.claim.shape.parts.items():
             if part.words == 1 or self.claim.shape.factors.fraction > part.plan.models[0].a.fraction:
-                continue  # no words, or more than one of them
+                continue  # factors are not split, or need more than one word
             with suppress(RuleError):
                 lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim.assertion, name)]
                 theorems[name] = by_first_words(self.claim.assertion, name, *lemmas)
@@ -441,7 +445,7 @@ class _Verifier:
         return answer.status == "unsat"
 
     def _small_questions(self, whole: frozenset[str]) -> list[tuple[str, Query]]:
-        """Few products, one sign, c zero."""
+        """Questions with few free products, and with narrow exponents, each with its name."""
         claim, questions = self.claim.reshaped(whole=whole), list[tuple[str, Query]]()
         for count in (1, 2):
             if count < claim.terms:
@@ -460,7 +464,7 @@ class _Verifier:
         return answers[0]
 
     def _take(self, answer: Answer) -> None:
-        """An engine's input that decides the claim. Raises SolverFaultError for one that does not."""
+        """Take an engine's input that decides the claim. Raises SolverFaultError for an input that does not."""
         if answer.status != "sat":
             return
         row = answered_row(self.claim.layout, answer)

@@ -56,7 +56,8 @@ class WrapOutcome(CountOutcome[WrapClaim]):
     """The outcome of a claim about sums that wrap."""
 
     def contradiction(self, late: bool) -> Contradiction | None:
-        """A sum of the products (of one less, where they are the fewest that wrap) that leaves its range."""
+        """A sum of the claim's count of products that leaves its range, or of one product less if the claim says that
+        this count is the smallest that wraps."""
         wrap = wrapping(self.claim, self.claim.proved) if self.claim.proved else None
         return None if wrap is None else (str(wrap), "a sum that wraps")
 
@@ -128,7 +129,8 @@ def _first(
 
 
 def _chains(stage: Stage) -> list[Chain]:
-    """The chains by which a stage takes all products, each as often as the stage has it; none for other stages."""
+    """The chains by which a stage takes all products, each chain as often as the stage has it; no chains for other
+    stages."""
     if isinstance(stage, Then):
         return [chain for body in stage.bodies for chain in _chains(body)]
     if (runs := promoted(stage)) is not None:

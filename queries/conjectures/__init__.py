@@ -1,1 +1,1 @@
-"""What `prove` decides, each kind of statement a value that decides itself."""
+"""Conjectures: the statements that `prove` decides, each a value with a method that decides it."""

@@ -1,4 +1,4 @@
-"""That the error of a unit, of a chain of its instructions, or of a plan has a bound."""
+"""Conjectures that the error of a unit, of a chain of its instructions, or of a plan has a bound."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.plans.plan import Plan
 
 @dataclass(frozen=True)
 class BoundOfModel(Conjecture[BoundResult, ErrorBound]):
-    """A bound of the error of a model, or, for a `length`, of a chain of its instructions. `measure`: the magnitudes in
-    which it is; None: those of all elements."""
+    """A bound of the error of a model, or, with a `length`, of a chain of its instructions. `measure`: the magnitudes
+    in which the bound is stated; None: the magnitudes of all elements."""
 
     model: Model
     inputs: Inputs
@@ -35,8 +35,8 @@ class BoundOfModel(Conjecture[BoundResult, ErrorBound]):
 
 @dataclass(frozen=True)
 class BoundOfPlan(Conjecture[PlanBound, PlanErrorBound]):
-    """A bound of the error of a plan, for every K that it takes whole and for each K of `lengths`. `name`: what the
-    document calls the plan; `measure`: as that of `find_plan_bound`."""
+    """A bound of the error of a plan, for every K that the plan takes whole and for each K of `lengths`. `name`: what
+    the document calls the plan; `measure`: as for `find_plan_bound`."""
 
     plan: Plan
     inputs: Inputs

@@ -1,4 +1,4 @@
-"""A statement that is to be proved or refuted, and what comes of it."""
+"""A statement that is to be proved or refuted, and the outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Said = TypeVar("Said", covariant=True)
 class Decided(Generic[Found, Said]):
     """The outcome of a conjecture. `found`: what proves or refutes it; `document`: what `prove --json` prints;
     `certify`: writes the certificate into a folder, and raises CertificateError (with the reason) where there is none,
-    and OutOfTimeError; `parts`: how many timeouts it may take for that."""
+    and OutOfTimeError; `parts`: how many timeouts the certificate may take."""
 
     found: Found
     document: Said
@@ -30,5 +30,6 @@ class Conjecture(Protocol[Found, Said]):
     """A statement that is to be decided."""
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[Found, Said]:
-        """Prove or refute it, or find that it stays open. `confirm`: another engine is asked about every lemma. Raises
-        MmaprobeError where it cannot be asked, and FaultError if an evaluation contradicts what was proved."""
+        """Prove or refute the statement, or find that it stays open. `confirm`: another engine is asked about every
+        lemma. Raises MmaprobeError for a statement that cannot be asked, and FaultError if an evaluation contradicts
+        what was proved."""

@@ -1,4 +1,4 @@
-"""That two models are equal, or that one model has a property."""
+"""Conjectures that two models are equal, or that one model has a property."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 
 @dataclass(frozen=True)
 class OfModels(Conjecture[list[Proof], Prove]):
-    """That two models are equal, or that one has the property `wanted`: that the sides of each problem agree."""
+    """The conjecture that two models are equal, or that one has the property `wanted`: the sides of each problem
+    agree."""
 
     wanted: str
     problems: Sequence[Problem]
 
     @classmethod
     def of(cls, wanted: str, model: Model, other: Model | None, inputs: Inputs, compare: Compare | None) -> OfModels:
-        """That a model equals the other one, or has a property. Raises ParameterError where that cannot be asked."""
+        """The conjecture that a model equals `other`, or, without one, has a property. Raises ParameterError for a
+        conjecture that cannot be asked."""
         if other is None:
             return cls(wanted, problems_of(wanted, model, inputs, compare))
         return cls(wanted, [Problem(model, other, inputs, compare or "bits")])

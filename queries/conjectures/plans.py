@@ -1,4 +1,4 @@
-"""That two plans are equal, and that the plans of a map make results that depend on no shape."""
+"""Conjectures that two plans are equal, and that the plans of a map make results that depend on no shape."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mmaprobe.smtmodel.plans.plan import Plan
 
 @dataclass(frozen=True)
 class OfPlans(Conjecture[PlanProof, ProvePlans]):
-    """That two plans are equal for K = `length`, or, if it is None, for every multiple of a tile. `names`: what the
-    document calls them."""
+    """The conjecture that two plans are equal for K = `length`, or, if this is None, for every multiple of a tile.
+    `names`: what the document calls the plans."""
 
     left: Plan
     right: Plan
@@ -35,8 +35,8 @@ class OfPlans(Conjecture[PlanProof, ProvePlans]):
 
 @dataclass(frozen=True)
 class OfMap(Conjecture[Invariance, ProveInvariant]):
-    """That a result depends neither on M and N nor on its place, in these shapes. `fixed`: the side that is the same in
-    the shapes that are compared."""
+    """The conjecture that a result depends neither on M and N nor on its place, in these shapes. `fixed`: the side that
+    is the same in the shapes that are compared."""
 
     rules: PlanMap
     shapes: Shapes
@@ -44,7 +44,8 @@ class OfMap(Conjecture[Invariance, ProveInvariant]):
 
     @classmethod
     def of(cls, path: Path, shapes: str, fixed: Fixed | None) -> OfMap:
-        """The same of a file with a map or with rules by hand. Raises InputError, and ParameterError for the shapes."""
+        """The conjecture about the map, or the rules by hand, in a file. Raises InputError, and ParameterError for the
+        shapes."""
         rules = rules_of(path)
         return cls(rules, Shapes.of(rules, shapes), fixed)
 

@@ -1,5 +1,5 @@
 """The covering vectors of a unit: for every condition of its datapath, and every two conditions of a step, an input
-that meets them; for every change of one parameter an input that shows it; or the theorem that there is none.
+that meets them; for every change of one parameter an input that shows it; or the theorem that no input does.
 
 Samples come first, then rows near those that were chosen. Solvers are asked for the rest, many cases in one question:
 an answer meets at least one of them, and "unsat" refutes all.
@@ -46,14 +46,14 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the order in which changes are tried
-LONE = 4  # times as many rows that hang on one bit
+LONE = 4  # times as many rows whose result hangs on one bit
 CHUNK = 2048  # rows evaluated together
-TRIED = 32  # of so many rows of a chunk that meet a condition it is tried whether the result hangs on it
+TRIED = 32  # rows of a chunk, of those that meet a condition, tried for whether the result hangs on it
 WHICH = 16  # bits of the number of a flaw
-EACH = 3  # vectors for each condition, and each changed parameter; for a place of a bit, or two conditions, one
+EACH = 3  # vectors for each condition, and each changed parameter; one for a place of a bit, or two conditions
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
-#: a second engine has so many times the first one's seconds, and so many more, by the processor
+#: processor time of a second engine: this many times the first engine's seconds, and this many seconds more
 SECOND_SHARE, SECOND_LEAST = 5.0, 8.0
 SMALL_SETS = 2  # sets of few products that are asked about before all products
 LONGEST = 512  # the most products of a unit that is covered as a whole
@@ -78,8 +78,9 @@ Wanted = Case | Change
 
 @dataclass
 class Cover:
-    """The outcome. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
-    cases that no input meets; `same`: the changes that no input shows, each with its proof; `open`: neither."""
+    """The outcome. `rows` in the order in which they were chosen, with the `reasons`, what each was chosen for;
+    `unreachable`: the cases that no input meets; `same`: the changes that no input shows, each with its proof; `open`:
+    the cases and changes with neither a row nor a proof."""
 
     model: Model
     layout: Layout
@@ -182,7 +183,8 @@ class Covering:
         yield zero_rows(layout, self.count // 2, SEED)
 
     def take(self, table: Table) -> None:
-        """Choose rows that meet cases, or show changes, which too few rows so far do, as long as there is time."""
+        """Choose rows that meet a case, or show a change, for which there are too few rows so far, as long as there is
+        time."""
         table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
             if start and self._remaining() <= 0:
@@ -232,8 +234,9 @@ class Covering:
         return np.concatenate(parts, axis=1)
 
     def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
-        """Which rows reach which condition, shape (rows, conditions). `left`: the conditions of which it matters, where
-        it is not all; `most`: of so many rows that meet a condition it is tried whether the result hangs on it."""
+        """Which rows reach which condition, shape (rows, conditions). `left`: the places of the conditions that matter,
+        None for all; `most`: the most rows, of those that meet a condition, that are tried for whether the result hangs
+        on it."""
         out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
         for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
             assert condition is self.singles[place] or condition == self.singles[place]
@@ -261,7 +264,7 @@ class Covering:
         return np.concatenate(out)
 
     def _hung(self, which: Bits, *patterns: Bits) -> Bit:
-        """Whether the result hangs on the flaw of a number."""
+        """Whether the result hangs on the flaw with the number `which`."""
         operands = self.layout.split(patterns)
         made = {flaw: which.equals(number) for number, flaw in enumerate(self.flaws)}
         return hangs(self.model, operands, evaluate_on(self.model, operands, traced=False).d, made)
@@ -396,7 +399,8 @@ class Covering:
             self._decide(self._left(group))
 
     def _search(self, group: Sequence[Wanted], question: Callable[[list[Any]], Query], seconds: float) -> Answer | None:
-        """Choose rows for some of a group until no question has an answer: the last answer, None if all have a row."""
+        """Choose rows for a group, until a question has no row as its answer: this last answer, or None if all of the
+        group have a row or the time is over."""
         while left := self._left(group):
             limit = min(seconds, self._remaining())
             if limit <= 0:
@@ -413,7 +417,7 @@ class Covering:
         return None
 
     def _decide(self, group: list[Case]) -> None:
-        """Rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself."""
+        """Find rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself."""
         answer = self._search(group, lambda left: datapath(self.model).query(left), WHOLE_SECONDS)
         left = tuple(self._left(group))
         if answer is None or not left:

@@ -21,10 +21,10 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 @dataclass(frozen=True)
 class Ends:
     """`fused`: the products that keep a bit below the last place of the result's format when they are added; `rounded`:
-    the products that lose it; `why`: the reason why no answer decides about the products. `start`: the value from which
-    the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied, where not
-    all are 1; `length`: the number of products. `left_out`: the products that are not in the sum, or are taken with
-    other factors (`instead`); `twice`: those that are added twice."""
+    the products that lose this bit; `why`: the reason why no answer decides about the products. `start`: the value from
+    which the sum starts, in words. `weights`: sign and exponent of the powers of two by which terms are multiplied,
+    where not all are 1; `length`: the number of products. `left_out`: the products that are not in the sum, or are
+    taken with other factors (`instead`); `twice`: the products that are added twice."""
 
     start: str
     fused: tuple[int, ...] = ()

@@ -116,9 +116,9 @@ def find_plan_bound(
 ) -> PlanBound:  # fmt: skip
     """The bounds of a plan: for every multiple of its period, and for each K of `lengths`, 1 to MOST_PRODUCTS. For K up
     to `searched`, samples are evaluated and compared with the bound, until `late` is true. `measure`: the magnitudes in
-    which the bounds are; None: those of all elements, or the largest where no rule gives a bound in those. Raises
-    ParameterError if a K is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation
-    contradicts a bound."""
+    which the bounds are; None: the magnitudes of all elements, or the largest magnitudes where no rule gives a bound in
+    all of them. Raises ParameterError if a K is out of range or `inputs` restricts more than exponents, and FaultError
+    if an evaluation contradicts a bound."""
     start = time.monotonic()
     window = window_of(inputs)
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
@@ -162,7 +162,7 @@ class _Finder:
 
     def at(self, length: int, exponent: int, late: Callable[[], bool]) -> AtLength:
         """The bound for K = `length`, its value where no exponent is above `exponent`, and, unless it is `late`, an
-        input that is near it. Raises RuleError, and FaultError for an input beyond the bound."""
+        input that is near the bound. Raises RuleError, and FaultError for an input beyond the bound."""
         fewer, near, tried = self.fewer(length), None, 0
         theorem = self.shown(fewer)
         if not late():

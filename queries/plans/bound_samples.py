@@ -41,7 +41,7 @@ MEASURED = 3  # elements of each matrix product whose errors are computed exactl
 FEW = 64  # products of random elements
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
 CLIMBERS = 2  # inputs from which the search climbs, of different matrices
-STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each, products evaluated at most
+STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each step, products evaluated at most
 NEARLY = 0.9  # share of a ratio: no ratio in long double is this much too small
 EASY = Fraction(1, 4)  # share of each format's largest number: sums of magnitudes up to this share do not overflow
 NONE = Fraction(0)
@@ -74,9 +74,9 @@ class ErrorOfPlan:
         self, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
     ) -> tuple[NearPlan | None, int]:
         """The input of `length` products whose error is nearest to its bound, and how many elements were evaluated,
-        until `late` is true; c is zero, scale factors are one. All errors are computed in long double, the largest ones
-        again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises
-        FaultError if an error exceeds its bound."""
+        until `late` is true; c is zero, scale factors are one. All errors are computed in long double, the largest
+        errors again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K.
+        Raises FaultError if an error exceeds its bound."""
         rows = None if scout is None else ErrorOfPlan(self.plan, scout).telling_rows()
         firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
         for a, b in _matrices(self.plan, length, rows):
@@ -187,7 +187,7 @@ class ErrorOfPlan:
         return self._largest_terms(of)
 
     def _largest_terms(self, of: Callable[[Monomial], Fraction]) -> Fraction:
-        """The bound's value for these values of its monomials, of each term the largest."""
+        """The bound's value; each term takes the largest of the values `of` its monomials."""
         return sum((value * max(map(of, atom)) for atom, value in self.bound.parts.items()), Fraction(0))
 
 

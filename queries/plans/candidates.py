@@ -61,7 +61,7 @@ class Candidates:
         self.asked = asked
         self.compiled: set[Model] = set()  # longer units that are compiled as well
         self.stored: list[Format] = []  # formats of runs of K before they are added, which the results seem to show
-        self._spent: dict[Model, float] = {}  # seconds of NumPy's on the others
+        self._spent: dict[Model, float] = {}  # seconds of NumPy's on units that are not compiled
 
     # -- units
 
@@ -75,7 +75,7 @@ class Candidates:
 
     @staticmethod
     def aliases(model: Model) -> Iterator[Model]:
-        """The units of the table with the arithmetic of one."""
+        """The units of the table with the arithmetic of a model."""
         return iter(_by_arithmetic().get(_arithmetic(model), ()))
 
     def steps(self, taken: tuple[Format, Format]) -> Iterator[Model]:
@@ -107,7 +107,7 @@ class Candidates:
     # -- stages
 
     def stages(self, model: Model, length: int) -> Iterator[Stage]:
-        """How libraries add K = `length` products with a unit, the likeliest ways first: the chain of it, the
+        """How libraries add K = `length` products with a unit, the likeliest ways first: the chain of the unit, the
         accumulator promoted, K split, sums that take products in turn, lanes and halves of single products."""
         unit = model.length
         yield Chain(model)
@@ -119,7 +119,7 @@ class Candidates:
 
     def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[Kept]:
         """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
-        in that narrower one."""
+        in that narrower format."""
         if keeping == "as it is":
             return [None]
         formats = dict.fromkeys((*((self.asked.d,) if keeping == "stored" else ()), *self.stored))
@@ -127,12 +127,14 @@ class Candidates:
         return [*((own, Rounding(model.c)) for own in narrower), *((own, own) for own in narrower)]
 
     def _given(self, stage: Stage, model: Model) -> Stage:
-        """A stage whose sum has the format of the unit's sums, or of results: there a rounding to it says nothing."""
+        """A stage; if its sum has neither the format of the unit's sums nor a format of results, rounded to the
+        unit's."""
         return stage if stage.d in (model.c, model.d, self.asked.d) else in_format(stage, Rounding(model.c))
 
     def of_fewer_bits(self, models: Iterable[Model], forms: Iterable[Form]) -> Iterator[Stage]:
-        """Sums of units in a format of fewer bits than these and the results have, if some form is of it: a unit's
-        result rounded to it at every step, or at the end; or what a unit gives from +0, added with one rounding."""
+        """Sums of units in a format of fewer bits than the units and the results have, if some form has this format: a
+        unit's result is rounded to it at every step, or at the end; or the results of a unit from +0 are added, with
+        one rounding."""
         fewer = {form.format for form in forms} - {self.asked.d, FORMATS["f32"], FORMATS["f64"]}
         for model, fmt in product(models, fewer):
             if fmt != model.d and model.d.holds(fmt):
@@ -144,8 +146,9 @@ class Candidates:
         self, tree: Node | Leaf, taken: tuple[Format, Format], known: Sequence[Plan] = (), *, wider: bool = False
     ) -> Iterator[Stage]:
         """Candidate stages with this summation tree, of units of one product. `known`: plans whose stages are tried as
-        parts of them; `wider`: only those whose last products go to narrower vectors, or whose parts are joined
-        otherwise than in most libraries, or added in a wider format, which often give what the others give."""
+        parts of candidates; `wider`: only the candidates whose last products go to narrower vectors, or whose parts are
+        joined otherwise than in most libraries, or added in a wider format: they often give the results of other
+        candidates."""
         products = pruned(tree, frozenset(leaf for leaf in leaves_of(tree) if leaf != "c"))
         assert products is not None
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
@@ -186,8 +189,8 @@ class Candidates:
         return self.asked.a.name not in ("f32", "f64")
 
     def in_forms(self, stage: Stage, forms: Iterable[Form], sample: Sample) -> Iterator[tuple[Form, Matrix]]:
-        """The results for a sample of a stage in each of some forms that takes its sums. Those are formed once for all
-        forms that begin alike."""
+        """The results of a stage for a sample, in each of the forms that take the stage's sums. The sums are formed
+        once for all forms that begin alike."""
         sums: dict[object, Matrix | None] = {}
         taken = stage.models[0].a, stage.models[0].b
         for form in forms:
@@ -230,7 +233,8 @@ class Candidates:
             return None
 
     def _charge(self, models: Iterable[Model], seconds: float) -> None:
-        """Enter what a plan's evaluation by NumPy took; units that have cost more than it is worth are compiled."""
+        """Add the seconds of a plan's evaluation by NumPy to its units; units that have cost more than PATIENCE are
+        compiled."""
         for model in models:
             self._spent[model] = self._spent.get(model, 0.0) + seconds
             if self._spent[model] > PATIENCE:
@@ -251,7 +255,7 @@ def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
 
 
 def cut_alike(products: Node | Leaf, known: Iterable[Stage], model: Model, how: Rounding) -> Iterator[Stage]:
-    """Stages that cut K as known ones do, each of their sums by the lanes of vectors that the last of them has in a
+    """Stages that cut K as known stages do; each run is summed by the lanes of vectors that the last run has in a
     tree."""
     count = size_of(products)
     cuts = {replace(stage, body=Chain(model)): runs for stage in known if isinstance(stage, Parted)
@@ -290,5 +294,5 @@ def likelihood(model: Model) -> int:
 
 
 def with_unit(stage: Stage, model: Model, other: Model) -> Stage:
-    """The same stage with another unit in the place of one."""
+    """The same stage with the unit `other` in the place of the unit `model`."""
     return stage.changed(lambda use: replace(use, model=other) if use.model == model else use)

@@ -77,7 +77,7 @@ def _part(goal: PlansAgree, theorem: Theorem, problem: Problem) -> Part:
 
 def certify_difference(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that two plans differ: an input, which the checker evaluates again. Raises CertificateError
-    without one, or if a plan cannot be written as a file."""
+    without an input, or if a plan cannot be written as a file."""
     problem, witness = proof.problem, proof.witness
     if problem is None or witness is None:
         raise CertificateError("no input was found")
@@ -89,8 +89,8 @@ def certify_difference(proof: PlanProof, directory: Path, options: Options) -> l
 
 
 def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of the bounds of a plan, for each K and for any. Raises CertificateError if nothing is
-    proved or a proof fails, and OutOfTimeError."""
+    """Write the certificate of the bounds of a plan, for each K asked and for any K. Raises CertificateError if nothing
+    is proved or a proof fails, and OutOfTimeError."""
     theorems = [*bound.theorems, *bound.in_largest]
     if not theorems:
         raise CertificateError("only what is proved has a certificate")

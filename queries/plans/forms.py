@@ -41,9 +41,9 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
-NEAR = 4.0  # how many times as far from the results as the nearest form another may be, as root mean square
+NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
 ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
-DECIDED = 2.0  # so are forms that are farther by up to so many standard errors: narrow results differ in few elements
+DECIDED = 2.0  # so are forms farther by up to this many standard errors: narrow results differ in few elements
 MOST = 24  # forms of sums of one format that are tried
 DIGITS, LONG = 4, 6  # decimal digits of a factor; of a factor that only all results together show
 CUT = 2.0**-21  # share of a factor by which truncated sums in f32 may change the factor
@@ -58,12 +58,12 @@ CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded t
     "bf16": ("toward_zero", "nearest_even", "nearest_away"),
     "f16": ("toward_zero", "nearest_even", "nearest_away"),
 }
-SLIGHT = 2.0**6  # a loss of up to so many last places of sums may be due to the sums
+SLIGHT = 2.0**6  # a loss of up to this many last places of sums may be due to the sums
 LOST = 0.2  # relative loss by rounding one side, as root mean square, in units of the last place kept
 PLACES = 2  # by how many places the estimate of the last place kept may be wrong
 CLEARER = 0.75  # a cut of bits has to leave at most this share of the error that is unexplained otherwise
 KEPT = 16.0  # an unexplained error within this factor of the loss of storing sums may be due to storing
-HOPELESS = 4 * NEAR  # a conversion that leaves so many times the error of the best one is not tried
+HOPELESS = 4 * NEAR  # a conversion that leaves this many times the error of the best conversion is not tried
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, and of
-    equally near ones the likeliest first; all usual forms, where the numbers show nothing. Last come the usual forms of
-    sums in a format of fewer bits than the results', if it has all results."""
+    equally near forms the likeliest first; all usual forms, where the numbers show nothing. Last come the usual forms
+    of sums in a format of fewer bits than the results', if it has all results."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -311,7 +311,7 @@ class _Seen:
 
     @classmethod
     def of(cls, asked: Signature, sample: Sample) -> _Seen | None:
-        """None where too few numbers are finite."""
+        """The numbers of a sample; None where too few numbers are finite."""
         a, b, c, d = sample.numbers(asked)
         with np.errstate(all="ignore"):
             sums = a @ b
@@ -385,8 +385,8 @@ class _Seen:
 
 
 def _simple(value: float, most: float, least: float) -> list[float]:
-    """Factors near a value, the simplest first. `most`: the error of one result; `least`: that of all results together,
-    which leaves out that truncated sums are nearer to zero."""
+    """Factors near a value, the simplest first. `most`: the error of one result; `least`: the error of all results
+    together, without the effect that truncated sums are nearer to zero."""
     most = max(most, abs(value) * BIASED)
     if abs(value) <= least:
         return [0.0]

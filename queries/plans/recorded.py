@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.plans.gemm import addend
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
-MOST, WORK = 32768, 1 << 23  # the most elements, and products in them, if K is small: few show a short sum
+MOST, WORK = 32768, 1 << 23  # for a small K: the most elements, and products in them; few tell short sums apart
 PART = 256  # elements that are computed together
 SEED = 1  # the seed of the choice of rows and columns
 

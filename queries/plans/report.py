@@ -1,4 +1,4 @@
-"""What was found of plans, as documents."""
+"""Findings about plans, as documents."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _element(at: At, plan: Plan | None) -> ElementAt:
 def document_of_dependence(
     found: Asked, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
 ) -> IdentifyInvariant:
-    """The document that `identify --gemm --invariant` prints of a function of this name."""
+    """The document that `identify --gemm --invariant` prints about the function `name`."""
     depends = found.depends
     shown = None if depends is None else Depends(
         results=[_result(seen, asked) for seen in (depends.one, depends.other)],
@@ -211,7 +211,7 @@ def document_of_product(given: Given, files: Iterable[object], length: int, seco
 
 
 def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
-    """What was found of one of two results; `first`: plans that are named before the others."""
+    """The document about one of two results; `first`: plans that are named before the others."""
     return PlansFound(
         plans=given.names(first),
         complete=not given.untried,
@@ -246,5 +246,5 @@ def _others(given: Given) -> list[OtherPlan]:
 
 
 def _texts(plans: Iterable[Plan]) -> dict[str, str]:
-    """The plan file of each, by name."""
+    """The text of the plan file of each plan, by name."""
     return {plan.reference: plan_text(plan) for plan in plans}

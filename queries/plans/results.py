@@ -33,7 +33,7 @@ FIRST = 16  # elements that every plan is tried on
 COUNTING = 0.05  # share of the time that is kept for counting the elements that the best plans give
 RECOUNTED = 4  # near plans for which all elements are counted if no plan gives all
 NEAREST = 64  # near plans that are kept; also plans that give all of one result, while another result has no plan
-NARROW = 16  # a format of up to so many bits hides much of a sum
+NARROW = 16  # a format of up to this many bits hides much of a sum
 CONFIRMING = 10.0  # the most seconds for comparing the plans found with more elements
 BEST = 4  # times as many ways for the unit that has given the most elements so far
 CHUNK = 12  # ways of cutting K that are tried for each unit in turn
@@ -58,10 +58,10 @@ class Fit:
 @dataclass(frozen=True)
 class Given:
     """The plans of one result. `plans`: plans that give every element looked at; `looked`: the number of these
-    elements; `best`: where there is no such plan, one that gives the most elements. `tried`: how many plans were tried;
-    `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that are not
-    in the sum, or twice; plans are then about the products that are in it. `others`: those of `plans` that new elements
-    tell from the first plan, or that were asked no new element in time."""
+    elements; `best`: where there is no such plan, a plan that gives the most elements. `tried`: how many plans were
+    tried; `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that
+    are not in the sum, or are in it twice; plans are then about the products that are in it. `others`: those of `plans`
+    that new elements tell from the first plan, or of which no new element was asked in time."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -153,12 +153,12 @@ class _Trial:
         self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
         self._units: list[Model] = []
         self._gives: dict[Model, int] = {}  # unit -> the most first elements that it gives
-        self._first: dict[object, Model] = {}  # results of a chain in a form -> the first unit with these
+        self._first: dict[object, Model] = {}  # results of a chain in a form -> the first unit with these results
         self._cut = set[Model]()  # units whose cuts at few places were tried
         self._number = 0  # number of plans tried
 
     def run(self) -> list[Given]:
-        """Try all, or what there is time for."""
+        """Try all stages and plans, or those for which there is time."""
         try:
             self._try_all()
             self._under_way = None
@@ -419,8 +419,8 @@ class _Trial:
 
 
 def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:
-    """The rows and columns of some elements and of further ones, FIRST in all if there are as many: half of these with
-    the smallest results, in which narrow formats hide least, and the rest at random."""
+    """The rows and columns of some elements and of further elements, FIRST in all if there are as many: half of these
+    with the smallest results, in which narrow formats hide least, and the rest at random."""
     height, width = recorded.d[0].shape
     chance, count = np.random.default_rng(SEED), min(height * width, FIRST)
     size = np.abs(in_f64(recorded.d[0], recorded.asked.d)).ravel()
@@ -443,7 +443,7 @@ def _outline(plan: Plan) -> tuple[int, int, str]:
 
 
 def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
-    """The same plan with another unit in the place of one; None if it does not fit."""
+    """The same plan with the unit `other` in the place of the unit `model`; None if `other` does not fit."""
     with suppress(ParameterError):
         return with_sums(plan, lambda products: Products(with_unit(products.stage, model, other), products.start))
     return None

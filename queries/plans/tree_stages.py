@@ -36,9 +36,9 @@ DEEP = 6  # nesting depth of stages
 WORK = 60  # subtrees that are read for one tree
 CUTS = 5  # the most places where K is cut, if there is no other reason to cut it there
 SIZES = 12  # sizes of sums that one tree shows, at most
-TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining ones are summed otherwise
+TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining products are summed otherwise
 GRAINS = ("grain", "even")  # parameters of partitions: multiples of them are parts, or the last parts
-HOLE = "a part"  # the name of a unit in the place of the stage of a part
+HOLE = "a part"  # the name of the unit that stands for the stage of a part
 
 Branch = Node | Leaf
 
@@ -47,8 +47,8 @@ def stages_of(
     root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = (), *, wider: bool = False
 ) -> list[Stage]:
     """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: the rounding of
-    sums of parts; `bodies`: known stages that may be parts of others; `wider`: those whose parts are joined otherwise
-    than in most libraries."""
+    sums of parts; `bodies`: known stages that may be parts of others; `wider`: only the stages whose parts are joined
+    otherwise than in most libraries."""
     found = _Reader(model, rounding, bodies, wider).stages(root, DEEP)
     return [stage for stage in found if stage.d == rounding.format]
 
@@ -58,8 +58,9 @@ class _OtherStepError(Exception):
 
 
 class Steps(Engine[int]):
-    """The steps of a tree over the products 0, 1, ... A sum is the number of the set of its products; 0: no product.
-    `sums`: the sums in the tree, each with its branch; `bodies`: those that a unit named `HOLE` has given."""
+    """The steps of a tree over the products 0, 1, ... A sum is given by a number for the set of its products; 0: no
+    product. `sums`: the sums in the tree, each with its branch; `bodies`: the sums that a unit named `HOLE` has
+    given."""
 
     def __init__(self, root: Branch) -> None:
         chance, self.root, self.every = random.Random(1), root, Span.of(size_of(root))
@@ -75,7 +76,8 @@ class Steps(Engine[int]):
         self.sums[0] = "c"
 
     def may_be_of(self, stage: Stage) -> bool:
-        """Whether the tree is that of a stage, as far as is seen: a unit of several products has steps of its own."""
+        """Whether the tree may be that of a stage: always if a unit takes several products, as it has steps of its
+        own."""
         return any(model.length > 1 for model in stage.models) or self.has(stage)
 
     def has(self, stage: Stage) -> bool:
@@ -114,7 +116,8 @@ class Steps(Engine[int]):
 
 
 class _Reader:
-    """Reads stages from trees. `left`: how many more trees may be read; `read`: the stages of those that were."""
+    """Reads stages from trees. `left`: how many more trees may be read; `read`: the stages of the trees that were
+    read."""
 
     def __init__(self, model: Model, rounding: Rounding, known: Sequence[Stage], wider: bool) -> None:
         self.how, self.known, self.wider, self.left = rounding, known, wider, WORK
@@ -150,8 +153,9 @@ class _Reader:
                         yield stage
 
     def _outlines(self, steps: Steps, wider: bool) -> Iterator[tuple[Stage, Sequence[Branch]]]:
-        """The stages with this tree and holes in the place of their parts, each with the last part, which may have a
-        tail, and the first one; of partitions that differ in their grain alone, the first one and the last one."""
+        """The stages with this tree and holes in the place of their parts, each with the trees of its last part, which
+        may have a tail, and of its first part. Of stages whose partitions differ in their grain alone, only the first
+        and the last."""
         cuts = set[tuple[int, ...]]()
         for every in self._every(steps, wider):
             fitting = list[tuple[Parted, Sequence[Branch]]]()
@@ -164,8 +168,8 @@ class _Reader:
                 yield from (first, *others[-1:])
 
     def _every(self, steps: Steps, wider: bool) -> Iterator[Iterator[Parted]]:
-        """Every likely partition with every join, and holes in the place of parts: those of one kind and join at a
-        time."""
+        """Every likely partition with every join, and holes in the place of parts: the stages of one kind of partition
+        and one join at a time."""
         seen = _seen(steps.root)
         likely = {kind: [one for one in kind.likely(seen) if self._begins(steps, one)] for kind in PARTITIONS}
         orders = [Add(self.how, order) for order in ORDERS]
@@ -201,8 +205,9 @@ def _without_grain(partition: Partition) -> Iterator[object]:
 
 
 def _needless(stage: Parted, steps: Steps, cuts: Collection[tuple[int, ...]]) -> bool:
-    """Whether a likelier stage has the same steps for this number of products: two sums have one order, a tail of a
-    loop takes products, and K is cut at places if no other stage cuts it there. `cuts`: the parts of the others."""
+    """Whether a likelier stage has the same steps for this number of products: it adds two sums in another order than
+    one after the other, or has a tail of a loop that takes no product, or cuts K at places where another stage cuts it.
+    `cuts`: the parts of the other stages."""
     idle = stage.tail is not None and stage.partition.loops and stage.partition.cut(steps.every, stage).rest is None
     if isinstance(stage.join, Add) and stage.join.order != "sequential" and len(steps.bodies) == 2:
         return True
@@ -210,13 +215,13 @@ def _needless(stage: Parted, steps: Steps, cuts: Collection[tuple[int, ...]]) ->
 
 
 def _filled(outline: Stage, body: Stage) -> Stage:
-    """A stage with another one in the place of its holes."""
+    """A stage with `body` in the place of its holes."""
     return outline.changed(lambda use: body if use.model.reference == HOLE else use)
 
 
 def _seen(root: Branch) -> Seen:
-    """How a tree looks: the sizes of the last sums that are added, and of all before them; the places between these, or
-    between the first runs, where those are added last."""
+    """How a tree looks: the sizes of the last sums that are added, and of all before them; the places between these
+    sums, or between the first runs, where the first runs are added last."""
     extents, sizes, places = extents_of(root), dict[int, None](), list[tuple[int, ...]]()
     for side in (0, -1):
         starts, branch = list[int](), root
@@ -275,7 +280,7 @@ def extents_of(root: Branch) -> dict[int, Extent]:
 
 
 def extent_of(extents: Mapping[int, Extent], branch: Branch) -> Extent:
-    """The extent of a node that has one, or of a leaf."""
+    """The extent of a node in `extents`, or of a leaf."""
     return extents[id(branch)] if isinstance(branch, Node) else Extent(leaf_order(branch), leaf_order(branch), 1)
 
 

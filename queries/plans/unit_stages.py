@@ -27,19 +27,20 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
-FEW = 3  # of these sizes, the likeliest
-PAIR = 2  # products of instructions of processors, whose libraries cut K for their caches, and split it for no block
+FEW = 3  # the first of these sizes, which are the likeliest
+PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
-TILES = (0, 64, 32, 128, 16, 8)  # the parts of such a kernel are multiples of this; 0: of the unit's products
-DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile, of which a kernel that splits K may deal as many to each part
+TILES = (0, 64, 32, 128, 16, 8)  # the parts of equal runs are multiples of one of these; 0: of the unit's products
+DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile; a kernel that splits K may deal its tiles evenly to the parts
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
-TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
-HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; those that fill none may come first
+TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one lane of such a kernel takes in a turn
+HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; products that fill no tile may come first
 
-#: how the sum of each part is stored, None if it is not, and how the sums are added; None: both as in the stage
+#: roundings: of the sum of each part as it is stored (None: it is not stored), and of the addition of these sums;
+#: None in place of both: as in the stage
 Kept = tuple[Rounding | None, Rounding] | None
-#: which of these: as in the stage; stored in formats that results show, or also in that of the results
+#: which of these are tried: as in the stage; stored in formats that results show, or also in the format of the results
 Keeping = Literal["as it is", "shown", "stored"]
 
 
@@ -126,8 +127,8 @@ def kept_as(stage: Parted, kept: Kept) -> Parted | None:
 
 
 def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
-    """Sums of K = `length` by many lanes that take one or more of each turn, as threads of a GPU do: added in halves or
-    in order."""
+    """Sums of K = `length` by many lanes that take one or more products of each turn, as threads of a GPU do: added in
+    halves or in order."""
     for ways, grain in product((*WAYS, *THREADS), TAKEN):
         for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))) if ways * grain < 2 * length else ():
             yield in_vectors(chain, how, (ways, *folds), grain=grain)

@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of a bound, and check its proofs, or that of an input on which a sum wraps. Raises
-    CertificateError if nothing is proved or a proof fails."""
+    """Write the certificate of a bound, and check its proofs; or the certificate of an input on which a sum wraps.
+    Raises CertificateError if nothing is proved or a proof fails."""
     if result.verdict == "refuted":
         return certify_wrap(result, directory, options)
     if result.shown is None:

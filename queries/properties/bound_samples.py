@@ -90,8 +90,8 @@ class Search:
 
 @dataclass(frozen=True)
 class ErrorOfModel:
-    """The error of a model, and a bound of it; of a chain of `count` instructions, in which each result is the addend
-    of the next."""
+    """The error of a model and a bound of this error; or those of a chain of `count` instructions, in which each result
+    is the addend of the next."""
 
     model: Model
     bound: Form

@@ -36,7 +36,8 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
 
 def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that two models differ, or that a model does not have a property: an input, which the
-    checker evaluates again. Raises CertificateError without one, and ParameterError for a unit that no file states."""
+    checker evaluates again. Raises CertificateError without an input, and ParameterError for a unit that no file
+    states."""
     if proof.witness is None:
         raise CertificateError("no input was found")
     texts = witness_texts(proof.problem, proof.witness.operands, wanted)

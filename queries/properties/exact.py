@@ -25,7 +25,7 @@ Numbers = dict[tuple[str, int], tuple[Fraction, Format]]
 
 
 def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
-    """The bits of a number of a format that a segment takes."""
+    """The value of those bits of a number that a segment takes; `fmt`: the format of the number."""
     exponent, size = fmt.emin, abs(number)
     while size >= power(exponent + 1) or (node.leading and 0 < size < power(exponent)):
         exponent += 1 if size >= power(exponent + 1) else -1
@@ -109,7 +109,7 @@ class ExactChain:
 
     @classmethod
     def of(cls, model: Model, steps: Table) -> ExactChain | None:
-        """The chain on patterns; None if one of these is not finite."""
+        """The chain on patterns; None if a pattern is not finite."""
         rows = [numbers_of(layout_of(model), row) for row in steps]
         finite = [row for row in rows if row is not None]
         return cls(model, finite) if len(finite) == len(rows) else None
@@ -143,7 +143,7 @@ class ExactChain:
 
     @cached_property
     def magnitude(self) -> Callable[[Factor], Fraction]:
-        """The magnitudes in which a bound of the error is."""
+        """The magnitude of each factor in which a bound of the error is stated."""
         return ExactRow(self.model.unit, self.numbers).magnitude(self.exact[-1])
 
 

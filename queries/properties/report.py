@@ -48,7 +48,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
 
 
 def pair_proof(proof: Proof) -> PairProof:
-    """What is said of one proof: its sides, its lemmas, and the vector on which the sides differ."""
+    """The document of one proof: its sides, its lemmas, and the vector on which the sides differ."""
     problem = proof.problem
     return PairProof(
         left=problem.left.reference,

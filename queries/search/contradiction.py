@@ -1,9 +1,9 @@
 """Verdicts are compared with evaluations: a proved statement is tested on inputs, without a solver, before it is
 reported.
 
-Equality and properties here; claims in the files of their kinds (queries/claims). The inputs, other than those that the
-provers search, are random inputs that the restrictions admit, with exponents at both ends, products and addends that
-cancel, and edges of the formats.
+Equality and properties are compared here, and claims in the files of their kinds (queries/claims). The inputs, other
+than those that the provers search, are random inputs that the restrictions admit, with exponents at both ends, products
+and addends that cancel, and edges of the formats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
 ROWS, LEAST = 3072, 256  # inputs for a verdict, and the least for each problem on which the verdict rests
-SEED = 20  # other seeds than those of the provers
+SEED = 20  # not a seed of the provers
 
 
 def check_problems(problems: Sequence[Problem]) -> None:

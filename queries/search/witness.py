@@ -236,7 +236,7 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 
 
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
-    """Rows in which one product replaces every other nonzero product, or one other."""
+    """Rows in which one product replaces every other nonzero product, or a single one of them."""
     count = layout.length
     used = [i for i in _nonzero_products(row, layout) if i != k]
     if not (row[k] and row[count + k]):

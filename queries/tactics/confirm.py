@@ -11,7 +11,7 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.tactics.records import Lemma
 
 CONFIRMERS = ("z3", "bitwuzla", "cvc5")  # the engines asked, the fastest first
-#: processor seconds for confirmation: this multiple of the proof's time, and at least so many
+#: processor seconds for confirmation: this multiple of the proof's time, and at least this many
 SHARE, LEAST = 1.5, 4.0
 PATIENCE = 8.0  # seconds by the clock for each of these processor seconds, as on a machine with much else to do
 
@@ -19,8 +19,8 @@ PATIENCE = 8.0  # seconds by the clock for each of these processor seconds, as o
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     """The lemmas, each with the answer of a second engine where time allows; the proof took `spent` seconds.
 
-    The first round gives each lemma a quarter of the time that is left, so that a hard one leaves time for the others.
-    Processor seconds of the engines are counted, so that a busy machine confirms what an idle one does.
+    The first round gives each lemma a quarter of the time that is left, so that a hard lemma leaves time for the
+    others. Processor seconds of the engines are counted, so that a busy machine confirms what an idle machine does.
     Lemmas with the same query text are proved once. Raises SolverFaultError if two engines contradict each other.
     """
     allowed, most = max(LEAST, SHARE * spent), [PATIENCE * max(LEAST, SHARE * spent)]

@@ -23,7 +23,7 @@ class Lemma:
     """A fact proved, mostly that two signals are equal. `cuts`: the number of earlier terms that were replaced by fresh
     variables (cut-points), about which the lemma may use the facts `using`. `pair`: the two terms that the lemma proves
     equal; `points`: its cut-points, if these are not signals of the left side; `facts`: terms that the lemma knows to
-    be true; `cases`: for each of some words, the terms that the word has a value, one of which is true. `confirmed` is
+    be true; `cases`: for each of some words, terms that state a value of the word, of which one is true. `confirmed` is
     another engine's answer."""
 
     name: str

@@ -22,7 +22,7 @@ TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the ti
 
 
 def granted(rule: Callable[Params, Given], *arguments: Params.args, **named: Params.kwargs) -> Given | None:
-    """What a rule gives; None where it refuses."""
+    """The result of a rule; None where the rule refuses."""
     with suppress(RuleError):
         return rule(*arguments, **named)
     return None

@@ -1,7 +1,7 @@
 """YAML with line numbers: every error names file, line and key.
 
-PyYAML and not ruamel.yaml: both know the line of a node, and with both the limit on expanded aliases and the keys of
-pydantic's errors remain to be done here.
+PyYAML is used, and not ruamel.yaml: both know the line of a node, and both leave the limit on expanded aliases and the
+keys of pydantic's errors to this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, cannot_read, check_ut
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
-MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; with aliases a short one can have endless values
+MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; with aliases a short file can have endless values
 MOST_DEPTH = 500  # of a document that libyaml gets, whose recursion has no limit of its own
 STANDARD = "tag:yaml.org,2002:"
 #: kinds of values that a tag may name, and how messages describe such a value
@@ -194,7 +194,7 @@ def validate(file: YamlFile, schema: type[Model]) -> Model:
     try:
         return schema.model_validate(file.data)
     except ValidationError as problem:
-        # an unknown key explains a missing one
+        # an unknown key explains a missing key
         errors = problem.errors()
         unknown = [error for error in errors if error["type"] == "extra_forbidden"]
         for error in unknown:
@@ -242,7 +242,7 @@ def _message(kind: str, message: str, path: Key, schema: type[BaseModel]) -> str
         return "this key is missing"
     if kind == "string_type" and str(path[-1]).count(")") > str(path[-1]).count("("):
         return "a comma within { } begins a new key: write the text with the comma in quotes, or on a line of its own"
-    if kind == "string_pattern_mismatch":  # ids have the only pattern
+    if kind == "string_pattern_mismatch":  # only ids have a pattern
         return "an id has small letters a to z, digits, dots and hyphens, and begins with a letter or a digit"
     return _WANTED.get(kind) or message.removeprefix("Value error, ")
 

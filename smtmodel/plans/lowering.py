@@ -102,7 +102,7 @@ class Lowering(Engine[Node]):
         self.path = ""
         self._taken = set[str]()  # the names so far, in the loop that is made
         self._gathered: dict[tuple[Gathered, int, tuple[tuple[int, int], ...]], Node] = {}
-        self._words: dict[Element, dict[Node, Node]] = {}  # for each element, what the parts of words are at it
+        self._words: dict[Element, dict[Node, Node]] = {}  # element -> part of its words -> the node of this part
         self._blocks = any(part.block for part in plan.gathered)
         #: for loops whose results the unit reads unchanged: how it reads the start, and the start's format
         self.reads: dict[int, tuple[Element, Format]] = {}

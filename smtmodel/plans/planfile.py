@@ -5,8 +5,8 @@
 where a STAGE is a unit, or a partition of the products (partitions.py) and a join of the sums of its parts (joins.py):
 
     mma                                         a name of `units`: tiles in order, each result the next one's addend
-    mma(a1, b0)                                 the same of `words` of the elements; a and b are elements as they are
-    then(STAGE, STAGE, ...)                     the same products by each, from the sum before
+    mma(a1, b0)                                 the same on `words` of elements; a and b name the elements as they are
+    then(STAGE, STAGE, ...)                     each stage adds the same products, to the sum of the stage before
     chain(mma, tail=STAGE)                      as mma; products that fill no tile go through a stage, not beside zeros
     promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
                                                 partition into runs is written as their number, one at places as a list

@@ -43,7 +43,7 @@ class Gathered(Terminal):
     @property
     @abstractmethod
     def given(self) -> Format:
-        """The format of its patterns."""
+        """The format of the number's patterns."""
 
     @abstractmethod
     def own(self, pattern: Bits) -> Bits:
@@ -231,7 +231,7 @@ def as_read(words: Sequence[Node]) -> tuple[Round | None, ...]:
 def word_at(
     word: Round, element: Element, found: Callable[[Gathered], Node], became: dict[Node, Node] | None = None
 ) -> Node:
-    """A word with its `Given` node replaced by an element, and its gathered numbers by `found`. `became` keeps what
-    became of each node: words of one element have parts in common."""
+    """A word with its `Given` node replaced by an element, and its gathered numbers by `found`. `became` keeps the
+    replacement of each node: words of one element have parts in common."""
     return replaced(word, lambda node: element if isinstance(node, Given) else
                     found(node) if isinstance(node, Gathered) else None, became)  # fmt: skip

@@ -36,8 +36,8 @@ def operand_formats(
 
 @dataclass(frozen=True)
 class Unit:
-    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and the
-    further operands that `more` has formats of (by the keys of `OPERANDS`).
+    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and
+    further operands, whose formats are in `more` (by the keys of `OPERANDS`).
 
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
     `names` are the names of closed steps, in the order in which the steps are written; `signals` the prefixes of nodes'

@@ -61,7 +61,7 @@ class Datapath:
         return Query(symbols, (*self.own, *self._others(wanted), wanted.node))
 
     def _reached(self, case: Case) -> list[Bit]:
-        """What holds where a case is reached."""
+        """The truth values that hold where a case is reached."""
         return [*(self.flags[condition] for condition in case), *(self.hangs[flaw] for flaw in flaws_of(case))]
 
     def _others(self, wanted: Bit) -> list[FNode]:

@@ -102,7 +102,8 @@ class Problem:
         return operands
 
     def differ(self, left: Bits, right: Bits) -> Bit:
-        """Whether two results differ as the contract has it."""
+        """Whether two results differ as `compare` says; in bits, NaNs may differ only if both models write known
+        patterns."""
         if self.compare == "value":
             return _differ_in_value(left, self.left.d, right, self.right.d)
         different = ~left.eq(right)
@@ -303,14 +304,15 @@ def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int
 
 
 def symbols_of(layout: Layout, carrier: TermCarrier, zero_terms: Collection[int]) -> list[Bits]:
-    """A symbol for each operand of a layout; for those of some terms (after the products, c) the constant zero."""
+    """A symbol for each operand of a layout; for the operands of `zero_terms` (the index after the products is c) the
+    constant zero."""
     free = free_names(layout, zero_terms)
     return [carrier.symbol(name, fmt.width) if name in free else constant(carrier, 0, fmt.width)
             for name, fmt in zip(layout.names, layout.formats, strict=True)]  # fmt: skip
 
 
 def free_names(layout: Layout, zero_terms: Collection[int]) -> set[str]:
-    """The operands of a layout, but for those of some terms (after the products, c)."""
+    """The operands of a layout that are read, without those of `zero_terms` (the index after the products is c)."""
     zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
     return set(layout.names) - zero - {layout.names[place] for place in layout.unread}
 
