@@ -46,7 +46,7 @@ ROWS = ["ieee/fma/f16", "ieee/fma/bf16", "ieee/fma/f32", "arm/neon/bfdot", "volt
 KINDS = ({"$and", "$or", "$xor"}, {"$add", "$sub"}, {"$eq", "$ne"}, {"$lt", "$le", "$gt", "$ge"},
          {"$logic_and", "$logic_or"}, {"$reduce_or", "$reduce_and", "$reduce_bool", "$logic_not"})  # fmt: skip
 OPERATORS = {"$and": "$or", "$or": "$and", "$add": "$sub", "$sub": "$add", "$lt": "$le", "$not": "$pos"}
-PORTS = tuple((name, name) for name in "abcd")
+PORTS = tuple((name, name) for name in ("a", "b", "c", "d", "scale_a", "scale_b"))
 SEED = 1
 
 

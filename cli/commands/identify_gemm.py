@@ -27,6 +27,7 @@ Sides = tuple[int, int, int]  # M, N and K
 
 USUAL = "64,64"  # --shape
 LISTED = 3  # shapes that are listed
+UNSURE = 6  # rules that are printed though new shapes do not confirm them
 MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
 MOST = 65536  # largest M, N or K: vocabularies have about this many words
 RECORDED = "recorded:"  # prefix of the files of one recorded product
@@ -149,12 +150,15 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
-    left_out = 0
+    left_out, unsure = 0, 0
     for said in mapped.rules:
         if said.plan is None:
             continue
         if not said.confirmed if mapped.fails else said.agree <= len(said.differ):
             left_out += 1
+            continue
+        unsure += not said.confirmed
+        if not said.confirmed and unsure > UNSURE:
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
@@ -166,6 +170,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
+    if unsure > UNSURE:
+        say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(said.confirmed for said in mapped.rules) else ""

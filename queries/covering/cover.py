@@ -352,12 +352,12 @@ class Covering:
             progress(f"rows beside those found: {self._state()}")
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
-        near: list[Table] = []
+        near, kinds = list[Table](), list[set[tuple[str, ...]]]()  # `kinds`: of the reasons of each row
         for kin in dict.fromkeys(_kind_of(wanted) for wanted in self._left(apart)):
             if self._remaining() <= 0:
                 return
-            chosen = zip(self.found.rows, self.found.reasons, strict=True)
-            rows = [row for row, reasons in chosen if any(_kind_of(reason) == kin for reason in reasons)]
+            kinds += [set(map(_kind_of, reasons)) for reasons in self.found.reasons[len(kinds) :]]
+            rows = [row for row, own in zip(self.found.rows, kinds, strict=True) if kin in own]
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")

@@ -82,28 +82,34 @@ class ErrorOfPlan:
         for a, b in _matrices(self.plan, length, rows):
             if late():
                 break
-            tried += len(a) * b.shape[1]
+            results = _results_of(self.plan, a, b)
+            tried += results.size
             least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
-            if (best := nearest_of(self._measured(a, b, least))) is not None:
+            if (best := nearest_of(self._measured(a, b, results, least))) is not None:
                 firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
-        climbed = [self._climbed(near, late) for near in firsts]
-        return nearest_of(near for near, _ in climbed), tried + sum(more for _, more in climbed)
+        climbed, more = self._climbed(firsts, late)
+        return nearest_of(climbed), tried + more
 
-    def _climbed(self, best: NearPlan, late: Callable[[], bool]) -> tuple[NearPlan, int]:
-        """An input whose error is at least as near to its bound, found by changes of the best input so far, and how
-        many inputs were tried. A change gives another fraction to all elements of one side that have one pattern, to
-        some of these, or to one of these. Most changes serve to bring a result next to a power of two, where the last
-        rounding loses most of the result."""
-        rng, tried = np.random.default_rng(SEED), 0
-        for step in range(min(STEPS, CLIMBED // (CHANGES * len(best.a)))):
+    def _climbed(self, firsts: Sequence[NearPlan], late: Callable[[], bool]) -> tuple[list[NearPlan], int]:
+        """For each of the best inputs so far one whose error is at least as near to its bound, found by changes of this
+        input, and how many inputs were tried. A change gives another fraction to all elements of one side that have one
+        pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two,
+        where the last rounding loses most of the result. Changes of all inputs are evaluated together."""
+        bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
+        for step in range(min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0):
             if late():
                 break
-            sides = [best.a, best.b]
-            sides[step % 2] = _varied(rng, sides[step % 2], (self.plan.a, self.plan.b)[step % 2].fraction)
-            a, b = (side.reshape(-1, len(best.a)) for side in sides)
-            tried += len(a) * len(b)
-            best = nearest_of([best, *self._measured(a, np.ascontiguousarray(b.T), NEARLY * float(best.ratio))]) or best
-        return best, tried
+            pairs = [[near.a[None], near.b[None]] for near in bests]
+            for chance, pair in zip(chances, pairs, strict=True):
+                pair[step % 2] = _varied(chance, pair[step % 2][0], (self.plan.a, self.plan.b)[step % 2].fraction)
+            a, b = (np.concatenate(sides) for sides in zip(*pairs, strict=True))
+            every = _results_of(self.plan, a, np.ascontiguousarray(b.T))
+            for place, (best, (a, b)) in enumerate(zip(bests, pairs, strict=True)):
+                results = every[place * len(a) :, place * len(b) :][: len(a), : len(b)]
+                tried += results.size
+                near = self._measured(a, np.ascontiguousarray(b.T), results, NEARLY * float(best.ratio))
+                bests[place] = nearest_of([best, *near]) or best
+        return bests, tried
 
     def telling_rows(self) -> list[int]:
         """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
@@ -134,10 +140,9 @@ class ErrorOfPlan:
         order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
         return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order if ratio.flat[place] >= least]
 
-    def _measured(self, a: Matrix, b: Matrix, least: float) -> Iterator[NearPlan]:
-        """The largest errors of a product, of at least this ratio, computed exactly, but those where a rounding might
-        have overflowed. Raises FaultError if an error exceeds its bound."""
-        results = _results_of(self.plan, a, b)
+    def _measured(self, a: Matrix, b: Matrix, results: Matrix, least: float) -> Iterator[NearPlan]:
+        """The largest errors of the results of a product, of at least this ratio, computed exactly, but those where a
+        rounding might have overflowed. Raises FaultError if an error exceeds its bound."""
         for row, column in self._worst(a, b, results, least):
             x, y, d = a[row], b[:, column], int(results[row, column])
             sums, exact = _sums(self.plan, x, y)

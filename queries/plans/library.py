@@ -205,10 +205,12 @@ def _promotions(plan: Plan) -> list[Runs]:
     return [one for one in runs if one is not None]
 
 
-def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...]:
-    """Where the sums begin into which a plan cuts K."""
+def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...] | None:
+    """Where the sums begin into which a plan cuts K; None if it does not take so many products."""
     parts = (part for products in plan.sums for part in products.stage.walk() if isinstance(part, Parted))
-    return tuple(tuple(part.partition.begins(length, part)) for part in parts)
+    with suppress(ParameterError):
+        return tuple(tuple(part.partition.begins(length, part)) for part in parts)
+    return None
 
 
 def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:

@@ -71,29 +71,29 @@ def _filled(text: str, words: Sequence[str]) -> str:
 def module(model: Model, name: str = "") -> tuple[str, int]:
     """The text of a module `NAME_conditions` that is bound to the module `name` of the model, and the number of
     conditions. Its inputs are operands, d and named wires of that module, and `q`, the result of a design beside it;
-    its output `met` has a bit for each condition, whatever the result hangs on: wires do not tell."""
+    its output `met` has a bit for each condition. What the result hangs on the wires do not tell."""
     printed = Printed(model, name)
-    flags = conditions_of(model, printed.layout, printed.operands, printed.evaluation)
+    every = conditions_of(model, printed.layout, printed.operands, printed.evaluation)
+    flags = {condition: flag for condition, flag in every.items() if condition.flaw is None}
     carrier, named, names = printed.carrier, printed.named, printed.names
     nodes = [flag.node for flag in flags.values()]
     wires = carrier.wires_of(nodes, named)
     read = {*carrier.read_by(wires), *nodes}
     ports = printed.ports | {names[wire]: width for wire, width in named.items() if wire in read}
-    texts = [f"{one.step}: {one.aspect}: {one.case}" for one in flags]
     count, own = len(flags), f"{printed.name}_conditions"
     width = model.d.width
     heads = [f"  input  {range_of(bits)}{port}" for port, bits in ports.items()]
     body = [*carrier.lines_of_functions(), *carrier.statements_of(wires, names)]
-    points = [f"    condition_{place}: coverpoint met[{place}] {{ bins hit = {{1}}; }}  // {text}"
-              for place, text in enumerate(texts)]  # fmt: skip
+    points = [f"    condition_{place}: coverpoint met[{place}] {{ bins hit = {{1}}; }}  // {condition}"
+              for place, condition in enumerate(flags)]  # fmt: skip
     covers = [f"    condition_{place}: cover (met[{place}]);" for place in range(count)]
     connected = ", ".join(f".{port}({port})" for port in ports)
     text = "\n".join([
         *(f"// {line}".rstrip() for line in about(model)), f"module {own} (", *(f"{head}," for head in heads),
         f"  input  {range_of(width)}d,", f"  input  {range_of(width)}q,", f"  output [{count - 1}:0] met", ");",
         *(f"  {line}" for line in body),
-        *(f"  assign met[{place}] = {names.get(node, node)};  // {text}"
-          for place, (node, text) in enumerate(zip(nodes, texts, strict=True))),
+        *(f"  assign met[{place}] = {names.get(node, node)};  // {condition}"
+          for place, (node, condition) in enumerate(zip(nodes, flags, strict=True))),
         "`ifdef COVERGROUPS", "  covergroup conditions @(met);", "    option.per_instance = 1;", *points, "  endgroup",
         "  conditions covered = new;", "`endif", "`ifdef COVERS", "  always @* begin", *covers, "  end", "`endif",
         "`ifdef ASSERTIONS", "  always @* begin", "    same: assert (q === d);", "  end", "`endif", "endmodule",

@@ -51,7 +51,7 @@ class Condition:
     aspect: str
     case: str
     alone: bool = False
-    flaw: Flaw | None = field(default=None, compare=False)
+    flaw: Flaw | None = None
 
     def __str__(self) -> str:
         return f"{self.step}: {self.aspect}: {self.asked}"
@@ -83,9 +83,10 @@ class _Cases:
         self.found[Condition(self.step, aspect, case, alone)] = flag
 
     def shown(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
-        """A case that stands alone, of which the result is to hang on one flag of a value."""
-        made = (self.sites[id(value)], flaw) if id(value) in self.sites else None
-        self.found[Condition(self.step, aspect, case, True, made)] = flag
+        """A case that stands alone; and, that the result hangs on one flag of a value."""
+        self.add(aspect, case, flag, alone=True)
+        if id(value) in self.sites:
+            self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:

@@ -20,10 +20,9 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, truth
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws
+from mmaprobe.smtmodel.nodes.node import Flaws
 
 Case = tuple[Condition, ...]  # conditions that hold together
-_OTHER = object()
 
 
 @dataclass(frozen=True)
@@ -44,19 +43,18 @@ def text_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Datapath:
-    """A unit evaluated over solver terms, with its conditions and the flaw of each. `hangs`: whether the result is
-    another one with a flaw; `own`: what defines the terms of the unit without flaws."""
+    """A unit evaluated over solver terms, with its conditions. `hangs`: whether the result is another one with a flaw;
+    `own`: what defines the terms of the unit without flaws."""
 
     carrier: TermCarrier
     operands: Operands[Bits]
     flags: Met
-    flaws: Mapping[Condition, Flaw | None]
     hangs: Flaws
     own: tuple[FNode, ...]
 
     def query(self, cases: Sequence[Case]) -> Query:
         """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
-        if any(self.flaws.get(condition, _OTHER) != condition.flaw for case in cases for condition in case):
+        if any(condition not in self.flags for case in cases for condition in case):
             raise RuleError("a case of another unit")
         wanted = any_of([all_of(self._reached(case)) for case in cases])
         symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
@@ -86,7 +84,7 @@ def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
     flags, own = conditions_of(model, problem.layout, operands, evaluation), tuple(carrier.definitions)
     yes = truth(carrier, True)
     differ = {flaw: hangs(model, operands, evaluation.d, {flaw: yes}) for flaw in flaws_of(flags)}
-    return Datapath(carrier, operands, flags, {one: one.flaw for one in flags}, differ, own)
+    return Datapath(carrier, operands, flags, differ, own)
 
 
 @rule
