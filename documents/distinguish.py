@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from mmaprobe.documents.parts import Document, Part, Vector
+from mmaprobe.documents.prove import confirmed_text
 
 
 class SolverAnswer(Part):
@@ -38,6 +39,26 @@ class PairOfHypotheses(Part):
     found_by_simulation: bool  #: whether samples, and no solver, found the vectors
     seconds: float  #: how long it took, in seconds
     asked: Sequence[QueryAsked]  #: the queries, in order
+
+
+def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
+    """The verdict in words. `asked`: what answered; `vectors`: what is said of those found."""
+    if pair.reused_vector:
+        return "different (by a vector of another pair)"
+    said = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
+    if pair.verdict in said:
+        return f"{said[pair.verdict]}; {confirmed_text(None)} [{asked}]"
+    if pair.verdict == "unknown":
+        return f"unknown; tried [{asked}]"
+    more = "" if pair.complete else " (there may be more kinds)"
+    if pair.complete and pair.asked and pair.asked[-1].answers[0].status == "unsat":
+        more = " (any other exercises the same)"
+    return f"different{vectors}{more} [{asked}]"
+
+
+def expected_text(expect: str | None, met: bool) -> str:
+    """Whether a verdict is the one expected; empty where none is."""
+    return "" if expect is None else "as expected" if met else f"EXPECTED {expect}"
 
 
 class QuestionAnswered(Part):

@@ -10,6 +10,25 @@ from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector, Verdic
 #: the magnitudes in which a bound is: those of all elements, or the largest of a row of A and of a column of B
 Measure = Literal["elements", "largest"]
 
+UNCONFIRMED = "no second solver"
+SMALL = 16  # exponents below it are shown as whole numbers
+
+
+def below_text(exponent: int) -> str:
+    """What the magnitudes of inputs up to this exponent are below."""
+    return str(2 << exponent) if 0 <= exponent < SMALL else f"2^{exponent + 1}"
+
+
+def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str = "by rules alone") -> str:
+    """Which solvers proved something, and which confirmed it; `without`: how it was proved if none was asked."""
+    by = f"by {', '.join(engines)}; {confirmed_text(', '.join(confirmed_by))}"
+    return by if engines else without
+
+
+def confirmed_text(confirmed_by: str | None) -> str:
+    """Who confirmed what a solver proved."""
+    return f"confirmed by {confirmed_by or UNCONFIRMED}"
+
 
 class OneLemma(Part):
     """One step of a proof, and who answered it."""
@@ -268,6 +287,11 @@ class LargestBoundAt(Part):
     bound: str  #: the bound as a formula, where c is 0
     reach: int  #: the largest elements are from 2^-reach to 2^reach
     where: str  #: the same in words, and what else the bound asks of them
+
+    @property
+    def premises(self) -> str:
+        """What is assumed of the inputs, in words."""
+        return f"inputs are finite, c = 0, and {self.where}"
 
 
 class PlanErrorBound(Document):

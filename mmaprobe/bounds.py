@@ -10,7 +10,7 @@ from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, PlanFormula
+    from mmaprobe.documents.prove import ErrorBound, PlanErrorBound
     from mmaprobe.queries.conjectures.conjecture import Decided
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
@@ -50,13 +50,12 @@ class Bound(Verdicts):
         return None if formula is None else latex_of(formula)
 
     def _lines(self) -> list[str]:
-        said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
-        largest = [] if self.largest is None else [f"at most {self.largest:.5g} where inputs are below {self._below}"]
-        return [f"{self.verdict}: {said}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
+        from mmaprobe.documents.prove import below_text
 
-    @property
-    def _below(self) -> str:
-        return f"{2 ** (self.exponent + 1):g}" if -20 <= self.exponent < 20 else f"2^{self.exponent + 1}"
+        said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
+        below = f"where inputs are below {below_text(self.exponent)}"
+        largest = [] if self.largest is None else [f"at most {self.largest:.5g} {below}"]
+        return [f"{self.verdict}: {said}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
 
     def at(
         self, a: Any, b: Any, c: Any = None, *, convert: str | None = None, measure: Measure | None = None
@@ -159,30 +158,21 @@ def _nearest_of_model(bound: BoundResult) -> Case | None:
 
 
 def _of_plan(decided: Decided[PlanBound, PlanErrorBound]) -> Bound:
+    from mmaprobe.queries.plans.bound_report import lengths_text, whole_text
+
     result, document = decided.found, decided.document
     every, size = document.formula, document.sizes[0] if document.sizes else None
     largest = document.largest[0] if result.largest else None
-    where = ", ".join(result.premises)
-    if largest is not None:
-        where = f"inputs are finite, c = 0, and the largest magnitudes are from 2^-{largest.reach} to 2^{largest.reach}"
     return Bound(
         document,
         size.bound if size is not None else largest.bound if largest is not None else None,
-        None if every is None else _every(every),
-        where,
+        None if every is None else f"for {lengths_text(every)}: {whole_text(every)}",
+        ", ".join(result.premises) if largest is None else largest.premises,
         result.window.max,
         None if size is None else size.window.bound,
         _nearest_of_plan(result),
         result,
     )
-
-
-def _every(formula: PlanFormula) -> str:
-    """The formula of a plan with the lengths for which it holds, and the definition of its G."""
-    from mmaprobe.queries.plans.bound_report import growth_of, lengths_text
-
-    growth = f", G = {growth_of(formula)}" if growth_of(formula) else ""
-    return f"for {lengths_text(formula)}: {formula.bound}{growth}"
 
 
 def _nearest_of_plan(bound: PlanBound) -> Case | None:

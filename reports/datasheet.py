@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from mmaprobe.documents.identify import Build, Identify
 from mmaprobe.documents.parts import Verdict
+from mmaprobe.documents.prove import proved_text
 from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.bounds.wording import premises_of
@@ -304,13 +305,8 @@ def _property(wanted: str, name: str, known: KnownProperty | None) -> SheetLine:
         return SheetLine(name, "not asked", known.why)
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[known.verdict]
     if verdict == "yes":
-        if not known.engines:
-            return SheetLine(name, verdict, "proved by rules about its nodes alone")
-        second = ", ".join(known.confirmed_by)
-        by = f"proved by {', '.join(known.engines)}; "
-        return SheetLine(
-            name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver")
-        )
+        how = proved_text(known.engines, known.confirmed_by, "by rules about its nodes alone")
+        return SheetLine(name, verdict, f"proved {how}")
     if verdict == "no":
         return SheetLine(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
     return SheetLine(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")

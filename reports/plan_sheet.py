@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmaprobe.documents.prove import PlanErrorBound
-from mmaprobe.queries.plans.bound_report import growth_of, lengths_text
+from mmaprobe.queries.plans.bound_report import lengths_text, whole_text
 from mmaprobe.reports.datasheet import Sheet, SheetLine, special_values
 from mmaprobe.reports.words import operands_text
 from mmaprobe.smtmodel.base.wording import counted
@@ -88,12 +88,11 @@ def _bounds(bound: PlanErrorBound) -> Iterator[SheetLine]:
     lemmas = counted(len(bound.lemmas), "lemma")
     by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound.premises)}"
     if (formula := bound.formula) is not None:
-        growth = f", G = {growth_of(formula)}" if growth_of(formula) else ""
-        yield SheetLine(f"Error, {lengths_text(formula)}", formula.bound + growth, by)
+        yield SheetLine(f"Error, {lengths_text(formula)}", whole_text(formula), by)
     for size in bound.sizes:
         near = "" if size.nearest is None else f"; an input comes to {size.nearest.ratio:.2f} of it"
         yield SheetLine(f"Error, K = {size.length}", size.bound, f"proved{near}")
     for most in bound.largest or ():
-        yield SheetLine(f"Error, K = {most.length}", most.bound, "proved; finite inputs, c = 0")
+        yield SheetLine(f"Error, K = {most.length}", most.bound, f"proved; {most.premises}")
     if bound.verdict == "unknown":
         yield SheetLine("Error against the exact sum", "no bound is proved", str(bound.reason))

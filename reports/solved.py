@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, QuestionAnswered
+from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, QuestionAnswered, pair_text
 from mmaprobe.documents.identify import Separate
 from mmaprobe.documents.parts import ABSENT, input_of
-from mmaprobe.documents.prove import PairProof, Prove
+from mmaprobe.documents.prove import UNCONFIRMED, PairProof, Prove, proved_text
 from mmaprobe.documents.verify import QUANTIFIED, Claim, ClaimVector, Verify
 from mmaprobe.reports.views import (
     MOST_VECTORS,
@@ -58,17 +58,9 @@ def _tone_of(verdict: str) -> Tone:
 
 
 def _pair(pair: PairOfHypotheses) -> str:
-    if pair.reused_vector:
-        return "different: by a vector of another pair, replayed under both models"
     answers = [answer for step in pair.asked for answer in step.answers]
     by = ", ".join(dict.fromkeys(f"{a.solver} {a.version} ({a.status})" for a in answers)) or "no engine"
-    if pair.verdict == "different":
-        return f"different, in {pair.seconds} s: vectors replayed under both models; asked {by}"
-    if pair.verdict == "equal":
-        return f"equal on every admitted input, in {pair.seconds} s, by {by}; not confirmed by a second solver"
-    if pair.verdict == "divided":
-        return f"no input distinguishes them at once, in {pair.seconds} s, by {by}; not confirmed by a second solver"
-    return f"unknown after {pair.seconds} s; asked {by}"
+    return pair_text(pair, f"{by}, in {pair.seconds} s", ", by vectors replayed under both models")
 
 
 def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
@@ -78,15 +70,10 @@ def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
     title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
     section = Section("prove", title, verdict, TONES[verdict])
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
-    engines, confirmed = ", ".join(document.engines), ", ".join(document.confirmed_by)
-    section.facts = [
-        ("proved by", engines or "rules alone") if TONES[verdict] == "yes" else ("asked", engines or "no solver"),
-        (
-            "confirmed by",
-            "replay of the vector on both sides" if TONES[verdict] == "no" else confirmed or "no second solver",
-        ),
-        ("time", f"{document.seconds} s"),
-    ]
+    proved, asked = proved_text(document.engines, document.confirmed_by), ", ".join(document.engines) or "no solver"
+    section.facts = [("proved", proved) if TONES[verdict] == "yes" else ("asked", asked)]
+    section.facts += [("confirmed by", "replay of the vector on both sides")] if TONES[verdict] == "no" else []
+    section.facts.append(("time", f"{document.seconds} s"))
     unanswered = [text for proof in proofs for text in proof.unanswered]
     if verdict == "unknown":
         section.facts.append(("tried", "; ".join(unanswered) or "nothing in time"))
@@ -94,7 +81,7 @@ def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
         section.facts.append(("certificate", ", ".join(one.folder for one in certificates)))
     if lemmas:
         section.header = ("lemma", "cut-points", "answer", "confirmed by")
-        section.rows = [(x.name, str(x.cuts), x.answer, x.confirmed_by or "no second solver") for x in lemmas]
+        section.rows = [(x.name, str(x.cuts), x.answer, x.confirmed_by or UNCONFIRMED) for x in lemmas]
     section.vectors = [view for proof in proofs if proof.vector for view in _sides(proof, pictures)]
     return [section]
 
@@ -139,10 +126,10 @@ def _claim_words(claim: Claim) -> tuple[str, str]:
     if claim.vector or claim.counterexample:
         return steps[-1], "replay of the vector"
     if claim.verdict == "unknown" or not claim.lemmas:
-        return "; ".join(steps), "no other engine"
+        return "; ".join(steps), UNCONFIRMED
     first, second = (dict.fromkeys((getattr(lemma, key) or "").partition(":")[0] for lemma in claim.lemmas)
                      for key in ("answer", "confirmed_by"))  # fmt: skip
-    return ", ".join(first), "no other engine" if "" in second else ", ".join(second)
+    return ", ".join(first), UNCONFIRMED if "" in second else ", ".join(second)
 
 
 def _claim_vector(section: Section, row: ClaimVector | None) -> None:

@@ -9,7 +9,7 @@ import click
 
 from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Found, OfSides, Said
 from mmaprobe.cli.options import refuse, say
-from mmaprobe.documents.prove import ErrorBound, LargestBoundAt, Nearest, NumericBound, PlanErrorBound, PlanFormula
+from mmaprobe.documents.prove import ErrorBound, Nearest, NumericBound, PlanErrorBound, PlanFormula, below_text
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mmaprobe.queries.properties.bound_report import BoundResult
 
 SHOWN = 8  # products of an input that is printed
-SMALL = 16  # powers of two up to 2^SMALL are shown as whole numbers
 
 
 class OfBound(OfSides[Found, Said]):
@@ -93,7 +92,7 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
         return BoundOfPlan(line.sides[0].plan, line.inputs, lengths, line.sides[0].text, line.measure)
 
     def show(self, found: PlanBound, document: PlanErrorBound) -> None:
-        from mmaprobe.queries.plans.bound_report import growth_of
+        from mmaprobe.queries.plans.bound_report import growth_of, whole_text
         from mmaprobe.reports.latex import latex_of_bounds
 
         if document.verdict == "unknown":
@@ -102,16 +101,15 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
         if self.line.latex:
             bounds = list[tuple[str, str]]()
             if (formula := document.formula) is not None:
-                growth = f" where G = {growth_of(formula)}" if growth_of(formula) else ""
-                bounds.append((_lengths(formula), formula.bound + growth))
+                bounds.append((_lengths(formula), whole_text(formula)))
             bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
-            bounds += [(f"K = {one.length}, where {_of_largest(one)}", one.bound) for one in document.largest or ()]
+            bounds += [(f"K = {one.length}, where {one.premises}", one.bound) for one in document.largest or ()]
             say(latex_of_bounds(bounds, "" if document.largest else _premises(document)))
             return
         if document.largest:
             for most in document.largest:
                 say(f"  for K = {most.length}: {most.bound}")
-                say(f"    where {_of_largest(most)}")
+                say(f"    where {most.premises}")
             say(f"{ERROR_BOUND}: proved in {document.seconds:.1f} s; none in sum |a_k b_k|: {document.reason}")
             return
         if self.line.explain:
@@ -155,11 +153,6 @@ def _premises(bound: PlanErrorBound) -> str:
     return ", ".join([*bound.premises, *sums])
 
 
-def _of_largest(one: LargestBoundAt) -> str:
-    """The bound's inputs in words."""
-    return f"inputs are finite, c = 0, and {one.where}"
-
-
 def _lengths(formula: PlanFormula) -> str:
     """The values of K that a formula covers."""
     from mmaprobe.queries.plans.bound_report import lengths_text
@@ -188,10 +181,9 @@ def _numeric(window: NumericBound) -> str:
     """The bound as a number, with the inputs for which it holds."""
     from mmaprobe.queries.kernel.bounds.wording import up_decimal
 
-    top = window.max
-    below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"
     bound = up_decimal(window.bound, 6)
-    return f"for inputs below {below} in magnitude (exponents of at most {top}): |d - exact| <= {bound}"
+    below = f"below {below_text(window.max)} in magnitude"
+    return f"for inputs {below} (exponents of at most {window.max}): |d - exact| <= {bound}"
 
 
 def _show_near(result: BoundResult, nearest: Nearest) -> None:

@@ -10,7 +10,7 @@ import click
 from mmaprobe.cli.commands.prove_line import ERROR_BOUND, OfResults
 from mmaprobe.cli.options import DESIGN, refuse, say, show_zeros
 from mmaprobe.cli.text.vectors import answers_text, show_counterexample, show_lemmas, stopped_text
-from mmaprobe.documents.prove import OneLemma, Prove
+from mmaprobe.documents.prove import UNCONFIRMED, OneLemma, Prove, proved_text
 from mmaprobe.hypotheses.properties import FALLING
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -88,13 +88,12 @@ def _headline(document: Prove) -> str:
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     count = counted(len(lemmas), "lemma")
     whys = [proof.why for proof in proofs if proof.why]
-    by = ", ".join(document.confirmed_by) or _unconfirmed(lemmas)
+    how = proved_text(document.engines, document.confirmed_by or [_unconfirmed(lemmas)])
     if proved and len(whys) == len(proofs) > 0:
-        rests = f", with {count} by {', '.join(document.engines)}; confirmed by {by}" if lemmas else ""
+        rests = f", with {count} {how}" if lemmas else ""
         return f"{stated}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
     if proved:
-        engines = ", ".join(document.engines) or "rules alone"
-        return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
+        return f"{stated}: proved in {seconds:.1f} s, {count}, {how}"
     if document.verdict != "unknown":
         return f"{stated}: no; both results below were evaluated again, with NumPy"
     tried = answers_text(text for proof in proofs for text in proof.unanswered) or "nothing in time"
@@ -106,6 +105,6 @@ def _unconfirmed(lemmas: Sequence[OneLemma]) -> str:
     """Which solvers confirmed some of the lemmas; up to NAMED lemmas that no second solver confirmed are named."""
     left = [lemma.name for lemma in lemmas if lemma.confirmed_by is None]
     if len(left) == len(lemmas):
-        return "no second solver"
+        return UNCONFIRMED
     which = "; ".join(left) if len(left) <= NAMED else "--explain says which"
     return f"a second solver for {len(lemmas) - len(left)} of {len(lemmas)} lemmas (not: {which})"

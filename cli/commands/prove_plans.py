@@ -9,8 +9,8 @@ import click
 
 from mmaprobe.cli.commands.prove_line import ERROR_BOUND, OfResults, Statement
 from mmaprobe.cli.options import refuse, say
-from mmaprobe.cli.text.vectors import answers_text, proved_text, show_lemmas, show_witness, stopped_text
-from mmaprobe.documents.prove import ElementAt, ProveInvariant, ProvePlans
+from mmaprobe.cli.text.vectors import answers_text, show_lemmas, show_witness, stopped_text
+from mmaprobe.documents.prove import ElementAt, ProveInvariant, ProvePlans, proved_text
 from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:

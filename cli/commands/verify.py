@@ -131,6 +131,7 @@ def _code(document: Document) -> int:
 
 
 def _show(document: Document, claim: Statement) -> None:
+    from mmaprobe.documents.distinguish import expected_text
     from mmaprobe.documents.verify import QUANTIFIED
 
     say(f"{document.id}: {document.verdict}")
@@ -151,9 +152,7 @@ def _show(document: Document, claim: Statement) -> None:
         if claim.where and document.shares.proved is not None:
             say("  what is proved of it is about all inputs in the windows, also those that `where` leaves out")
     by = _by(document)
-    expected = (
-        "" if document.expect is None else "as expected" if document.as_expected else f"EXPECTED {document.expect}"
-    )
+    expected = expected_text(document.expect, document.as_expected)
     if document.verdict == "unknown":
         say(f"  {stopped_text(document)}; tried")
         for step in document.asked[:TRIED]:
@@ -193,6 +192,8 @@ def _left_out(worst: Worst) -> str:
 
 
 def _by(document: Document) -> str:
+    from mmaprobe.documents.prove import confirmed_text
+
     if document.vector is not None or document.counterexample is not None:
         last = document.asked[-1]
         return f"by the input above, replayed ({last.what}{''.join(f', {a}' for a in last.answers[:1])})"
@@ -200,7 +201,7 @@ def _by(document: Document) -> str:
     if not lemmas:
         return "; ".join(step.what for step in document.asked)
     for lemma in lemmas:
-        say(f"  lemma: {lemma.name}: {lemma.answer}; confirmed by {lemma.confirmed_by or 'no second solver'}")
+        say(f"  lemma: {lemma.name}: {lemma.answer}; {confirmed_text(lemma.confirmed_by)}")
     return f"by {counted(len(lemmas), 'lemma')}"
 
 

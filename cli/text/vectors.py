@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
+from mmaprobe.documents.distinguish import expected_text, pair_text
 from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
 from mmaprobe.smtmodel.base.interrupts import why_ended
@@ -50,29 +51,18 @@ def show_answer(answered: Answered) -> None:
     if question.note:
         say(f"  note: {question.note}")
     if question.expect and answered.verdict != "unknown":
-        say(f"  {'as expected' if answered.exit_code == 0 else f'EXPECTED {question.expect}'}")
+        say(f"  {expected_text(question.expect, answered.exit_code == 0)}")
     say()
 
 
 def _verdict(pair: PairAnswer) -> str:
     outcome = pair.outcome
-    if pair.reused:
-        return "different (by a vector above)"
     steps = [
         f"{counted(len(step.free), 'product')} free{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
     ]
     asked = "; ".join(["found by simulation"] * outcome.simulated + steps)
-    if pair.verdict == "divided":
-        return f"no input distinguishes it from all of them; not confirmed by a second solver [{asked}]"
-    if outcome.verdict == "different":
-        more = "" if outcome.complete else " (there may be more kinds)"
-        if outcome.complete and outcome.steps and outcome.steps[-1].answer.status == "unsat":
-            more = " (any other exercises the same)"
-        return f"different, {counted(len(outcome.witnesses), 'vector')}{more} [{asked}]"
-    if outcome.verdict == "equal":
-        return f"equal on every admitted input; not confirmed by a second solver [{asked}]"
-    return f"unknown; tried [{asked}]"
+    return pair_text(pair.document(), asked, f", {counted(len(outcome.witnesses), 'vector')}")
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
@@ -123,12 +113,6 @@ def show_lemmas(proofs: Iterable[PairProof]) -> None:
 def stopped_text(document: Prove | ProvePlans | ProveInvariant | Claim) -> str:
     """Why there is no verdict, and after how long."""
     return f"{why_ended() if document.interrupted else 'unknown'} after {document.seconds:.1f} s"
-
-
-def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str) -> str:
-    """Which solvers proved something, and which confirmed it; `without`: how it was proved if no solver was asked."""
-    by = f"by {', '.join(engines)}; confirmed by {', '.join(confirmed_by) or 'no other engine'}"
-    return by if engines else without
 
 
 def answers_text(answers: Iterable[str]) -> str:

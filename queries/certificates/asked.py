@@ -128,41 +128,32 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
 
 
 def of_claim(claim: Statement) -> Asked:
-    """A claim about algorithms, or about sums of any numbers. Raises TypeError for a claim about one unit."""
+    """A claim that one theorem proves. Raises TypeError for a property."""
+    goal: Goal
     match claim:
-        case Claim(assertion=assertion) if assertion.most is not None:
-            plans = tuple(part.plan for part in assertion.shape.parts.values())
-            about = Subject(plans=plans, lengths=(None,), assertions=(assertion,))
         case Claim(assertion=assertion):
-            used = dict.fromkeys(model for part in assertion.shape.parts.values() for model in part.plan.models)
-            about = Subject(tuple(used), assertions=(assertion,))
+            plans = tuple(part.plan for part in assertion.shape.parts.values())
+            if assertion.most is not None:
+                about = Subject(plans=plans, lengths=(None,), assertions=(assertion,))
+                return Asked(about, (NoLengthDecides(assertion),))
+            used = dict.fromkeys(model for plan in plans for model in plan.models)
+            return Asked(Subject(tuple(used), assertions=(assertion,)), (NoInputDecides(assertion),))
+        case BoundClaim(model=model):
+            return replace(of_unit(model), goals=(BoundInUnits(model.unit, *claim.units),))
         case OverflowClaim(reduction=reduction):
             models = {model for count in largest_counts(reduction, claim.proved).values()
                       for model in models_of(recorded(reduction, count))}  # fmt: skip
             about = Subject(tuple(sorted(models, key=lambda model: model.reference)), reductions=(reduction,))
-        case WrapClaim() | ClassicalClaim():
-            about = Subject(plans=(claim.plan,))
-        case _:
-            raise TypeError(f"{CLAIM} is of another kind")
-    return Asked(about, (claimed(claim),))
-
-
-def claimed(claim: Statement) -> Goal:
-    """The goal of a claim that one theorem proves. Raises TypeError for a property."""
-    match claim:
-        case Claim(assertion=assertion):
-            return NoInputDecides(assertion) if assertion.most is None else NoLengthDecides(assertion)
-        case BoundClaim(model=model):
-            return BoundInUnits(model.unit, *claim.units)
-        case OverflowClaim():
-            return NeverOverflows(claim.reduction, claim.proved)
+            return Asked(about, (NeverOverflows(reduction, claim.proved),))
         case WrapClaim():
-            return NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
-        case ClassicalClaim(span=int(span)):
-            return WithinSpan(claim.plan, claim.count, claim.reach, span, Fraction(claim.classical))
-        case ClassicalClaim():
-            return WithinClassical(claim.plan, claim.count, claim.reach, claim.spread, Fraction(claim.classical))
-    raise TypeError("a property is proved by theorems about each of its problems")
+            goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
+        case ClassicalClaim(plan=plan, count=count, reach=reach, span=int(span)):
+            goal = WithinSpan(plan, count, reach, span, Fraction(claim.classical))
+        case ClassicalClaim(plan=plan, count=count, reach=reach):
+            goal = WithinClassical(plan, count, reach, claim.spread, Fraction(claim.classical))
+        case _:
+            raise TypeError("a property is proved by theorems about each of its problems")
+    return Asked(Subject(plans=(claim.plan,)), (goal,))
 
 
 def of_unit(model: Model) -> Asked:

@@ -16,7 +16,7 @@ from mmaprobe.documents.verify import ClaimLemma
 from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import CountClaim
-from mmaprobe.queries.certificates.asked import claimed, of_claim
+from mmaprobe.queries.certificates.asked import of_claim
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -64,7 +64,9 @@ class Outcome(Generic[Stated]):
     @property
     def proved(self) -> bool:
         """Whether the theorem states what has to be proved for the claim."""
-        return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == claimed(self.claim)
+        return (
+            self.theorem is not None and is_theorem(self.theorem) and (self.theorem.goal,) == of_claim(self.claim).goals
+        )
 
     @property
     def as_expected(self) -> bool:

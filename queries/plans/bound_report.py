@@ -220,6 +220,11 @@ def lengths_text(formula: PlanFormula) -> str:
     return "any K" if formula.width else f"K = {before}{multiples}"
 
 
+def whole_text(formula: PlanFormula) -> str:
+    """The formula, with the definition of its G."""
+    return " where G = ".join(filter(None, (formula.bound, growth_of(formula))))
+
+
 def growth_of(formula: PlanFormula) -> str:
     """The value of G in a formula; empty where it has no G."""
     return formula.growth if " G" in formula.bound else ""

@@ -18,7 +18,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import WrapClaim
-from mmaprobe.queries.certificates.asked import claimed
+from mmaprobe.queries.certificates.asked import of_claim
 from mmaprobe.queries.claims import overflow
 from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.classical import ClassicalOutcome
@@ -159,7 +159,7 @@ def test_a_contradicted_claim_is_a_fault(
     verdict, both said."""
 
     def proves(claim: Statement, options: Options) -> Outcome[Any]:
-        return made(claim, theorem=assumed(claimed(claim)), asked=[SearchStep("nothing")])
+        return made(claim, theorem=assumed(*of_claim(claim).goals), asked=[SearchStep("nothing")])
 
     kind = type(claim_of(**parts))
     monkeypatch.setitem(KINDS, kind, KINDS[kind]._replace(verify=proves))
@@ -174,7 +174,7 @@ def test_a_contradicted_claim_is_a_fault(
 def test_a_count_is_the_smallest_by_an_evaluation_and_a_theorem_together() -> None:
     claim = claim_of(plan="ampere/mma/m16n8k32.s32.s8.s8.s32", products=131072, wraps="smallest")
     assert isinstance(claim, WrapClaim)
-    proved, fewer = assumed(claimed(claim)), assumed(NeverWraps(claim.plan, claim.proved - 1, None, None))
+    proved, fewer = assumed(*of_claim(claim).goals), assumed(NeverWraps(claim.plan, claim.proved - 1, None, None))
     for exceeds, theorem, verdict in (
         ({131072: True}, proved, "holds"), ({131072: True}, None, "unknown"), ({131072: True}, fewer, "unknown"),
         ({}, proved, "unknown"), ({131072: False}, proved, "refuted"), ({131072: True, 131071: True}, None, "refuted"),
