@@ -127,7 +127,7 @@ def test_a_simulation_of_another_design_gives_other_results(tmp_path: Path) -> N
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
 def test_conditions_are_statements_for_a_tool_that_looks_for_inputs(tmp_path: Path) -> None:
     exported(FMA, "coverage", tmp_path / "conditions.sv")
-    counts = f"select -assert-count {len(covering().singles)} t:$cover; select -assert-count 1 t:$assert"
+    counts = f"select -assert-count {len(on_wires())} t:$cover; select -assert-count 1 t:$assert"
     script = f"read_verilog -sv -formal -DCOVERS -DASSERTIONS conditions.sv; {counts}"
     subprocess.run(["yosys", "-q", "-p", script], cwd=tmp_path, check=True)
 
