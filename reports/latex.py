@@ -15,7 +15,7 @@ COLUMNS = (
 )
 #: in order: patterns of formulas, and their LaTeX
 _RULES = (
-    (r"(after n instructions:|of each)", r"\\text{ \1 }"),
+    (r"(after n instructions:|of each, added up)", r"\\text{ \1 }"),
     (r"(?<![\w^])sum (\|[^|]*\|) \(k=(\d+)\.\.(\d+)\)", r"\\sum_{k=\2}^{\3} \1"),
     (r"(?<![\w^])sum (\|[^|]*\|) \(k=([\d,]+)\)", r"\\sum_{k \\in \\{\2\\}} \1"),
     (r"(?<![\w^])sum (?=\|)", r"\\sum_k "),

@@ -40,6 +40,7 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 }
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
+SUMS = FORMATS["f32"]  # the format of most sums
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
 NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
 ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
@@ -127,8 +128,8 @@ def form_of(asked: Signature, plan: Plan) -> Form:
 
 
 def named(plan: Plan) -> Plan:
-    """The plan, named by its text, by how it converts its inputs, and by roundings that are not to nearest even, or not
-    to a format of results."""
+    """The plan, named by its text, by how it converts its inputs, by roundings that are not to nearest even, or not to a
+    format of results, and by operations of IEEE whose sums are wider than results usually are."""
     out = plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
     hows = {"a": plan.convert_a, "b": plan.convert_b}
     both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
@@ -137,7 +138,9 @@ def named(plan: Plan) -> Plan:
     said = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
     usual = {*USUAL, *(rounding_text(how) for how in said if how)}
     others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
-    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}")
+    wide = (one for one in dict.fromkeys(plan.models) if not any(fmt.holds(one.d) for fmt in (plan.d, SUMS)))
+    wider = "".join(f", {model.reference}" for model in wide if model.reference.startswith("ieee/"))
+    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}{wider}")
 
 
 def with_sums(plan: Plan, change: Callable[[Products], Products]) -> Plan:

@@ -230,7 +230,7 @@ class Closed:
     def text(self) -> str:
         """The bound alone."""
         inner = [form_text(magnitude("c") * self.part)] if self.part else []
-        inner += [f"{form_text(self.products)} of each"] if self.products.parts else []
+        inner += [f"{form_text(self.products)} of each, added up"] if self.products.parts else []
         inner += [up_text(self.fixed)] if self.fixed else []
         growth = f"((1 + g)^n - 1) / g, g = {up_text(self.growth - 1)}" if self.growth != 1 else "n"
         return f"after n instructions: |d - exact| <= G * ({' + '.join(inner) or '0'}), G = {growth}"
