@@ -128,8 +128,8 @@ def form_of(asked: Signature, plan: Plan) -> Form:
 
 
 def named(plan: Plan) -> Plan:
-    """The plan, named by its text, by how it converts its inputs, by roundings that are not to nearest even, or not to a
-    format of results, and by operations of IEEE whose sums are wider than results usually are."""
+    """The plan, named by its text, by how it converts its inputs, by roundings that are not to nearest even, or not to
+    a format of results, and by operations of IEEE whose sums are wider than those of most units."""
     out = plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
     hows = {"a": plan.convert_a, "b": plan.convert_b}
     both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
