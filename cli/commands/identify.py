@@ -120,9 +120,7 @@ def identify(**given: Any) -> None:
         refuse("it goes with --invariant", "fixed")
     if not question.gemm:
         refuse("it goes with --gemm", "invariant")
-    if (kind := _kind(question)) != "files":
-        refuse("it goes with --gemm and a recorded product", "addend")
-    answer, unread = KINDS[kind]
+    answer, unread = KINDS[_kind(question)]
     for why, *names in unread:
         refuse(why, *names)
     sys.exit(answer(question))
@@ -206,20 +204,23 @@ def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | N
 
 
 _UNITS = ("it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every")
+_OF_FILES = ("it goes with --gemm and a recorded product", "addend")
 _OF_A_FUNCTION = (("they go with FAMILY", "output", "model"), ("a matrix product has no scale factors", "scale"))
 #: kind of question -> the function that answers it, and the options that it does not read, each group after its reason
 KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] = {
     "candidate": (_candidate, (
+        _OF_FILES,
         _UNITS,
         ("a product of matrices has no FAMILY", "gemm", "invariant", "shape", "multiple", "layout"),
         ("without FAMILY the unit is built from the device's answers, and can be saved", "save"),
         ("FAMILY sets the formats and the length", "formats", "length", "scale"),
     )),
     "unit": (build, (
+        _OF_FILES,
         ("it goes with FAMILY", "model"),
         ("it goes with --gemm", "shape", "multiple", "layout"),
     )),
-    "map": (map_gemm, (_UNITS, *_OF_A_FUNCTION)),
+    "map": (map_gemm, (_OF_FILES, _UNITS, *_OF_A_FUNCTION)),
     "files": (plans_of_files, (
         _UNITS,
         ("files are not waited for", "device_timeout"),
@@ -227,6 +228,7 @@ KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] 
          "length", "scale", "shape", "multiple", "layout", "output", "model"),
     )),
     "invariance": (ask_invariant, (
+        _OF_FILES,
         _UNITS,
         ("--invariant finds no plan", "save"),
         ("--invariant asks all shapes", "multiple"),

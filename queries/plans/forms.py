@@ -13,6 +13,7 @@ from itertools import chain, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.order.probe import SUMS
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -40,7 +41,6 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 }
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
-SUMS = FORMATS["f32"]  # the format of most sums
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
 NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
 ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
