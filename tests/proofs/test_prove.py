@@ -130,9 +130,9 @@ def test_a_busy_machine_confirms_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second engine's processor seconds count: here it starts after the clock has run beyond them."""
 
     class Late(SolverProcess):
-        def __init__(self, *given: Any) -> None:
-            time.sleep(1.1)
-            super().__init__(*given)
+        def _attend(self, question: bytes) -> None:
+            time.sleep(2.5)
+            super()._attend(question)
 
     proof = prove(reorderings(parse_reference(VOLTA))[0], FAST, confirm=False)
     monkeypatch.setattr(engines, "SolverProcess", Late)
