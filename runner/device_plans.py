@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from mmaprobe.documents.identify import Layout
@@ -42,7 +42,7 @@ def mapper_of(
     if isinstance(function, Called):
         function.orders = orders
     else:
-        device.function = lambda *arrays: function(*map(laid, arrays, orders))
+        device.function = wraps(function)(lambda *arrays: function(*map(laid, arrays, orders)))  # takes c, or does not
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, device.name, (shape.rows, shape.columns), place)

@@ -155,7 +155,7 @@ class _Reader:
     def _outlines(self, steps: Steps, wider: bool) -> Iterator[tuple[Stage, Sequence[Branch]]]:
         """The stages with this tree and holes in the place of their parts, each with the trees of its last part, which
         may have a tail, and of its first part. Of stages whose partitions differ in their grain alone, only the first
-        and the last."""
+        and the last two."""
         cuts = set[tuple[int, ...]]()
         for every in self._every(steps, wider):
             fitting = list[tuple[Parted, Sequence[Branch]]]()
@@ -165,7 +165,7 @@ class _Reader:
                     cuts |= {tuple(steps.bodies)} if stage.head is None else set()
             for _, alike in groupby(fitting, lambda one: [*_without_grain(one[0].partition)]):
                 first, *others = alike
-                yield from (first, *others[-1:])
+                yield from (first, *others[:-3:-1])
 
     def _every(self, steps: Steps, wider: bool) -> Iterator[Iterator[Parted]]:
         """Every likely partition with every join, and holes in the place of parts: the stages of one kind of partition

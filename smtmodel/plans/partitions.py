@@ -195,7 +195,9 @@ class Equal(Sized):
     @classmethod
     def likely(cls, seen: Seen) -> Iterator[Partition]:
         ways = dict.fromkeys((*SPLITS, *(-(-seen.count // size) for size in seen.sizes)))
-        every = [cls(*one) for one in product(ways, (*GRAINS, 128)) if math.prod(one) < 2 * seen.count]
+        own = {n for size in seen.sizes[:FEW] for n in range(3, size + 1) if size % n == 0}
+        grains = dict.fromkeys((*GRAINS, 128, *sorted(own, reverse=True)))  # the sizes seen are multiples of the grain
+        every = [cls(*one) for one in product(ways, grains) if math.prod(one) < 2 * seen.count]
         yield from (one for one in every if one.full(seen.count))
         yield from (replace(one, tiles="even") for one in every if one.uneven(seen.count))
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.recorded import random_patterns
+from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.numbers import type_of
@@ -48,6 +49,8 @@ KERNELS: dict[str, tuple[str, tuple[int, ...], str, float, float, int]] = {
     "four-wide-bias": ("f16,f16,f32,f16", (4, 8), "sequential", 1, 1, 99),
     "three-backwards": ("f16,f16,f16,f16", (3, 8), "backwards", 1, 1, 71),
     "two-bf16": ("bf16,bf16,bf16,bf16", (2, 32), "sequential", 0.125, 0.5, 127),
+    "three-of-24": ("bf16,bf16,bf16", (3, 24), "sequential", 1, 0, 160),  # which only the order shows
+    "four-even-of-24": ("bf16,bf16,bf16", (-4, 24), "sequential", 1, 0, 256),
 }
 #: kernels that no plan gives: what is odd about each
 ODD = {
@@ -172,3 +175,10 @@ def test_no_wrong_map_of_other_parts_is_relied_on(name: str) -> None:
         mapper.run()
     assert not mapper.found.whole
     check(mapper, name)
+
+
+@pytest.mark.parametrize("name", ["two", "two-minus"])
+def test_the_order_of_a_function_of_two_or_three_matrices_is_revealed(name: str) -> None:
+    formats, *_ = KERNELS[name]
+    mapper = mapper_of(kernel(name), parse_signature(formats, 9), (8, 8), None)
+    assert mapper.reveal(Shape(8, 8, 9), (0, 0), None) is not None
