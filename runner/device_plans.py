@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from typing import Any
 
@@ -53,10 +54,10 @@ def mapper_of(
                 raise IncompleteError("the time for this order ran out")
             return [d for d in part.every(vectors) if d is not None]
 
-        try:
-            return reveal(every, given, addend=given.addend).root
-        except UnrevealedError:
-            return None
+        for addend in dict.fromkeys((given.addend, False)):  # c may have a factor of its own
+            with suppress(UnrevealedError):
+                return reveal(every, given, addend=addend, any_factor=True).root
+        return None
 
     top = Shape(*sides, asked.length)
     return Mapper(asked, partial(device.product, asked), order, top, 1, deadline, progress, least, multiple)

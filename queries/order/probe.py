@@ -13,7 +13,7 @@ from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.mask_traces import VARIANTS, Power, TraceCounter
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.tree import Leaf, Pair, pair_of
-from mmaprobe.smtmodel.arithmetic.display import finite_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.display import exponent_of, finite_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -32,6 +32,7 @@ RAISED = 2  # places by which units are raised to confirm that they are hidden a
 SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
+UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change
 
 
 @dataclass(frozen=True)
@@ -129,19 +130,29 @@ def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
     return weights if any(weight != (1, 0) for weight in weights.values()) else {}
 
 
+def factor_of(alone: Mapping[Leaf, Fraction | None]) -> Fraction:
+    """The factor, from 1 to below 2, by which all terms are multiplied beside powers of two, from the results where a
+    single term is 1; 1 where terms have different factors."""
+    factors = {abs(value) / Fraction(2) ** exponent_of(abs(value)) for value in alone.values() if value}
+    return factors.pop() if len(factors) == 1 else Fraction(1)
+
+
 class Probe:
     """Asks one device, many vectors at a time. A leaf is `width` products, 1 or a scale block, and stands for the first
     of them. `again` repeats questions (by default none). `addend`: whether c is a leaf.
 
     Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
-    number of all leaves. `missing`: products that are not in the sum are looked for; these (`left_out`), and the
-    products known before not to be in the sum (`without`), are no leaves.
+    number of all leaves. `any_factor`: results may be multiplied by a number that is no power of two; `factor` is then
+    that number beside powers of two, and results count after a division by it. `missing`: products that are not in the
+    sum are looked for; these (`left_out`), and the products known before not to be in the sum (`without`), are no
+    leaves.
     """
 
     def __init__(
         self, ask: AskAll, model: Model, width: int = 1, again: AskDevice | None = None, addend: bool = True,
-        missing: bool = False, without: Collection[int] = (),
+        missing: bool = False, without: Collection[int] = (), any_factor: bool = False,
     ) -> None:  # fmt: skip
+        self.any_factor, self.factor = any_factor, Fraction(1)
         self.ask, self.model, self.width, self.again = ask, model, width, again
         self.products = [k for k in range(0, model.length, width) if k not in without]
         self.leaves: list[Leaf] = ["c", *self.products] if addend else [*self.products]
@@ -188,10 +199,10 @@ class Probe:
         product, c = (sum(low for low, _ in factors), sum(high for _, high in factors)), exponents(self.model.c, normal)
         shifted = [
             (low + shift, high + shift)
-            for leaf, (low, high) in ((0, product), ("c", c))
+            for leaf, (low, high) in ((0, product), ("c", c))[: 1 + ("c" in self.leaves)]
             for shift in {shift for at, (_, shift) in self.weights.items() if (at == "c") == (leaf == "c")} or {0}
         ]
-        low, high = exponents(self.model.d, normal)
+        low, high = exponents(self.model.d, normal or self.factor != 1)
         lows, highs = zip((low, WIDEST if beyond else high), *shifted, strict=True)
         return max(lows), min(highs)
 
@@ -226,7 +237,20 @@ class Probe:
     def values(self, asked: Sequence[tuple[Terms, str]]) -> list[Fraction | None]:
         """The device's sums of powers of two; None for a sum that is not finite."""
         forms = [(partial(self._vector, terms, self.normal, self.weights), text) for terms, text in asked]
-        return [finite_value(d, self.model.d) for d in self.patterns(forms)]
+        return [self._divided(finite_value(d, self.model.d)) for d in self.patterns(forms)]
+
+    def _divided(self, value: Fraction | None) -> Fraction | None:
+        """A result divided by the factor: the nearest number of so few bits that the roundings do not change them."""
+        if self.factor == 1 or not value:
+            return value
+        sums = value / self.factor
+        last = Fraction(2) ** (exponent_of(abs(sums)) + 1 - self._counting)
+        return round(sums / last) * last
+
+    @property
+    def _counting(self) -> int:
+        """The significant bits of results that count units."""
+        return self.model.d.precision - (UNSURE if self.factor != 1 else 0)
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
         """The device's results for vectors, which are formed as they are asked."""
@@ -317,7 +341,7 @@ class Probe:
         if self._try_beyond():
             return
         seen, narrow = "", self._narrow()
-        self._group(1 << self.model.d.precision)
+        self._group(1 << self._counting)
         while True:
             if self.widest() >= self.needed:
                 for span, normal in self.spans():
@@ -374,7 +398,7 @@ class Probe:
         kept, many = SUMS.precision + 1, len(self.leaves).bit_length()
         if self.widest() >= kept + many + RAISED or high <= self.model.d.emax or high - low < kept:
             return False
-        size = min(len(self.leaves), 1 << (high - low - kept))
+        size = min(len(self.leaves), 1 << min(high - low - kept, self._counting))
         if len(self.leaves) > size * GROUPS:
             return False
         self._group(size)
@@ -419,14 +443,16 @@ class Probe:
         return flaw
 
     def _weigh(self) -> bool:
-        """Ask for 1 at each leaf alone: the device may subtract terms, multiply them by powers of two, or leave
-        products out. Returns whether it does any of these."""
+        """Ask for 1 at each leaf alone: the device may subtract terms, multiply them by powers of two, or all by one
+        other factor, or leave products out. Returns whether it does any of these."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         alone = dict(zip(self.leaves, values, strict=True))
         self._leave_out([k for k in self.products if alone[k] == 0] if self.missing else [])
-        self.weights = weights_of({leaf: alone[leaf] for leaf in self.leaves})
-        return bool(self.weights or self.left_out)
+        if self.any_factor and (factor := factor_of(alone)) != 1:
+            self.factor, self._highest = factor, None  # masks of every size are tried again
+        self.weights = weights_of({leaf: self._divided(alone[leaf]) for leaf in self.leaves})
+        return bool(self.weights or self.left_out or self.factor != 1)
 
     def _leave_out(self, silent: Sequence[int]) -> None:
         """Remove from the leaves the products that alone gave zero, if a huge number there changes nothing either."""
@@ -559,7 +585,8 @@ class Probe:
         if self._beside is None or self._beside.least != least:
 
             def ask(pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> Fraction | None:
-                return self._masks([(pair, signs, unit, group)])[0]
+                exact = self.factor == 1  # beside a trace, every bit of a result counts
+                return self._masks([(pair, signs, unit, group)])[0] if exact else None
 
             groups = self.groups if self._beside is None else self._beside.groups
             self._beside = TraceCounter(ask, groups, least, self.model.d.precision)

@@ -203,18 +203,21 @@ def reveal(
     ends: bool = False,
     asked_again: int | None = AGAIN,
     without: Collection[int] = (),
+    any_factor: bool = False,
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
     `addend`: whether the device takes c. `ends`: ask also where the sum starts, which products are rounded, and which
     products are not in the sum: such products are no leaves of the tree, nor are the products of `without`. `thorough`:
     ask every pair of leaves. `again`: repeats questions, for a device that may contradict itself: `asked_again` of them
-    at the end, None for all. Raises UnrevealedError, with the questions, if the answers fit no tree or the formats'
-    range is too narrow (scale blocks are leaves only where products cannot be), and ContradictionError.
+    at the end, None for all. `any_factor`: all terms may be multiplied by a number that is no power of two, whose
+    roundings hide some steps: the tree is then a guess. Raises UnrevealedError, with the questions, if the answers fit
+    no tree or the formats' range is too narrow (scale blocks are leaves only where products cannot be), and
+    ContradictionError.
     """
-    probe = Probe(ask, model, again=again, addend=addend, missing=ends, without=without)
+    probe = Probe(ask, model, again=again, addend=addend, missing=ends, without=without, any_factor=any_factor)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
-        probe = Probe(ask, model, model.scale_block, again, addend)
+        probe = Probe(ask, model, model.scale_block, again, addend, any_factor=any_factor)
     try:
         root = _root(probe, thorough)
     except UnrevealedError:

@@ -159,7 +159,7 @@ class Candidates:
         how = Rounding(model.d)
         if wider:
             yield from epilogues_of(products, model, how)
-            yield from stages_of(products, model, how, wider=True)
+            yield from self._with_kept(stages_of(products, model, how, wider=True), model)
             if model.d.name not in WIDER:
                 return
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
@@ -173,7 +173,12 @@ class Candidates:
             parted = [stage for stage in parted if stage.tail is None and isinstance(stage.partition, Runs | Equal)]
             yield from (one for stage in parted if (one := kept_as(stage, (None, wide))) is not None)
             return
+        yield from self._with_kept(stages, model)
+
+    def _with_kept(self, stages: Sequence[Stage], model: Model) -> Iterator[Stage]:
+        """Stages, then those that join parts with the sums of these parts kept in narrower formats."""
         yield from stages
+        parted = [stage for stage in stages if isinstance(stage, Parted)]
         every = (kept_as(stage, kept) for kept in self.kept(model) for stage in parted)
         yield from (self._given(one, model) for one in every if one is not None)
 

@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Stage
+from mmaprobe.smtmodel.plans import Chain, Stage, partitions
 from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote, Through, Tree
 from mmaprobe.smtmodel.plans.named import after_first, in_multiples, promoted
@@ -38,6 +38,8 @@ CUTS = 5  # the most places where K is cut, if there is no other reason to cut i
 SIZES = 12  # sizes of sums that one tree shows, at most
 TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining products are summed otherwise
 GRAINS = ("grain", "even")  # parameters of partitions: multiples of them are parts, or the last parts
+USUAL = {0, *partitions.GRAINS, 128}  # the usual ones
+ODD = 4  # stages of one tree that differ in an unusual grain alone, at most
 HOLE = "a part"  # the name of the unit that stands for the stage of a part
 
 Branch = Node | Leaf
@@ -155,7 +157,7 @@ class _Reader:
     def _outlines(self, steps: Steps, wider: bool) -> Iterator[tuple[Stage, Sequence[Branch]]]:
         """The stages with this tree and holes in the place of their parts, each with the trees of its last part, which
         may have a tail, and of its first part. Of stages whose partitions differ in their grain alone, only the first
-        and the last two."""
+        and the last, and some of an unusual grain."""
         cuts = set[tuple[int, ...]]()
         for every in self._every(steps, wider):
             fitting = list[tuple[Parted, Sequence[Branch]]]()
@@ -165,7 +167,8 @@ class _Reader:
                     cuts |= {tuple(steps.bodies)} if stage.head is None else set()
             for _, alike in groupby(fitting, lambda one: [*_without_grain(one[0].partition)]):
                 first, *others = alike
-                yield from (first, *others[:-3:-1])
+                odd = (one for one in others[-2::-1] if _grains(one[0].partition) - USUAL)
+                yield from (first, *others[-1:], *islice(odd, ODD))
 
     def _every(self, steps: Steps, wider: bool) -> Iterator[Iterator[Parted]]:
         """Every likely partition with every join, and holes in the place of parts: the stages of one kind of partition
@@ -198,6 +201,10 @@ def _parted(every: Iterable[Partition], join: Join, body: Stage, tail: Stage | N
     for partition in every:
         with suppress(ParameterError):
             yield Parted(partition, join, body, tail)
+
+
+def _grains(partition: Partition) -> set[int]:
+    return {value for name, value in vars(partition).items() if name in GRAINS}
 
 
 def _without_grain(partition: Partition) -> Iterator[object]:

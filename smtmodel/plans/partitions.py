@@ -10,7 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, pairwise, product
+from itertools import accumulate, chain, islice, pairwise, product
 from typing import ClassVar, Literal, TypeVar, get_args
 
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -195,9 +195,9 @@ class Equal(Sized):
     @classmethod
     def likely(cls, seen: Seen) -> Iterator[Partition]:
         ways = dict.fromkeys((*SPLITS, *(-(-seen.count // size) for size in seen.sizes)))
-        own = {n for size in seen.sizes[:FEW] for n in range(3, size + 1) if size % n == 0}
-        grains = dict.fromkeys((*GRAINS, 128, *sorted(own, reverse=True)))  # the sizes seen are multiples of the grain
-        every = [cls(*one) for one in product(ways, grains) if math.prod(one) < 2 * seen.count]
+        own = {n for size in seen.sizes[:FEW] for n in range(3, size + 1) if size % n == 0}  # a run fills whole grains
+        pairs = chain(product(ways, (*GRAINS, 128)), product(SPLITS, sorted(own - {*GRAINS, 128}, reverse=True)))
+        every = [cls(*one) for one in pairs if math.prod(one) < 2 * seen.count]
         yield from (one for one in every if one.full(seen.count))
         yield from (replace(one, tiles="even") for one in every if one.uneven(seen.count))
 

@@ -19,7 +19,16 @@ from mmaprobe.queries.compare.steady import ContradictionError
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
 from mmaprobe.queries.order.text import Outliner
-from mmaprobe.queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_order, masked_leaves
+from mmaprobe.queries.order.tree import (
+    Leaf,
+    Node,
+    chain_of,
+    hidden_leaves,
+    in_order,
+    leaves_of,
+    masked_leaves,
+    nodes_of,
+)
 from mmaprobe.runner.callable import SIDE, CallableDevice
 from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.devices import open_device
@@ -28,6 +37,7 @@ from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -382,6 +392,24 @@ def test_a_factor_that_is_no_power_of_two(factor: float, said: bool) -> None:
     with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
         reveal(lambda vectors: list(map(device.answer, vectors)), parse_signature("f32,f32,f32", 4), addend=False)
     assert ("a factor that is no power of two" in str(caught.value)) == said
+
+
+@pytest.mark.parametrize("formats", ["f32,f32,f32", "f16,f16,f16", "bf16,bf16,bf16"])
+@pytest.mark.parametrize("factor", [0.7, -1.5, 0.3, 40])
+def test_a_tree_beside_a_factor(formats: str, factor: float) -> None:
+    asked = parse_signature(formats, 40)
+
+    def scaled(a: Any, b: Any) -> Any:
+        a, b = (side.astype(np.float32) for side in (a, b))
+        parts = [one_by_one(a[:, k : k + 7], b[k : k + 7]) for k in range(0, 40, 7)]
+        return (np.float32(factor) * sum(parts[1:], start=parts[0])).astype(type_of(asked.d))
+
+    with CallableDevice(scaled, "scaled") as device, np.errstate(over="ignore"):
+        tree: Tree = reveal(lambda v: [d or 0 for _, d in device.answers(v)], asked, addend=False, any_factor=True)
+    assert set(leaves_of(tree.root)) == set(range(40))
+    runs = {tuple(leaves_of(node)) for node in nodes_of(tree.root)}
+    assert {tuple(range(k, min(k + 7, 40))) for k in range(0, 40, 7)} <= {tuple(sorted(run)) for run in runs}
+    assert all(node.kind == "binary" for node in nodes_of(tree.root))
 
 
 def test_a_constant_is_no_sum() -> None:

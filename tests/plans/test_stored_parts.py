@@ -51,6 +51,8 @@ KERNELS: dict[str, tuple[str, tuple[int, ...], str, float, float, int]] = {
     "two-bf16": ("bf16,bf16,bf16,bf16", (2, 32), "sequential", 0.125, 0.5, 127),
     "three-of-24": ("bf16,bf16,bf16", (3, 24), "sequential", 1, 0, 160),  # which only the order shows
     "four-even-of-24": ("bf16,bf16,bf16", (-4, 24), "sequential", 1, 0, 256),
+    "four-pairs-of-24": ("f16,f16,f16", (4, 24), "pairwise", 1, 0, 256),
+    "every-7-alpha": ("f16,f16,f16", (0, 7), "sequential", 0.75, 0, 128),
 }
 #: kernels that no plan gives: what is odd about each
 ODD = {
