@@ -151,6 +151,7 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
     "bound": (lambda folder: _bound(unit("fused"), None, folder), "rounded"),
     "bound of a chain": (lambda folder: _bound(unit("exact"), 4, folder), "closed"),
     "bound in units": (_table_9, "loosened"),
+    "claimed bound": (lambda folder: _claim(folder, error_bound="loose", model=f"{VOLTA}@length=2"), "loosened"),
     "order": (lambda folder: _property("order-independent", unit("fused"), folder), "every_order"),
     "sign": (lambda folder: _property("sign-symmetric", unit("fused"), folder), "each_part"),
     "rise": (lambda folder: _property("monotonic-product", unit("exact"), folder), "each_part"),
