@@ -384,9 +384,10 @@ def difference_text(difference: Divergence | None) -> str:
     return _divergence_text(difference, "{left} | {right}", "only the first has {only}", "only the second has {only}")
 
 
-def change_text(difference: Divergence | None) -> str:
-    """Where a change of a model first changes its evaluation, on one line."""
-    return _divergence_text(difference, "{left} becomes {right}", "{only} is gone", "{only} is new")
+def change_text(effect: str, difference: Divergence | None) -> str:
+    """What a change of a model gives, and where it first changes the evaluation, on one line."""
+    where = _divergence_text(difference, "{left} becomes {right}", "{only} is gone", "{only} is new")
+    return f"{effect}; first divergence: {where}"
 
 
 def _divergence_text(difference: Divergence | None, both: str, first: str, second: str) -> str:
