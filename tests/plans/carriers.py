@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.plans.dot import RESULT, Dot
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -57,6 +57,6 @@ def agree_in_terms(plan: Plan, model_of: Callable[[str], Model], a: Patterns, b:
     ]
     z = carrier.symbol("c", 32)
     values = {f"{name}{k}": own[:, k] for name, own in (("a", a), ("b", b)) for k in range(length)} | {"c": c}
-    for bits in (evaluate(model, *sides, z, traced=False).d, dot_steps(plan, *sides, z)[RESULT]):
+    for bits in (evaluate(model, *sides, z, traced=False).d, Dot(plan, *sides, z).all_steps()[RESULT]):
         assert [int(x) for x in evaluate_term(bits.node, values)] == wanted.tolist()
     return wanted
