@@ -30,7 +30,6 @@ from tests.oracles.termeval import evaluate_term
 pytestmark = pytest.mark.compilers
 
 Patterns = NDArray[np.uint64]
-Recipe = Callable[[oracle.Words, oracle.Words, int], int]
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
