@@ -63,11 +63,6 @@ class Choice:
         left, right = (plan_of(*side, self.ab) for side in zip((self.left, self.right), self.convert, strict=True))
         return left, right
 
-    @property
-    def argued(self) -> bool:
-        """Whether two plans are at odds in a thread or a kernel so."""
-        return any(thread in self.source for thread in ARGUED)
-
 
 @cache
 def plan_of(step: str, convert: str, ab: str) -> Plan:
@@ -88,7 +83,6 @@ GPUS = "pytorch 105726 and 111457 (two GPUs differ)"
 ONCE = "ROCm rocm-systems 10344"
 CAST = "triton 11782 (a cast changes the order)"
 PROMOTION, ACCUMULATIONS = "DeepSeek-V3; CUTLASS FP8FastAccum", "CUTLASS, max_num_imprecise_acc"
-ARGUED = (BIT, GPUS, ONCE, CAST, PROMOTION, ACCUMULATIONS)  # threads and kernels in which two plans are at odds
 STREAM = "Osama et al. 2023 (Stream-K); CUTLASS"
 CHOICES = (
     Choice("Hopper: `mma` or `wgmma`?", BIT, "sum(hopper_mma, c)", "sum(wgmma, c)"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from mmaprobe.arrays import array_of, patterns_of
-from mmaprobe.named import Plan, WantedError, choice_of, seconds_of, signature_of, whole_of
+from mmaprobe.named import Plan, choice_of, seconds_of, sides_of, signature_of
 from mmaprobe.products import number_of
 from mmaprobe.questions import Verdicts
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -110,16 +110,14 @@ def identify_gemm(
     """
     from mmaprobe.documents.identify import Layout
     from mmaprobe.queries.plans.report import document_of_map
+    from mmaprobe.runner.callable import name_of
     from mmaprobe.runner.device_plans import mapper_of
 
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        raise WantedError("shape", shape, "two numbers, the largest M and N")
+    sides, asked = sides_of(shape), signature_of(formats, length)
     choice_of("layout", layout, get_args(Layout))
-    asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
     start, device_timeout = time.monotonic(), seconds_of("device_timeout", device_timeout)
     mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout,
                        layout=layout)  # fmt: skip
     failure = mapper.searched()
-    name = function if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
-    document = document_of_map(mapper.found, name, time.monotonic() - start, failure, layout)
+    document = document_of_map(mapper.found, name_of(function), time.monotonic() - start, failure, layout)
     return IdentifiedGemm(document, tuple(mapper.found.plans), failure is None and mapper.found.whole)

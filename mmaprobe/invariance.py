@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mmaprobe.named import WantedError, choice_of, flag_of, seconds_of, signature_of, text_of, whole_of
+from mmaprobe.gemms import SIDE
+from mmaprobe.named import WantedError, choice_of, flag_of, seconds_of, sides_of, signature_of, text_of
 from mmaprobe.questions import Verdicts, options_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.signature import Signature
 
 WANTED = "the path of a map or of rules by hand, or a function (a, b) that multiplies matrices"
-SIDE = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,9 +87,7 @@ def invariant(
         raise ParameterError("shapes", "it is for a map; a function has shape and length")
     if formats is None or length is None:
         raise ParameterError("formats, length", "both are wanted of a function")
-    if not isinstance(shape, tuple) or len(shape) != 2:
-        raise WantedError("shape", shape, "two numbers, the largest M and N")
-    asked, sides = signature_of(formats, length), (whole_of("shape", shape[0]), whole_of("shape", shape[1]))
+    sides, asked = sides_of(shape), signature_of(formats, length)
     return _asked(of, fixed, asked, sides, seconds_of("timeout", timeout), device_timeout)
 
 
@@ -99,9 +97,9 @@ def _asked(
 ) -> Invariant:  # fmt: skip
     from mmaprobe.queries.plans.report import document_of_dependence
     from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.runner.callable import name_of
     from mmaprobe.runner.device_plans import dependence_of
 
     start, top = time.monotonic(), Shape(*sides, asked.length)
     found = dependence_of(of, asked, top, fixed, timeout, device_timeout)
-    name = of if isinstance(of, str) else str(getattr(of, "__name__", type(of).__name__))
-    return Invariant(document_of_dependence(found, name, asked, top, fixed, time.monotonic() - start))
+    return Invariant(document_of_dependence(found, name_of(of), asked, top, fixed, time.monotonic() - start))

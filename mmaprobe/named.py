@@ -47,6 +47,13 @@ def seconds_of(name: str, given: object) -> float:
     return float(min(given, sys.float_info.max))
 
 
+def sides_of(shape: object) -> tuple[int, int]:
+    """The largest M and N. Raises MmaprobeError."""
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise WantedError("shape", shape, "two numbers, the largest M and N")
+    return whole_of("shape", shape[0]), whole_of("shape", shape[1])
+
+
 def text_of(name: str, given: object, example: str) -> str:
     """A string. Raises MmaprobeError."""
     if not isinstance(given, str):

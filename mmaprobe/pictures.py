@@ -70,7 +70,7 @@ class Explained:
     def __str__(self) -> str:
         from mmaprobe.reports.bits_text import Canvas
         from mmaprobe.reports.evaluation_text import draw
-        from mmaprobe.reports.words import sides_of
+        from mmaprobe.reports.words import difference_text, sides_of
 
         lines = []
         for explanation, marked in sides_of(self.explanations, self.divergence):
@@ -78,7 +78,7 @@ class Explained:
             draw(explanation, canvas)
             lines += canvas.lines
         if len(self.explanations) == 2:
-            lines.append(f"first divergence: {self.difference or 'none'}")
+            lines.append(f"first divergence: {difference_text(self.divergence)}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

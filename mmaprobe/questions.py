@@ -211,8 +211,10 @@ class Proved(Verdicts):
         return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{said.property}, {sides.right}'}"
 
     def _lines(self) -> list[str]:
-        by = [f"by {', '.join(engines)}" for engines in [self.document.engines] if engines and self.difference is None]
-        return [*super()._lines(), *by]
+        from mmaprobe.documents.prove import proved_text
+
+        by = proved_text(self.document.engines, self.document.confirmed_by, "")
+        return [*super()._lines(), *([by] if by and self.verdict in ("equal", "holds") else [])]
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.wording import as_words, ranges_text, some_of
+from mmaprobe.smtmodel.base.wording import as_words, counted, ranges_text, some_of
 from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import fraction_line
@@ -212,7 +212,7 @@ def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | r
 def zero_products_text(explanation: Explanation) -> str:
     """The products that are zero; nothing if there are none."""
     zeros = [row.name for row in explanation.products if not (row.bits or row.marks)]
-    return f"{len(zeros)} zero product{'s' * (len(zeros) > 1)}: {places_text(zeros)}" if zeros else ""
+    return f"{counted(len(zeros), 'zero product')}: {places_text(zeros)}" if zeros else ""
 
 
 def places_text(names: Sequence[str]) -> str:
@@ -336,7 +336,7 @@ def _title_text(picture: Picture) -> str:
 def zeros_text(picture: Picture) -> str:
     """The zero terms, which have no rows."""
     called = picture.zeros
-    folded = f"{len(called)} zero term{'s' * (len(called) > 1)}"
+    folded = counted(len(called), "zero term")
     return folded if len(called) > 3 else f"{folded}: {', '.join(called)}"
 
 
@@ -384,9 +384,10 @@ def difference_text(difference: Divergence | None) -> str:
     return _divergence_text(difference, "{left} | {right}", "only the first has {only}", "only the second has {only}")
 
 
-def change_text(difference: Divergence | None) -> str:
-    """Where a change of a model first changes its evaluation, on one line."""
-    return _divergence_text(difference, "{left} becomes {right}", "{only} is gone", "{only} is new")
+def change_text(effect: str, difference: Divergence | None) -> str:
+    """What a change of a model gives, and where it first changes the evaluation, on one line."""
+    where = _divergence_text(difference, "{left} becomes {right}", "{only} is gone", "{only} is new")
+    return f"{effect}; first divergence: {where}"
 
 
 def _divergence_text(difference: Divergence | None, both: str, first: str, second: str) -> str:

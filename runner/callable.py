@@ -28,6 +28,10 @@ PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a pr
 Shape = tuple[int, int]
 
 
+def name_of(function: str | Callable[..., Any]) -> str:
+    return function if isinstance(function, str) else str(getattr(function, "__name__", type(function).__name__))
+
+
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
     SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
@@ -45,7 +49,7 @@ class CallableDevice(Device):
         self, function: Callable[..., Any], name: str = "", shape: Shape = (SIDE, SIDE),
         place: tuple[int, int] = (0, 0),
     ) -> None:  # fmt: skip
-        name = name or str(getattr(function, "__name__", type(function).__name__))
+        name = name or name_of(function)
         self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
         if is_async(function):

@@ -8,9 +8,8 @@ from typing import Literal
 Kind = Literal["product", "sum", "bias"]
 Distribution = str  # one of DISTRIBUTIONS, or the path of a .npy file to draw from
 DISTRIBUTIONS = ("normal", "uniform", "triangular")
-Norm = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max"]
 Measure = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max", "percent", "mean", "deviation", "negative"]
-NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
+NORMS: tuple[Measure, ...] = ("l1", "l2", "linf")
 SIGNED: tuple[Measure, ...] = ("mean", "deviation", "negative")  # measures of a bias
 #: the measures that a study of each kind takes where it names none, and those that it may name
 MEASURES: dict[Kind, tuple[Measure, ...]] = {"product": NORMS, "sum": ("percent",), "bias": SIGNED}

@@ -249,8 +249,7 @@ def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")
     for one in near[:MOST_NEIGHBOURS]:
-        where = change_text(one.divergence)
-        canvas.say(f"{one.change} gives the observed result; first divergence: {where}", "special")
+        canvas.say(change_text(f"{one.change} gives the observed result", one.divergence), "special")
     if len(near) > MOST_NEIGHBOURS:
         canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")
     if loudness() >= 0:

@@ -71,8 +71,7 @@ def _show_changes(report: Report, index: int, side: int) -> None:
     word, other = ("first", "second") if side == 0 else ("second", "first")
     best = [one.change for one in report.common[side]][:SHOWN]
     for change in best:
-        where = change_text(near[change].divergence)
-        say(f"  {change} in the {word} model gives the {other}'s result; first divergence: {where}")
+        say("  " + change_text(f"{change} in the {word} model gives the {other}'s result", near[change].divergence))
     rest = [change for change in near if change not in best]
     if rest:
         say(f"  {'also: ' if best else f'in the {word} model, for this difference only: '}{', '.join(rest)}")

@@ -243,21 +243,21 @@ def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: 
 def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> list[Condition]:
     """A condition that holds on every vector in `differs`; or two conditions, each for a part of these vectors, where
     the two rule out much more of `other`."""
-    whole = _few(features, differs, other, smallest(features, differs, other))
+    whole = _few(features, other, smallest(features, differs, other))
     best, wrong = [whole], HALF * whole.wrong
     for fact in _parting(features, differs, other, whole) if whole.wrong else ():
         parts = list[Condition]()
         for one in _sides(fact):
             side = holds(one, features)
             condition = smallest(features, differs & side, other & side, True)
-            few = _few(features, differs & side, other & side, condition)
+            few = _few(features, other & side, condition)
             parts.append(replace(few, facts=(one, *(x for x in few.facts if x != one))))
         if sum(one.wrong for one in parts) < wrong:
             best, wrong = parts, sum(one.wrong for one in parts)
     return best
 
 
-def _few(features: dict[str, Feature], differs: Flags, other: Flags, condition: Condition) -> Condition:
+def _few(features: dict[str, Feature], other: Flags, condition: Condition) -> Condition:
     """The condition with only those of its facts that each rule out a good part of `other`."""
     kept, left, cost = list[Fact](), other.copy(), 0.0
     for fact in condition.facts:

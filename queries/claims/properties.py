@@ -17,26 +17,29 @@ from mmaprobe.queries.tactics.records import Proof
 
 @dataclass
 class PropertyOutcome(Outcome[PropertyClaim]):
-    """`proofs`: the proofs of all problems of the property; `refuting`: the proof that refutes the property.
-    `proofs_of` has compared what the proofs say with evaluations."""
+    """`proofs`: the proofs of all problems of the property, of which the last one may refute it. `proofs_of` has
+    compared what the proofs say with evaluations."""
 
     proofs: list[Proof] = field(default_factory=list)
-    refuting: Proof | None = None
 
     @property
     def verdict(self) -> Verdict:
-        if self.refuting is not None:
-            return "refuted" if self.refuting.verdict == "different" else "unknown"
-        return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
+        verdict = verdict_on(self.claim.wanted, self.proofs)
+        if verdict == "different":
+            return "refuted"
+        return "holds" if verdict == "equal" and not self.interrupted else "unknown"
+
+    @property
+    def refuting(self) -> Proof | None:
+        return self.proofs[-1] if self.verdict == "refuted" else None
 
     @property
     def certificates(self) -> int:
-        return len(self.proofs) if self.refuting is None else 1
+        return {"holds": len(self.proofs), "refuted": 1, "unknown": 0}[self.verdict]
 
     def certify(self, directory: Path, options: Options) -> list[Certificate]:
         """Write the certificates of the proofs, or the input that refutes."""
-        proofs = self.proofs if self.refuting is None else [self.refuting]
-        return certify_proofs(self.claim.wanted, proofs, directory, options)
+        return certify_proofs(self.claim.wanted, self.proofs, directory, options)
 
 
 def conjecture_of(claim: PropertyClaim) -> OfModels:
@@ -46,13 +49,9 @@ def conjecture_of(claim: PropertyClaim) -> OfModels:
 
 def verify_property(claim: PropertyClaim, options: Options) -> PropertyOutcome:
     """Decide a claim. Raises ParameterError for models that cannot be compared, and SolverFaultError."""
-    outcome, proofs = PropertyOutcome(claim), conjecture_of(claim).decide(options).found
-    verdict = verdict_on(claim.wanted, proofs)
-    outcome.interrupted = any(proof.interrupted for proof in proofs)
+    proofs = conjecture_of(claim).decide(options).found
+    outcome = PropertyOutcome(claim, proofs=proofs, interrupted=any(proof.interrupted for proof in proofs))
     outcome.asked = [SearchStep(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
-    if verdict == "different":
-        outcome.refuting = proofs[-1]
-    elif verdict == "equal" and not outcome.interrupted:
-        outcome.proofs = proofs
+    if outcome.verdict == "holds":
         outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     return outcome

@@ -67,7 +67,7 @@ class Builder:
                 raise NoTreeError(f"the answers fit no tree: {error}", tuple(self.probe.questions)) from None
             self.thorough = True
             return self.tree()
-        self._confirm_span(root)
+        self._confirm_span()
         return root
 
     def _ask_some(self, root: Node | Leaf) -> None:
@@ -94,7 +94,7 @@ class Builder:
             for one, other in (chance.sample(leaves, 2) for _ in leaves[: max(SAMPLED, len(leaves) // 2)])
         ]
 
-    def _confirm_span(self, root: Node | Leaf) -> None:
+    def _confirm_span(self) -> None:
         """Check that masks hide as many larger units: otherwise the mask hides units in part, and counts mean nothing.
         Where units were counted beside a trace, two sizes were asked already."""
         if self.probe.tight:

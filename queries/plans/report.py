@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from mmaprobe.documents.devices import OtherPlan, PlansFound, TellingApart
 from mmaprobe.documents.identify import (
@@ -197,34 +198,29 @@ def document_of_product(given: Given, files: Iterable[object], length: int, seco
         files=list(map(str, files)),
         length=length,
         plans=_texts(given.plans),
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=given.most,
-        left_out=given.left_out,
-        twice=given.products.twice or ABSENT,
-        instead=given.products.instead or ABSENT,
-        others=_others(given) or ABSENT,
         seconds=round(seconds, 3),
+        **_searched(given),
     )
 
 
 def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
     """The document about one of two results; `first`: plans that are named before the others."""
-    return PlansFound(
-        plans=given.names(first),
-        complete=not given.untried,
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=given.most,
-        left_out=given.left_out,
-        twice=given.products.twice or ABSENT,
-        instead=given.products.instead or ABSENT,
-        others=_others(given) or ABSENT,
-    )
+    return PlansFound(plans=given.names(first), complete=not given.untried, **_searched(given))
+
+
+def _searched(given: Given) -> dict[str, Any]:
+    """What the document of a recorded product and that of one of two results have in common."""
+    return {
+        "tried": given.tried,
+        "untried": given.untried,
+        "looked_at": given.looked,
+        "best": None if given.best is None else given.best.plan.reference,
+        "best_agrees": given.most,
+        "left_out": given.left_out,
+        "twice": given.products.twice or ABSENT,
+        "instead": given.products.instead or ABSENT,
+        "others": _others(given) or ABSENT,
+    }
 
 
 def _others(given: Given) -> list[OtherPlan]:

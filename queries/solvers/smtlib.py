@@ -75,7 +75,7 @@ class _Printer:
         query = self.query
         roots = [*query.assertions, *(term for _, term in query.definitions)]
         self._count(roots)
-        self._declare(roots)
+        self._declare()
         asserted = [self._term(root) for root in query.assertions]
         named = [(name, self._term(term), self._sort(term)) for name, term in query.definitions]
         self.lines += [f"(define-fun {name} () {sort} {text})" for name, text, sort in named]
@@ -97,7 +97,7 @@ class _Printer:
                 if kind == op.SYMBOL:
                     self.symbols.append(node)
 
-    def _declare(self, roots: Sequence[FNode]) -> None:
+    def _declare(self) -> None:
         symbols = set(self.symbols) - set(self.query.inputs)
         ordered = [*self.query.inputs, *sorted(symbols, key=lambda symbol: symbol.symbol_name())]
         for symbol in ordered:

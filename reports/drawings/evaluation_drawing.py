@@ -39,15 +39,14 @@ def evaluation_drawing(
     explanations: Sequence[Explanation],
     difference: Divergence | None = None,
     *,
-    prefix: str = "mp",
     width: float | None = None,
     names: Sequence[str] = (),
 ) -> Drawing:
     """One evaluation, or two of one input with their first difference marked, in one drawing.
 
-    `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
-    width); two evaluations are stacked where it has no room for both, and fewer terms are drawn one by one where a page
-    is not high enough for all. `names`: short titles that replace the references and their expressions.
+    `width` in pixels (None: the natural width); two evaluations are stacked where it has no room for both, and fewer
+    terms are drawn one by one where a page is not high enough for all. `names`: short titles that replace references
+    and expressions.
     """
     mark, text = _mark(difference), _difference(explanations, difference)
     beside = width is not None and len(explanations) == 2 and width / 2 >= NARROWEST
@@ -61,7 +60,7 @@ def evaluation_drawing(
             above.draw()
             sheets.append(sheet)
         side_by_side = beside or (width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR)
-        drawing = _drawing(sheets, explanations, text, 2 if side_by_side else 1, prefix)
+        drawing = _drawing(sheets, explanations, text, 2 if side_by_side else 1, "mp")
         if width is None or drawing.size[1] <= HIGHEST:
             break
     return drawing
@@ -70,7 +69,8 @@ def evaluation_drawing(
 def evaluation_drawings(
     explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
-    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
+    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked.
+    `prefix`: of element ids, which must differ between the drawings of one page."""
     drawings = []
     for index, (one, side) in enumerate(words.sides_of(explanations, difference)):
         sheet = Sheet(_width(one, side), _mark(difference))

@@ -232,7 +232,7 @@ class _Picture:
                 sheet.text(self.left, f"... {counted(left_out, 'sum')}{alike} ...", "mp-soft")
                 sheet.y += ROW
             middle[number] = sheet.y + BAR / 2
-            self._track(layout.tracks[number], number)
+            self._track(layout.tracks[number])
         self._additions(middle)
         sheet.y += 4
         every = counted(len(layout.tracks), "sum")
@@ -260,7 +260,7 @@ class _Picture:
         sheet.line(self.left, sheet.y + 16, self.right, sheet.y + 16)
         sheet.y += 20
 
-    def _track(self, track: Track, number: int) -> None:
+    def _track(self, track: Track) -> None:
         sheet, top = self.sheet, self.sheet.y
         sheet.text(self.left - 6, track.start, "", "end", y=top + 12)
         uses = ", ".join(f"{use.text} from {use.first}" for use in track.uses)

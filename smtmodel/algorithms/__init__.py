@@ -6,4 +6,3 @@ from mmaprobe.smtmodel.algorithms.reference import ALGORITHMS as ALGORITHMS
 from mmaprobe.smtmodel.algorithms.reference import parse_reduction as parse_reduction
 from mmaprobe.smtmodel.algorithms.reference import reference_of as reference_of
 from mmaprobe.smtmodel.algorithms.reference import sum_of_array as sum_of_array
-from mmaprobe.smtmodel.algorithms.reference import sum_of_numbers as sum_of_numbers

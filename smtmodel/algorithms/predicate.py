@@ -9,31 +9,27 @@ from fractions import Fraction
 from math import lcm
 
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.base.wording import shortened
+from mmaprobe.smtmodel.base.wording import counted, shortened
 
-#: function: (fewest arguments, most arguments, meaning)
-FUNCTIONS: dict[str, tuple[int, int, str]] = {
-    "error": (1, 1, "|result of a part - exact sum|"),
-    "value": (1, 1, "the number that a part's result or an input is"),
-    "exact": (0, 0, "c + sum of a_k * b_k without rounding"),
-    "magnitude_sum": (0, 0, "|c| + sum of |a_k * b_k|"),
-    "terms": (0, 0, "how many products there are"),
-    "top": (0, 0, "2^e for the largest exponent e of a product (the sum of its factors') or of c; 0 if all are zero"),
-    "ulp": (
-        1,
-        1,
-        "the unit in the last place (results' format) at a number, a part's result or an input; 0 at zero",
-    ),
-    "distance": (2, 2, "how many numbers of their format two results lie apart"),
-    "bits": (1, 1, "a pattern as an unsigned integer, of any result"),
-    "finite": (1, 1, "neither infinite nor NaN, of any result"),
-    "zero": (1, 1, "a number, or every number of a side, is zero"),
-    "nonzero": (1, 1, "a number, or every number of a side, is not zero"),
-    "nonnegative": (1, 1, "its sign bit is not set; of a side, that of none"),
-    "fits": (2, 2, "a number, or every number of a side, has no more fraction bits than a format"),
-    "lacks": (2, 2, "a number, or every number of a side, is zero or has more fraction bits than a format"),
-    "abs": (1, 1, "the magnitude of a quantity"),
-    "max": (2, 2, "the larger of two quantities"),
+#: function: how many arguments it takes
+FUNCTIONS = {
+    "error": 1,  # |result of a part - exact sum|
+    "value": 1,  # the number that a part's result or an input is
+    "exact": 0,  # c + sum of a_k * b_k without rounding
+    "magnitude_sum": 0,  # |c| + sum of |a_k * b_k|
+    "terms": 0,  # how many products there are
+    "top": 0,  # 2^e for the largest exponent e of a product (the sum of its factors') or of c; 0 if all are zero
+    "ulp": 1,  # the unit in the last place (results' format) at a number, a part's result or an input; 0 at zero
+    "distance": 2,  # how many numbers of their format two results lie apart
+    "bits": 1,  # a pattern as an unsigned integer, of any result
+    "finite": 1,  # neither infinite nor NaN, of any result
+    "zero": 1,  # a number, or every number of a side, is zero
+    "nonzero": 1,  # a number, or every number of a side, is not zero
+    "nonnegative": 1,  # its sign bit is not set; of a side, that of none
+    "fits": 2,  # a number, or every number of a side, has no more fraction bits than a format
+    "lacks": 2,  # a number, or every number of a side, is zero or has more fraction bits than a format
+    "abs": 1,  # the magnitude of a quantity
+    "max": 2,  # the larger of two quantities
 }
 CONSTANTS = "constants are whole numbers, decimals of at most 15 digits, and powers of two, as 1.25 * 2**-20"
 DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # what Python writes as it was read
@@ -154,8 +150,7 @@ def _check_call(node: ast.Call, names: set[str]) -> None:
     name = node.func.id
     if name not in FUNCTIONS:
         raise UnknownNameError("function", name, FUNCTIONS)
-    least, most, _ = FUNCTIONS[name]
-    if not least <= len(node.args) <= most:
-        raise ParameterError(ast.unparse(node), f"{name} takes {least} argument{'s' * (least != 1)}")
+    if len(node.args) != FUNCTIONS[name]:
+        raise ParameterError(ast.unparse(node), f"{name} takes {counted(FUNCTIONS[name], 'argument')}")
     for part in node.args:
         _check(part, names)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property, partial, reduce
+from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -18,16 +18,14 @@ from numpy.typing import NDArray
 from mmaprobe.smtmodel.algorithms.words import adder, converted
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.arrays import lane_type
 from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
-from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Numbers = TypeVar("Numbers")
@@ -80,51 +78,6 @@ class Operations(ABC, Generic[Numbers]):
     def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
         """Numbers added one after another, each sum rounded to nearest: the sum that atomic additions in ascending
         order give."""
-
-
-class BitsOperations(Operations[tuple[Bits, ...]]):
-    """Vectors of any carrier."""
-
-    def length(self, numbers: tuple[Bits, ...]) -> int:
-        return len(numbers)
-
-    def part(self, numbers: tuple[Bits, ...], start: int, stop: int) -> tuple[Bits, ...]:
-        return numbers[start:stop]
-
-    def joined(self, first: tuple[Bits, ...], second: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return first + second
-
-    def converted(self, source: Format, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return tuple(converted(number, source, fmt) for number in numbers)
-
-    @staticmethod
-    def _filled(size: int, width: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return numbers + (constant(numbers[0].carrier, 0, width),) * (-len(numbers) % size)
-
-    def column_sums(
-        self, unit: Model, shape: tuple[int, int], chain: int, numbers: tuple[Bits, ...]
-    ) -> tuple[Bits, ...]:
-        side, width = shape
-        size, carrier = side * width, numbers[0].carrier
-        plan, none = Plan.chained(unit), constant(carrier, 0, unit.c.width)
-        one = constant(carrier, unit.a.one, unit.a.width)
-        filled = self._filled(chain * size, unit.a.width, numbers)
-        sums = []
-        for start in range(0, len(filled), chain * size):
-            for j in range(width):
-                running = none
-                for matrix in range(start, start + chain * size, size):
-                    column = filled[matrix + j : matrix + size : width]
-                    running = dot_steps(plan, (one,) * side, column, running)[RESULT]
-                sums.append(running)
-        return tuple(sums)
-
-    def trees(self, fmt: Format, size: int, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        filled = self._filled(size, fmt.width, numbers)
-        return tuple(in_tree(adder(fmt), filled[k : k + size]) for k in range(0, len(filled), size))
-
-    def in_sequence(self, fmt: Format, numbers: tuple[Bits, ...]) -> tuple[Bits, ...]:
-        return (reduce(adder(fmt), numbers),)
 
 
 class ArrayOperations(Operations[NDArray[Any]]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +9,6 @@ from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.algorithms.reductions import (
     ArrayOperations,
-    BitsOperations,
     Recurrence,
     Reduction,
     SinglePass,
@@ -18,7 +16,6 @@ from mmaprobe.smtmodel.algorithms.reductions import (
     WarpShuffle,
 )
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.plans.multiword import SCHEMES, Multiword, given_values, is_scheme
 from mmaprobe.smtmodel.plans.multiword import reference_of as reference_of
 
@@ -37,15 +34,9 @@ def parse_reduction(text: str) -> Reduction:
     return REDUCTIONS[name](**given_values(text, REDUCTIONS[name]))
 
 
-def sum_of_numbers(algorithm: Reduction, numbers: Sequence[Bits]) -> Bits:
-    """The sum of f32 patterns over their carrier, a pattern of `result_format`. Raises ParameterError if empty."""
-    if not numbers:
-        raise ParameterError("numbers", "at least one is needed")
-    return algorithm.evaluate(BitsOperations(), tuple(numbers))[0]
-
-
 def sum_of_array(algorithm: Reduction, numbers: NDArray[Any]) -> int:
-    """The sum of a flat array of f32 patterns (unsigned integers): `sum_of_numbers`, bit for bit, but faster."""
+    """The sum of a flat array of f32 patterns (unsigned integers), a pattern of `result_format`. Raises
+    ParameterError if empty."""
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError("numbers", f"shape {numbers.shape}: a flat array of at least one is needed")
     return int(algorithm.evaluate(ArrayOperations(), numbers)[0])

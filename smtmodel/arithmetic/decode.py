@@ -141,6 +141,15 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
     return Unpacked(term, is_zero, is_infinite, is_nan).folded()
 
 
+def is_largest(item: Unpacked, fmt: Format) -> Bit:
+    """Whether a finite number of a format is as large as the format can hold, as after a rounding that overflowed."""
+    if fmt.complement:  # both ends, the least number has one bit more
+        return constant(item.sign.carrier, fmt.largest, item.term.significand.width).ule(item.term.significand)
+    last = (fmt.largest_field >> fmt.fraction) - item.term.exponent.low - fmt.bias
+    digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
+    return item.term.exponent.bits.equals(last) & item.term.significand.equals(digits)
+
+
 def _unpack_complement(pattern: Bits, fmt: Format) -> Unpacked:
     """An integer of `fmt.width` bits as a magnitude; all integers of a format have the same exponent."""
     sign, no = pattern.msb(), truth(pattern.carrier, False)

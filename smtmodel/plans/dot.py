@@ -70,14 +70,6 @@ def _of(words: Pair | None) -> str:
     return "" if words is None else ".a{}b{}".format(*words)
 
 
-def dot_steps(plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> dict[Step, Bits]:
-    """The steps of a plan in order, RESULT last. Their texts: `a.word0[k]`, a word of a number; `unit.a0b1[0:8]`, the
-    unit's running sum after products 0 to 7 of words a0 and b1; `outside.a0b1[:8]`, a sum outside after product 7.
-    Raises ParameterError for a number of products that does not fit."""
-    dot = Dot(plan, a, b, c)
-    return dot.all_steps()
-
-
 @dataclass(frozen=True)
 class Value:
     """A pattern of a format."""
@@ -98,7 +90,9 @@ class Dot(Results[Value]):
         self._gathered: dict[tuple[Gathered, int], Value] = {}
 
     def all_steps(self) -> dict[Step, Bits]:
-        """The steps, the last is RESULT."""
+        """The steps in order, RESULT last. Their texts: `a.word0[k]`, a word of a number; `unit.a0b1[0:8]`, the unit's
+        running sum after products 0 to 7 of words a0 and b1; `outside.a0b1[:8]`, a sum outside after product 7. Raises
+        ParameterError for a number of products that does not fit."""
         with self.plan.named():
             self._all_words()
             self.steps[RESULT] = self.value(self.plan.result, len(self.sides[0])).bits

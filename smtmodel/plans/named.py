@@ -16,7 +16,6 @@ from mmaprobe.smtmodel.plans.partitions import (
     Lanes,
     Runs,
     Swizzled,
-    Tiles,
     Whole,
 )  # fmt: skip
 from mmaprobe.smtmodel.plans.stages import Parted, Stage
@@ -48,10 +47,8 @@ def after_first(number: int, head: Stage, body: Stage) -> Parted:
     return Parted(First(number), Through(), body, None, head)
 
 
-def in_runs(
-    ways: int, body: Stage, rounding: Rounding, order: Order = "sequential", grain: int = 0, tiles: Tiles = "full"
-) -> Parted:
-    return Parted(Equal(ways, grain, tiles), Add(rounding, order), body)
+def in_runs(ways: int, body: Stage, rounding: Rounding, order: Order = "sequential", grain: int = 0) -> Parted:
+    return Parted(Equal(ways, grain), Add(rounding, order), body)
 
 
 def in_runs_at(at: tuple[int, ...], body: Stage, rounding: Rounding, order: Order = "sequential") -> Parted:

@@ -178,7 +178,7 @@ class _Reader(ExpressionReader):
 
     def _words(self, tree: ast.Call) -> Words:
         """The words of a and of b that a unit takes."""
-        self._only(tree, self._given(tree), ())
+        self._only(self._given(tree), ())
         words = list[Round | None]()
         for side, word in zip("ab", self._arguments(tree, 2), strict=True):
             words.append(self.words[side].get(self._word(word, (side, *self.words[side]))))
@@ -189,7 +189,7 @@ class _Reader(ExpressionReader):
 
     def _call_sum(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         stage, *start = self._arguments(tree, 1, 2)
-        self._only(tree, options, ())
+        self._only(options, ())
         return Products(self._stage(stage), self._node(start[0], scope) if start else Constant())
 
     def _call_shared(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
@@ -212,7 +212,7 @@ class _Reader(ExpressionReader):
 
     def _call_block_scaled(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         word, factor = (self._node(part, scope) for part in self._arguments(tree, 2))
-        self._only(tree, options, ())
+        self._only(options, ())
         for part, node in zip(tree.args, (word, factor), strict=True):
             if not isinstance(node, Round) or isinstance(node, Scaled):
                 raise MistakeError(part, "a word and its factor are rounded each: block_scaled(q(quotient(a, s)), s)")
@@ -241,14 +241,14 @@ class _Reader(ExpressionReader):
             name, options = tree.func.id, self._given(tree)
             if name in self.roundings:
                 (body,) = self._arguments(tree, 1)
-                self._only(tree, options, ())
+                self._only(options, ())
                 return in_format(self._stage(body), self.roundings[name])
             if name in self.models:
                 return Chain(self.models[name], None, *self._words(tree))
             if name == "chain":
                 return self._chain(tree, options)
             if name == "then":
-                self._only(tree, options, ())
+                self._only(options, ())
                 return Then(tuple(map(self._stage, self._arguments(tree, 1, max(1, len(tree.args))))))
             if name in NAMED or name in JOINED:
                 return self._parted(tree, name, options)
@@ -263,7 +263,7 @@ class _Reader(ExpressionReader):
 
     def _chain(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         (unit,) = self._arguments(tree, 1)
-        self._only(tree, options, ("tail",))
+        self._only(options, ("tail",))
         words, name = (self._words(unit), unit.func) if isinstance(unit, ast.Call) else (PLAIN, unit)
         return Chain(self._unit(name), self._stage(options["tail"]) if "tail" in options else None, *words)
 
@@ -287,7 +287,7 @@ class _Reader(ExpressionReader):
         own, said = () if apart else _options(kind), _options(join)
         further = tuple(word for word in (*kind.takes.replace("first", "" if headed else "head").split(),)
                         if word not in own)  # fmt: skip
-        self._only(tree, options, (*own, *said, *further))
+        self._only(options, (*own, *said, *further))
         if apart is not None:
             partition = self._cut(apart, kind, apart.args, self._given(apart))
         else:
@@ -302,7 +302,7 @@ class _Reader(ExpressionReader):
         self, tree: ast.Call, kind: type[Partition], numbers: Sequence[ast.expr], options: dict[str, ast.expr]
     ) -> Partition:
         """A partition, from one number or several numbers, and options."""
-        self._only(tree, options, _options(kind))
+        self._only(options, _options(kind))
         name = _parameters(kind)[0]
         hint = get_type_hints(kind)[name]
         if get_origin(hint) is tuple:
@@ -316,7 +316,7 @@ class _Reader(ExpressionReader):
     def _step(self, tree: ast.expr) -> int | Fold:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "fold":
             ways, stride = self._arguments(tree, 2)
-            self._only(tree, self._given(tree), ())
+            self._only(self._given(tree), ())
             return Fold(self._number(ways), self._number(stride))
         return self._number(tree)
 

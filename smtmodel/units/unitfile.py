@@ -334,7 +334,7 @@ class ExpressionReader:
         options = self._given(tree)
         if name in self.roundings:
             term, *bits = self._arguments(tree, 1, 2)
-            self._only(tree, options, ())
+            self._only(options, ())
             random = self._node(bits[0], scope) if bits else None
             if not (random is None or isinstance(random, Element | Literal)):
                 raise MistakeError(bits[0], "random bits are an operand or a number: r(x, random)")
@@ -342,7 +342,7 @@ class ExpressionReader:
         if name not in self.calls:
             raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
         if name in NODES:
-            self._only(tree, options, (*NODES[name].names, *self.further.get(name, ())))
+            self._only(options, (*NODES[name].names, *self.further.get(name, ())))
         build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] | None = getattr(self, f"_call_{name}", None)
         return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
 
@@ -393,7 +393,7 @@ class ExpressionReader:
             options[word.arg] = word.value
         return options
 
-    def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
+    def _only(self, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
         for name in options:
             if name not in known:
                 raise MistakeError(options[name], str(UnknownNameError("parameter", name, known or ("none",))))
@@ -487,7 +487,7 @@ class ExpressionReader:
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
         options = self._given(tree)
-        self._only(tree, options, NODES["round"].names)
+        self._only(options, NODES["round"].names)
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.plans.dot import RESULT, Dot
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.multiword import Multiword, parse_scheme
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
@@ -30,7 +30,6 @@ from tests.oracles.termeval import evaluate_term
 pytestmark = pytest.mark.compilers
 
 Patterns = NDArray[np.uint64]
-Recipe = Callable[[oracle.Words, oracle.Words, int], int]
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
@@ -102,7 +101,7 @@ def on_lanes(plan: Plan, a: Patterns, b: Patterns, c: Patterns) -> list[int]:
     carrier, fmt = ArrayCarrier(), plan.a
     sides = [[carrier.lanes(np.ascontiguousarray(side[:, k]), fmt.width) for k in range(a.shape[1])] for side in (a, b)]
     with np.errstate(over="ignore"):
-        d = dot_steps(plan, *sides, carrier.lanes(c, plan.c.width))[RESULT]
+        d = Dot(plan, *sides, carrier.lanes(c, plan.c.width)).all_steps()[RESULT]
     return [int(x) for x in np.broadcast_to(d.node, c.shape)]
 
 
@@ -130,7 +129,7 @@ def test_exact_rationals(text: str) -> None:
 def symbolic(plan: Plan, length: int) -> Bits:
     carrier, width = TermCarrier(), plan.a.width
     sides = [[carrier.symbol(f"{side}{k}", width) for k in range(length)] for side in "ab"]
-    return dot_steps(plan, *sides, carrier.symbol("c", plan.c.width))[RESULT]
+    return Dot(plan, *sides, carrier.symbol("c", plan.c.width)).all_steps()[RESULT]
 
 
 SYMBOLIC = {
@@ -200,7 +199,7 @@ def test_steps_say_where_two_algorithms_part() -> None:
     sides = [[carrier.lanes(x.view(np.uint32).reshape(1), 32) for x in side] for side in (a, b)]
     c = carrier.lanes(np.array([2**-24], dtype=np.float32).view(np.uint32), 32)
     with np.errstate(over="ignore"):
-        first, second = (dot_steps(parse_plan_path(f"{name}@unit={VOLTA}"), *sides, c)
+        first, second = (Dot(parse_plan_path(f"{name}@unit={VOLTA}"), *sides, c).all_steps()
                          for name in ("markidis", "ootomo-yokota"))  # fmt: skip
     values = [
         {str(name): int(np.asarray(x.node).reshape(-1)[0]) for name, x in steps.items()} for steps in (first, second)

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.plans.dot import RESULT, Dot
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from tests.oracles.algorithm_oracle import exact as oracle_sum
 from tests.oracles.oracle import decode, floor_log2
@@ -57,7 +57,7 @@ def quantities(a: list[Bits], b: list[Bits], c: Bits, window: Window) -> dict[st
     markidis, ootomo = (parse_plan_path(f"{name}@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero")
                         for name in ("markidis", "ootomo-yokota"))  # fmt: skip
     total = exact.exact_sum(a, b, c, F32, F32, window, spare=23)
-    d = [dot_steps(plan, a, b, c)[RESULT] for plan in (markidis, ootomo)]
+    d = [Dot(plan, a, b, c).all_steps()[RESULT] for plan in (markidis, ootomo)]
     p, q = (exact.in_units(x, F32, total) for x in d)
     errors = [exact.magnitude(fixed.subtract(x[0], total)) for x in (p, q)]
     return {"total": total, "p": p[0], "q": q[0], "fits": p[1] & q[1], "closer": exact.closer(p[0], q[0], total),

@@ -109,6 +109,7 @@ def test_what_is_seen_of_units_plans_and_verdicts_is_two_lines() -> None:
     assert "K in four runs" in repr(seen[1])
     assert repr(different).startswith("different: ")
     assert repr(equal).startswith(f"equal: {VOLTA} = {VOLTA}@carry_bits=4\n  by ")
+    assert "; confirmed by " in repr(equal)
     assert repr(claim).startswith(f"{claim.document.id}: refuted: ")
     assert "&lt;=" in seen[-1]._repr_html_()
 

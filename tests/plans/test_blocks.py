@@ -17,23 +17,20 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
-from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.identity import identity_text
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.words import LargestOf, SharedOf
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.oracles import node_oracle
-from tests.oracles.termeval import evaluate_term
 from tests.plans import plan_oracle
+from tests.plans.carriers import agree_in_terms
 
 pytestmark = pytest.mark.compilers
 
@@ -204,24 +201,12 @@ def test_a_tiny_plan_over_every_carrier() -> None:
     plan, random = tiny(), np.random.default_rng(4)
     a, b = (random.integers(0, 64, (40, 5)).astype(np.uint8) for _ in "ab")
     a[0], b[1, :2] = 0, 0
-    zeros = np.zeros(40, dtype=np.uint64)
-    model = Model("tiny", unit_of_plan(plan, 5))
-    assert parse_unit(unit_text(model.unit), "unit.yaml") == model.unit
-    assert parse_plan(plan_text(plan), "plan.yaml", model_of) == plan
-    wanted = evaluate_batch(model, a.astype(np.uint64), b.astype(np.uint64), zeros)
+    wide = a.astype(np.uint64), b.astype(np.uint64), np.zeros(40, dtype=np.uint64)
+    wanted = agree_in_terms(plan, model_of, *wide)
     for engine in ("numpy", "compiled"):
         every = simulate(a, np.ascontiguousarray(b.T), None, plan, engine=engine)
         assert np.array_equal(every.diagonal(), wanted)
     agree(plan, a[:8], b[:8].T, simulate(a[:8], np.ascontiguousarray(b[:8].T), None, plan, engine="numpy"))
-    carrier = TermCarrier()
-    sides = [[carrier.symbol(f"{name}{k}", 6) for k in range(5)] for name in "ab"]
-    z = carrier.symbol("c", 32)
-    values = {f"{name}{k}": own[:, k].astype(np.uint64) for name, own in (("a", a), ("b", b)) for k in range(5)}
-    values["c"] = zeros
-    term = evaluate(model, *sides, z, traced=False).d
-    assert [int(x) for x in evaluate_term(term.node, values)] == wanted.tolist()
-    step = dot_steps(plan, *sides, z)[RESULT]
-    assert [int(x) for x in evaluate_term(step.node, values)] == wanted.tolist()
 
 
 def test_loops_over_tiles() -> None:

@@ -10,20 +10,23 @@ from operator import mul
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
-from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.oracles.oracle import decode
-from tests.oracles.termeval import evaluate_term
-from tests.plans.test_slices import Numbers, inputs, through, wrapped
+from tests.plans.carriers import agree_in_terms, agree_on_every_input, differ
+from tests.plans.test_slices import (
+    agree,
+    agree_in_a_large_product,
+    few,
+    give_nan_in_their_rows,
+    inputs,
+    through,
+    wrapped,
+)  # fmt: skip
 
 pytestmark = pytest.mark.compilers
 
@@ -104,12 +107,6 @@ def ozaki(row: list[float], column: list[float], c: float, moduli: tuple[int, ..
         return inf if total > 0 else -inf
 
 
-def agree(a: Numbers, b: Numbers, c: Numbers, d: Numbers, places: list[tuple[int, int]]) -> None:
-    for i, j in places:
-        wanted = ozaki(a[i].tolist(), b[:, j].tolist(), float(c[i, j]))
-        assert d[i, j].tobytes() == np.float64(wanted).tobytes(), (i, j, d[i, j], wanted)
-
-
 # -- Ozaki II
 
 
@@ -120,7 +117,7 @@ def test_residues_of_int8(spread: int) -> None:
     a[0], b[:, 0], c[0] = 0, 0, -0.0
     places = list(product(range(5), range(6)))
     d = through(plan, a, b, c, "numpy")
-    agree(a, b, c, d, places)
+    agree(ozaki, a, b, c, d, places)
     assert through(plan, a, b, c, "compiled").tobytes() == d.tobytes()
 
 
@@ -131,7 +128,7 @@ def test_results_that_are_subnormal_are_rounded_once_more() -> None:
     for left, right in ((-1000, -70), (1000, -1000), (-1000, 1000), (900, 120)):
         own = ldexp(1.0, left) * a, ldexp(1.0, right) * b
         d = through(plan, *own, 0 * c, "numpy")
-        agree(*own, 0 * c, d, list(product(range(4), range(4))))
+        agree(ozaki, *own, 0 * c, d, list(product(range(4), range(4))))
 
 
 def test_the_oracle_sees_other_moduli() -> None:
@@ -148,24 +145,17 @@ def test_the_largest_number_of_products() -> None:
     for length, right in ((2289, True), (2290, False)):
         a, b, c = np.full((1, length), most), np.full((length, 1), most), np.zeros((1, 1))
         d = through(parse_plan_reference(OZAKI), a, b, c, "compiled")
-        agree(a, b, c, d, [(0, 0)])
+        agree(ozaki, a, b, c, d, [(0, 0)])
         assert (abs(d[0, 0] / (4 * length) - 1) < 2.0**-47) == right
 
 
 @pytest.mark.slow
 def test_a_large_product() -> None:
-    a, b, c = inputs(1024, 1024, 1024, 3, 2)
-    d = through(parse_plan_reference(OZAKI), a, b, c, "compiled")
-    random = np.random.default_rng(3)
-    agree(a, b, c, d, [(int(i), int(j)) for i, j in random.integers(0, 1024, (2000, 2))])
+    agree_in_a_large_product(OZAKI, ozaki)
 
 
 def test_rows_that_are_not_finite() -> None:
-    a, b, c = inputs(2, 8, 2, 1, 5)
-    a[0, 3] = np.inf
-    d = through(parse_plan_reference(OZAKI), a, b, c, "numpy")
-    assert np.isnan(d[0]).all()
-    assert np.isfinite(d[1]).all()
+    give_nan_in_their_rows(OZAKI)
 
 
 # -- by exhaustion
@@ -188,17 +178,7 @@ def tiny_oracle(a: list[int], b: list[int], c: int) -> float:
 
 
 def test_every_input_of_a_tiny_plan() -> None:
-    """All inputs of two products of e2m1, with matrices and, every fourth row, as a unit."""
-    plan = tiny()
-    rows = np.array(list(product(range(16), repeat=2)), dtype=np.uint8)
-    zeros = np.zeros((256, 256), dtype=np.uint32)
-    found = simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="numpy")
-    wanted = [[tiny_oracle(x, y, 0) for y in rows.tolist()] for x in rows.tolist()]
-    assert np.array_equal(found.view(np.float32), np.array(wanted, dtype=np.float32))
-    assert np.array_equal(simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="compiled"), found)
-    model = Model("tiny", unit_of_plan(plan, 2))
-    a, b = np.repeat(rows[::4], 256, 0).astype(np.uint64), np.tile(rows, (64, 1)).astype(np.uint64)
-    assert np.array_equal(evaluate_batch(model, a, b, zeros[::4].ravel().astype(np.uint64)), found[::4].ravel())
+    agree_on_every_input(tiny(), tiny_oracle)
 
 
 @pytest.mark.parametrize(
@@ -212,29 +192,11 @@ def test_every_input_of_a_tiny_plan() -> None:
     ],
 )
 def test_plans_nearby_differ(old: str, new: str) -> None:
-    rows = np.array(list(product(range(0, 16, 3), repeat=2)), dtype=np.uint8)
-    zeros = np.zeros((len(rows), len(rows)), dtype=np.uint32)
-    plans = tiny(), tiny(old, new)
-    one, other = (simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="numpy") for plan in plans)
-    assert not np.array_equal(one, other)
+    assert differ(tiny(), tiny(old, new))
 
 
 def test_terms_and_steps() -> None:
-    """The symbolic carrier and the steps of one sum agree with matrices; units and plans read back."""
     plan = tiny()
-    random = np.random.default_rng(4)
-    a, b, c = random.integers(0, 16, (20, 3)), random.integers(0, 16, (20, 3)), random.integers(0, 9, 20) << 23
-    model = Model("tiny", unit_of_plan(plan, 3))
-    assert parse_unit(unit_text(model.unit), "unit.yaml") == model.unit
-    for own, model_of in ((plan, lambda _: plan.models[0]), (parse_plan_reference(OZAKI), parse_reference)):
-        assert parse_plan(plan_text(own), "plan.yaml", model_of) == own
-    wanted = evaluate_batch(model, a.astype(np.uint64), b.astype(np.uint64), c.astype(np.uint64))
-    carrier = TermCarrier()
-    sides = [[carrier.symbol(f"{name}{k}", 4) for k in range(3)] for name in "ab"]
-    z = carrier.symbol("c", 32)
-    values = {f"{name}{k}": own[:, k].astype(np.uint64) for name, own in (("a", a), ("b", b)) for k in range(3)}
-    values["c"] = c.astype(np.uint64)
-    term = evaluate(model, *sides, z, traced=False).d
-    assert [int(x) for x in evaluate_term(term.node, values)] == wanted.tolist()
-    step = dot_steps(plan, *sides, z)[RESULT]
-    assert [int(x) for x in evaluate_term(step.node, values)] == wanted.tolist()
+    agree_in_terms(plan, lambda _: plan.models[0], *few())
+    own = parse_plan_reference(OZAKI)
+    assert parse_plan(plan_text(own), "plan.yaml", parse_reference) == own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from math import frexp, ldexp
 from operator import mul
@@ -12,23 +13,19 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
-from mmaprobe.smtmodel.evaluate.model import Model, evaluate
-from mmaprobe.smtmodel.plans.dot import RESULT, dot_steps
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
-from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.oracles.oracle import decode
-from tests.oracles.termeval import evaluate_term
+from tests.plans.carriers import Patterns, agree_in_terms, agree_on_every_input, differ
 
 pytestmark = pytest.mark.compilers
 
 Numbers = NDArray[np.float64]
+Oracle = Callable[[list[float], list[float], float], float]
 OZAKI = "plan:ozaki/int8-7"
 
 UNIT = """
@@ -123,10 +120,32 @@ def through(plan: Plan, a: Numbers, b: Numbers, c: Numbers, engine: Engine) -> N
     return found.view(np.float64)
 
 
-def agree(a: Numbers, b: Numbers, c: Numbers, d: Numbers, places: list[tuple[int, int]]) -> None:
+def agree(oracle: Oracle, a: Numbers, b: Numbers, c: Numbers, d: Numbers, places: list[tuple[int, int]]) -> None:
     for i, j in places:
-        wanted = ozaki(a[i].tolist(), b[:, j].tolist(), float(c[i, j]))
+        wanted = oracle(a[i].tolist(), b[:, j].tolist(), float(c[i, j]))
         assert d[i, j].tobytes() == np.float64(wanted).tobytes(), (i, j, d[i, j], wanted)
+
+
+def agree_in_a_large_product(reference: str, oracle: Oracle) -> None:
+    a, b, c = inputs(1024, 1024, 1024, 3, 2)
+    d = through(parse_plan_reference(reference), a, b, c, "compiled")
+    random = np.random.default_rng(3)
+    agree(oracle, a, b, c, d, [(int(i), int(j)) for i, j in random.integers(0, 1024, (2000, 2))])
+
+
+def give_nan_in_their_rows(reference: str) -> None:
+    a, b, c = inputs(2, 8, 2, 1, 5)
+    a[0, 3] = np.inf
+    d = through(parse_plan_reference(reference), a, b, c, "numpy")
+    assert np.isnan(d[0]).all()
+    assert np.isfinite(d[1]).all()
+
+
+def few() -> tuple[Patterns, Patterns, Patterns]:
+    """Rows of three products of e2m1, and numbers to add."""
+    random = np.random.default_rng(4)
+    a, b, c = random.integers(0, 16, (20, 3)), random.integers(0, 16, (20, 3)), random.integers(0, 9, 20) << 23
+    return a.astype(np.uint64), b.astype(np.uint64), c.astype(np.uint64)
 
 
 # -- Ozaki I
@@ -139,7 +158,7 @@ def test_slices_of_int8(spread: int) -> None:
     a[0], b[:, 0] = 0, 0
     places = list(product(range(5), range(6)))
     d = through(plan, a, b, c, "numpy")
-    agree(a, b, c, d, places)
+    agree(ozaki, a, b, c, d, places)
     assert through(plan, a, b, c, "compiled").tobytes() == d.tobytes()
 
 
@@ -157,7 +176,7 @@ def test_sums_of_many_large_slices_wrap() -> None:
     length = 1 << 18
     a = np.full((1, length), 1 - 2.0**-53)
     d = through(parse_plan_reference(OZAKI), a, a.T, np.zeros((1, 1)), "compiled")
-    agree(a, a.T, np.zeros((1, 1)), d, [(0, 0)])
+    agree(ozaki, a, a.T, np.zeros((1, 1)), d, [(0, 0)])
     assert abs(d[0, 0] / length - 1) > 2.0**-16
     half = length // 2 - 1
     near = through(parse_plan_reference(OZAKI), a[:, :half], a.T[:half], np.zeros((1, 1)), "compiled")
@@ -166,10 +185,7 @@ def test_sums_of_many_large_slices_wrap() -> None:
 
 @pytest.mark.slow
 def test_a_large_product() -> None:
-    a, b, c = inputs(1024, 1024, 1024, 3, 2)
-    d = through(parse_plan_reference(OZAKI), a, b, c, "compiled")
-    random = np.random.default_rng(3)
-    agree(a, b, c, d, [(int(i), int(j)) for i, j in random.integers(0, 1024, (2000, 2))])
+    agree_in_a_large_product(OZAKI, ozaki)
 
 
 # -- by exhaustion
@@ -201,17 +217,7 @@ def wrapped_end(value: int) -> int:
 
 
 def test_every_input_of_a_tiny_plan() -> None:
-    """All inputs of two products of e2m1, with matrices and, every fourth row, as a unit."""
-    plan = tiny()
-    rows = np.array(list(product(range(16), repeat=2)), dtype=np.uint8)
-    zeros = np.zeros((256, 256), dtype=np.uint32)
-    found = simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="numpy")
-    wanted = [[tiny_oracle(x, y, 0) for y in rows.tolist()] for x in rows.tolist()]
-    assert np.array_equal(found.view(np.float32), np.array(wanted, dtype=np.float32))
-    assert np.array_equal(simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="compiled"), found)
-    model = Model("tiny", unit_of_plan(plan, 2))
-    a, b = np.repeat(rows[::4], 256, 0).astype(np.uint64), np.tile(rows, (64, 1)).astype(np.uint64)
-    assert np.array_equal(evaluate_batch(model, a, b, zeros[::4].ravel().astype(np.uint64)), found[::4].ravel())
+    agree_on_every_input(tiny(), tiny_oracle)
 
 
 @pytest.mark.parametrize(
@@ -225,31 +231,12 @@ def test_every_input_of_a_tiny_plan() -> None:
     ],
 )
 def test_plans_nearby_differ(old: str, new: str) -> None:
-    rows = np.array(list(product(range(0, 16, 3), repeat=2)), dtype=np.uint8)
-    zeros = np.zeros((len(rows), len(rows)), dtype=np.uint32)
-    text = tiny(old, new) if "mma(a2" not in old else parse_plan(TINY.replace(old, new), "tiny.yaml", model_of)
-    one, other = (simulate(rows, np.ascontiguousarray(rows.T), zeros, plan, engine="numpy") for plan in (tiny(), text))
-    assert not np.array_equal(one, other)
+    near = tiny(old, new) if "mma(a2" not in old else parse_plan(TINY.replace(old, new), "tiny.yaml", model_of)
+    assert differ(tiny(), near)
 
 
 def test_terms_and_steps() -> None:
-    """The symbolic carrier and the steps of one sum agree with matrices; units and plans read back."""
-    plan = tiny()
-    random = np.random.default_rng(4)
-    a, b, c = random.integers(0, 16, (20, 3)), random.integers(0, 16, (20, 3)), random.integers(0, 9, 20) << 23
-    model = Model("tiny", unit_of_plan(plan, 3))
-    assert parse_unit(unit_text(model.unit), "unit.yaml") == model.unit
-    assert parse_plan(plan_text(plan), "plan.yaml", model_of) == plan
-    wanted = evaluate_batch(model, a.astype(np.uint64), b.astype(np.uint64), c.astype(np.uint64))
-    carrier = TermCarrier()
-    sides = [[carrier.symbol(f"{name}{k}", 4) for k in range(3)] for name in "ab"]
-    z = carrier.symbol("c", 32)
-    values = {f"{name}{k}": own[:, k].astype(np.uint64) for name, own in (("a", a), ("b", b)) for k in range(3)}
-    values["c"] = c.astype(np.uint64)
-    term = evaluate(model, *sides, z, traced=False).d
-    assert [int(x) for x in evaluate_term(term.node, values)] == wanted.tolist()
-    step = dot_steps(plan, *sides, z)[RESULT]
-    assert [int(x) for x in evaluate_term(step.node, values)] == wanted.tolist()
+    agree_in_terms(tiny(), model_of, *few())
 
 
 @pytest.mark.parametrize(
@@ -267,11 +254,7 @@ def test_mistakes(old: str, new: str, message: str) -> None:
 
 
 def test_rows_that_are_not_finite() -> None:
-    a, b, c = inputs(2, 8, 2, 1, 5)
-    a[0, 3] = np.inf
-    d = through(parse_plan_reference(OZAKI), a, b, c, "numpy")
-    assert np.isnan(d[0]).all()
-    assert np.isfinite(d[1]).all()
+    give_nan_in_their_rows(OZAKI)
 
 
 def test_the_plan_ships() -> None:

@@ -1,7 +1,7 @@
 """Statements that are false are never called true: true claims and proofs with one parameter of their unit changed.
 
-benchmarks/false_statements.py made them; each has an input that breaks it, which is evaluated again here. `BLIND` runs
-the provers without the simulation that nearly always finds a counterexample first.
+Each has an input that breaks it, which is evaluated again here. `BLIND` runs the provers without the simulation that
+nearly always finds a counterexample first.
 """
 
 from __future__ import annotations

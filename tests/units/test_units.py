@@ -30,16 +30,13 @@ from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
-from tests.evaluation.test_carriers import FAMILIES
 from tests.oracles import node_oracle, oracle
 from tests.places import ROOT
 
 AMX, VDP = "x86/amx/tdpbf16ps", "x86/avx512/vdpbf16ps"
 ROWS = 400
-#: one reference for each arithmetic of the table, and the variations that the carriers are tested on
+#: one reference for each arithmetic of the table
 ARITHMETICS = list({m.unit: ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values())
-CHAINED = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0@length=64,block=32"
-VARIED = sorted({CHAINED, *(reference for references in FAMILIES.values() for reference in references)})
 
 PAIR = "exact(a[0] * b[0], a[1] * b[1])"
 SMALL = """unit: small
@@ -51,10 +48,6 @@ steps:
   pair: exact(a[0] * b[0], a[1] * b[1])
   d: r(exact(pair, c))
 """
-
-
-def as_unit(reference: str) -> Model:
-    return Model(reference, parse_reference(reference).unit)
 
 
 def test_the_text_of_every_row_is_short_and_reads_back() -> None:

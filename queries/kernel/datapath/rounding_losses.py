@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, off_by
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, is_largest, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
@@ -63,11 +63,7 @@ class _OfRounding(OfMagnitudes):
         finer = amount.msb()
         result, exact = select(finer, digits, digits.shl(amount)), select(finer, exact.shl(-amount), exact)
         one = constant(carrier, 1, width)
-        top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-        last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
-        overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
-        if fmt.complement:  # both ends, the least number has one bit more
-            overflows = constant(carrier, fmt.largest, fmt.width).ule(value.term.significand)
+        overflows = value.is_nan | value.is_infinite | is_largest(value, fmt)
         return overflows, result, exact, select(finer, one, one.shl(amount)), finer
 
 

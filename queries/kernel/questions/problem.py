@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from mmaprobe.smtmodel.arithmetic import ieee
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, is_largest, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -284,16 +284,10 @@ def is_beyond(visit: Visit) -> Bit:
     if not isinstance(visit.node, Round):
         return special
     how, term = visit.node.rounding, value.term
-    fmt, carrier, exponent = how.format, value.sign.carrier, term.exponent.bits
     if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
-        nan = unpack(constant(carrier, how.nan_pattern, fmt.width), fmt).term
-        special |= term.significand.eq(nan.significand) & exponent.eq(nan.exponent.bits)
-    if fmt.complement:  # both ends, the least number has one bit more
-        return special | constant(carrier, fmt.largest, term.significand.width).ule(term.significand)
-    field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
-    digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-    top = exponent.eq(constant(carrier, field, exponent.width))
-    return special | (top & term.significand.eq(constant(carrier, digits, term.significand.width)))
+        nan = unpack(constant(value.sign.carrier, how.nan_pattern, how.format.width), how.format).term
+        special |= term.significand.eq(nan.significand) & term.exponent.bits.eq(nan.exponent.bits)
+    return special | is_largest(value, how.format)
 
 
 def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
