@@ -59,12 +59,20 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
-    from mmaprobe.smtmodel.base.interrupts import allow, begun, left, why_ended
+    from mmaprobe.smtmodel.base.errors import OutOfTimeError
+    from mmaprobe.smtmodel.base.interrupts import TimeUp, allow, begun, left, why_ended, working_until
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
-    unit, start = parse_reference(model), begun()  # --timeout includes building the conditions
+    start = begun()  # --timeout includes building the conditions
+    progress(f"conditions of {model}")
+    try:
+        with working_until(None if options.timeout is None else start + options.timeout):
+            unit = parse_reference(model)
+            covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
+    except (OutOfTimeError, TimeUp) as error:
+        more = f"give more than --timeout {options.timeout:g}, or a model of fewer products"
+        raise OutOfTimeError(f"no vector was found, as the conditions were not built in time: {more}") from error
     result = unit if flags is not None else None
-    covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
     coverage = covering.run(replace(options, timeout=left(options.timeout)))
     seconds = time.monotonic() - start
     allow(None)  # what was found is written, however long that takes
