@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of, flaws_of, hangs
+from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of, flaws_of, hangs, possible
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import Compared, undiffering
@@ -283,7 +283,7 @@ class Covering:
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
         """Whether inputs meet each condition. Sets the list of conditions."""
         operands = self.layout.split(patterns)
-        flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+        flags = possible(conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands)))
         self._conditions = list(flags)
         return tuple(flags.values())
 
