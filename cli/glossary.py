@@ -44,6 +44,9 @@ GLOSSARY = tuple(Word(*row) for row in (
      "A generation of hardware, the first part of the name of a model: volta, hopper, cdna3, x86. A GPU name "
      "is read as its architecture.",
      _command("list gpus")),
+    ("batch invariance",
+     "Whether a row of a matrix product has the same bits however many rows are computed with it.",
+     _command("identify --gemm --invariant") + " ([batch invariance](batch-invariance.md))"),
     ("bias",
      "An addend of one row, which all rows of a matrix product share, or of one column.",
      "[plans](plans.md)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from mmaprobe.gemms import SIDE
 from mmaprobe.named import WantedError, choice_of, flag_of, seconds_of, sides_of, signature_of, text_of
 from mmaprobe.questions import Verdicts, options_of
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import some_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyInvariant
@@ -31,9 +32,22 @@ class Invariant(Verdicts):
     document: ProveInvariant | IdentifyInvariant
 
     def _lines(self) -> list[str]:
+        from mmaprobe.documents.identify import IdentifyInvariant
+
         about = self.document
-        elements = about.difference if about.verdict == "different" else ()
-        return [self.verdict, *(f"{one.place} of {' x '.join(map(str, one.shape))}: {one.plan}" for one in elements)]
+        if not isinstance(about, IdentifyInvariant):
+            elements = about.difference if about.verdict == "different" else ()
+            return [self.verdict, *(f"{one.place} of {_sides(one.shape)}: {one.plan}" for one in elements)]
+        looked = f"{about.compared} results of {about.products_asked} products, at K = {some_of(about.lengths, 10)}"
+        lines = [self.verdict if about.error is None else f"{self.verdict}: {about.error}", looked]
+        for one in about.depends.results if about.depends else ():
+            stack = f", product {one.block} of {one.stack}" if one.stack else ""
+            lines.append(f"{one.place} of {_sides(one.shape)}{stack}: {one.d}")
+        return lines
+
+
+def _sides(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def invariant(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 from mmaprobe.documents import lists
 from mmaprobe.smtmodel.base.errors import ParameterError, nearest
 from mmaprobe.smtmodel.base.htmltext import html_table
-from mmaprobe.smtmodel.base.wording import table_lines
+from mmaprobe.smtmodel.base.wording import counted, some_of, table_lines
 
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
 
 SHOWN = 20  # rows that a terminal or a notebook shows unasked
-#: common names of formats -> patterns that find these formats
-SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
-          "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
+#: common names of formats -> patterns that find these formats, in the line of a model or in its formats
+SPOKEN = {
+    "fp64": "f64", "double": "f64", "fp32": "(?<!t)f32", "single": "(?<!t)f32", "float": "(?<!t)f32",
+    "fp16": "(?<!b)f16", "half": "(?<!b)f16", "bfloat16": "bf16", "xf32": "tf32", "fp8": "(?<!u)e4m3|e5m2",
+    "hf8": "(?<!u)e4m3", "bf8": "e5m2", "fp6": "e3m2|e2m3", "fp4": "e2m1", "mxfp8": "(?:e4m3|e5m2).*ue8m0",
+    "mxfp6": "(?:e3m2|e2m3).*ue8m0", "mxfp4": "e2m1.*ue8m0", "nvfp4": "e2m1.*ue4m3", "nvf4": "e2m1.*ue4m3",
+    "i8": "(?<!u)int8", "s8": "(?<!u)int8", "u8": "uint8", "i4": "(?<!u)int4", "s4": "(?<!u)int4", "u4": "uint4",
+    "i32": "(?<!u)int32", "s32": "(?<!u)int32",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,29 +177,61 @@ def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[st
 
 
 def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
-    """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
-    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row.id} {row.summary}")})
+    """The message that no line has all of the words: where each of them is, and for each that is in no line, the
+    closest word that is."""
+    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", _searched(row))})
     if kind == "models":
         known += [row.id for row in _gpus()]
-    near = [found for word in unknown(every, words) if (found := nearest(word, known, 0.7))]
+    none = unknown(every, words)
+    near = [found for word in none if (found := nearest(word, [*known, *SPOKEN], 0.7))]
     hint = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
-    return f"no line of {kind} contains {' and '.join(map(repr, words))}.{hint}"
+    if kind == "models" and len(near) < len(none):
+        hint += " Words are parts of lines, GPUs and formats (`mmaprobe list gpus`, `mmaprobe list formats`)."
+    where = "" if len(words) < 2 else f" {'; '.join(map(partial(_where, every), words))}."
+    return f"no line of {kind} contains {' and '.join(map(repr, words))}.{where}{hint}"
+
+
+def _where(every: Sequence[lists.ListedThing], word: str) -> str:
+    """How many lines have a word: of which formats if it is a GPU or an architecture, else of which architectures."""
+    from mmaprobe.smtmodel.tables.gpus import architecture_of
+
+    [pattern] = meant([word])
+    rows = [row for row in every if has(row, pattern)]
+    models = [row for row in rows if isinstance(row, lists.ListedModel)]
+    archs = {row.id.partition("/")[0]: None for row in models}
+    formats = {row.formats.a: None for row in models}
+    of = [*(formats if (architecture_of(word) or word.lower()) in archs else archs)]
+    kinds = f" ({some_of(of, 10)})" if of else ""
+    return f"{word!r} is in {counted(len(rows), 'line') if rows else 'none'}{kinds}"
 
 
 def meant(words: Sequence[str]) -> list[str]:
-    """The patterns to search for: a word matches anywhere; a GPU is replaced by its architecture, which must match as a
-    whole name. Raises NotModelledError."""
+    """The patterns to search for: a word matches anywhere, as itself or as a name of formats; a GPU is replaced by its
+    architecture, which must match as a whole name. Raises NotModelledError."""
     from mmaprobe.smtmodel.tables.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
-    return [
-        rf"{re.escape(arch)}(?![.0-9])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
-    ]
+    return [rf"{re.escape(arch)}(?![.0-9])" if arch else _spoken(word) for arch, word in found]
+
+
+def _spoken(word: str) -> str:
+    """The pattern of a word that may be the name of a format, as NumPy, PyTorch and IEEE 754 write it too:
+    float8_e4m3fn, torch.float16, binary32."""
+    name = re.sub(r"(?:fp|float|f)[468]_?(?=e\d)|(?<=e\dm\d)fn$", "", word.lower().removeprefix("torch."))
+    name = re.sub(r"^(?:float|binary)(?=\d+$)", "fp", name)
+    return f"(?:{re.escape(word)}|{SPOKEN.get(name) or re.escape(name) or '$'})"
 
 
 def has(row: lists.ListedThing, pattern: str) -> bool:
-    """Whether the line of a row contains a pattern; `rtx-blackwell` does not contain `blackwell`."""
-    return re.search(f"(?<!rtx-){pattern}", f"{row.id} {row.summary}", re.IGNORECASE) is not None
+    """Whether the line of a row, or its formats, contain a pattern; `rtx-blackwell` does not contain `blackwell`."""
+    return re.search(f"(?<!rtx-){pattern}", _searched(row), re.IGNORECASE) is not None
+
+
+def _searched(row: lists.ListedThing) -> str:
+    """The text in which words are searched: the line, and the formats of a unit or a plan, which its name may spell in
+    another way (i8) or leave out."""
+    formats = (_format(row, name) for name in "abcd") if isinstance(row, (lists.ListedModel, lists.ListedPlan)) else ()
+    return " ".join([row.id, row.summary, *formats])
 
 
 # -- rows

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.cli.array_files import errors_name, load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
-from mmaprobe.cli.text.plan_results import sentences
+from mmaprobe.cli.text.plan_results import say_wrapped, sentences
 from mmaprobe.documents.devices import (
     ComparedModel,
     ComparedPlans,
@@ -126,13 +126,13 @@ def _plans(
     if pair is not None:
         why = [*products_left_out(given), *why_they_differ(*pair, addend)]
         for sentence in why:
-            say(f"  why: {sentence}")
+            say_wrapped(sentence, "why: ")
     every = []
     for index, one in enumerate(given):
         first = () if pair is None else pair[index : index + 1]
         every.append(plans_found(one, first))
-        for sentence in sentences(one, first):
-            say(f"  D{index + 1}: {sentence}")
+        for sentence in sentences(one, recorded, seconds, first):
+            say_wrapped(sentence, f"D{index + 1}: ")
         save_plan(save and save.with_stem(f"{save.stem}-D{index + 1}"), [*first, *one.plans], one)
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
     if pair is None or differences.first is None or any(one.products for one in given):
@@ -155,7 +155,7 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
         return f"{step.step}{products} gives {float(step.value):.9g}"
 
     where = f"[{element.row}, {element.column}]"
-    say(f"  the first step of element {where} in which they differ: {text(steps[0])} (D1); {text(steps[1])} (D2)")
+    say_wrapped(f"the first step of element {where} in which they differ: {text(steps[0])} (D1); {text(steps[1])} (D2)")
     first, second = (
         None if step is None else StepOfPlan(step=step.step, products=step.products, value=str(step.value))
         for step in steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections import Counter
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from mmaprobe.documents.cover import Cover as Document
     from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
+
+#: how long an engine took for one of many questions, which --json has
+_ANSWERED = re.compile(r": unsat in [0-9.]+ s( \(from the store\))?")
 
 
 @click.command(cls=Command)
@@ -59,12 +63,20 @@ def cover(
     """
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
-    from mmaprobe.smtmodel.base.interrupts import allow, begun, left, why_ended
+    from mmaprobe.smtmodel.base.errors import OutOfTimeError
+    from mmaprobe.smtmodel.base.interrupts import TimeUp, allow, begun, left, why_ended, working_until
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
-    unit, start = parse_reference(model), begun()  # --timeout includes building the conditions
+    start = begun()  # --timeout includes building the conditions
+    progress(f"conditions of {model}")
+    try:
+        with working_until(None if options.timeout is None else start + options.timeout):
+            unit = parse_reference(model)
+            covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
+    except (OutOfTimeError, TimeUp) as error:
+        more = f"give more than --timeout {options.timeout:g}, or a model of fewer products"
+        raise OutOfTimeError(f"no vector was found, as the conditions were not built in time: {more}") from error
     result = unit if flags is not None else None
-    covering = Covering(unit if flags is None else with_flags(unit, flags), pairs)
     coverage = covering.run(replace(options, timeout=left(options.timeout)))
     seconds = time.monotonic() - start
     allow(None)  # what was found is written, however long that takes
@@ -108,7 +120,8 @@ def _show(document: Document, every: bool) -> None:
         if kind is not document.pairs:
             say_list([_unreached(one.condition) for one in kind.out_of_reach], every)
         say_list([f"not decided: {one}" for one in kind.open], every)
-    ways = Counter(one.why for kind in (document.conditions, document.pairs) for one in kind.out_of_reach if one.why)
+    both = (document.conditions, document.pairs)
+    ways = Counter(_ANSWERED.sub("", one.why) for kind in both for one in kind.out_of_reach if one.why)
     for why, count in ways.items():
         say(f"  {count} out of reach by {why}")
 

@@ -11,8 +11,8 @@ import click
 
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import InputError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import left
+from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError
+from mmaprobe.smtmodel.base.interrupts import TimeUp, left
 from mmaprobe.smtmodel.base.wording import counted, some_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 
@@ -58,13 +58,19 @@ def map_gemm(question: Question) -> int:
     from mmaprobe.runner.device_plans import mapper_of
 
     start, (asked, least, most) = time.monotonic(), function_of(question, MOST)
-    mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
-                       least, question.multiple, question.layout, say)  # fmt: skip
+    given = "" if question.timeout is None else f" than --timeout {question.timeout:g}"
+    try:
+        mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
+                           least, question.multiple, question.layout, say)  # fmt: skip
+    except TimeUp as error:
+        raise OutOfTimeError(f"the time was over before a product was asked: give more{given}") from error
     failure = mapper.searched()
     progress("")
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
+    if isinstance(failure, OutOfTimeError):
+        _show_cut(mapped, given)
     besides = _besides(mapped)
     save_plan(question.save, [] if besides else mapped.plans)
     if question.save and besides:
@@ -81,7 +87,7 @@ def plans_of_files(question: Question) -> int:
     exit code. Raises MmaprobeError."""
     from mmaprobe.cli.array_files import ROUNDED, errors_name
     from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import save_plan, sentences
+    from mmaprobe.cli.text.plan_results import save_plan, say_wrapped, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import plans_of_results
@@ -95,8 +101,8 @@ def plans_of_files(question: Question) -> int:
         recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
     [given] = plans_of_results(recorded, (), progress, left(question.timeout))
     progress("")
-    for sentence in sentences(given):
-        say(f"  {sentence}")
+    for sentence in sentences(given, recorded, question.timeout):
+        say_wrapped(sentence)
     tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     save_plan(question.save, given.plans, given)
@@ -183,11 +189,24 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say("other elements that were looked at: no plan found")
     if mapped.open:
         say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {some_of(mapped.open, LISTED)}")
+    right = f"{mapped.right} of {counted(mapped.checked, 'new random shape')} are as the rules say; "
     say(
-        f"{mapped.right} of {counted(mapped.checked, 'new random shape')} are as the rules say; "
+        f"{right if mapped.checked else ''}"
         f"{counted(mapped.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
         f"again; {seconds:.1f} s"
     )
+
+
+def _show_cut(mapped: Mapped, given: str) -> None:
+    """What a search that was cut short had done, and what it had not. `given`: the option with its seconds."""
+    nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
+    if not mapped.rules and nearest is not None and mapped.observed:
+        share = f"{mapped.gives[nearest] / mapped.observed:.0%}"
+        say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
+    if not mapped.asked:
+        say("no product was asked")
+    left = "a plan for the other elements, rules of M, N and K, and " if not mapped.rules else ""
+    say(f"not done: {left}a check of the rules on new random shapes; to go on, give more{given}")
 
 
 def _lengths(said: Said) -> str:

@@ -60,7 +60,7 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
 
     KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans, gpus
     or words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU
-    is read as its architecture.
+    is read as its architecture, and a name of a format (fp8, bf8, float16, int8, mxfp4) finds what has the format.
 
     \b
     mmaprobe list hypotheses

@@ -2,84 +2,130 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mmaprobe.cli.options import say
-from mmaprobe.smtmodel.base.wording import counted, some_of
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plantext import step_text
 
 if TYPE_CHECKING:
     from mmaprobe.queries.plans.apart import Other
+    from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.results import Given
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # bits of results that hide much
-PLANS = 4  # listed plans that nothing tells apart
-APART = 3  # listed plans that differ only on other inputs
+LISTED = 3  # plans of a kind that are listed
+WIDTH = 110  # columns of a line, as far as names allow
+#: formats whose numbers NumPy has -> the names of their types there
+TYPES = {"f16": "f2", "f32": "f4", "f64": "f8"}
 
 
-def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
-    """A line for each fact; `first`: plans that are named before the others."""
+def say_wrapped(sentence: str, label: str = "") -> None:
+    """Print a sentence on lines that fit a screen; the lines of a list that it has stand apart."""
+    head, *listed = sentence.split("\n")
+    lines = textwrap.wrap(f"  {label}{head}", WIDTH, subsequent_indent="    ", break_long_words=False,
+                          break_on_hyphens=False)  # fmt: skip
+    for line in [*lines, *(f"      {one}" for one in listed)]:
+        say(line)
+
+
+def sentences(
+    given: Given, recorded: Recorded, seconds: float | None = None, first: Sequence[Plan] = ()
+) -> list[str]:  # fmt: skip
+    """A sentence for each fact, with lists as further lines. `seconds`: the time given; `first`: plans that are named
+    before the others."""
     lines = given.products.sentences()
     others = " of the others" if given.left_out and not given.products.instead else " of these" if lines else ""
     names = given.names(first)
+    looked = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
     if names:
         groups = [[plan.reference for plan in other.plans] for other in given.others]
         own = next((group for group in groups if names[0] in group), None)  # None: in the first plan's group
         apart = {name for group in groups for name in group}
         also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
-        more = f" (also: {some_of(also, PLANS - 1)})" if also else ""
-        lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{more}")
-        lines += _apart(given, names[0])
+        lines.append(f"{names[0]}{others} gives {looked}{_listed('; so do', also)}")
+        lines += _apart(given, names[0], len(names), recorded)
+    elif not given.tried:
+        lines.append(f"no plan was compared with the results{others}: the time was over before the first one")
     else:
         none = f"none of the {given.tried} plans tried{others}" if given.tried > 1 else f"no plan{others}"
-        every = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
-        lines.append(f"{none} gives {every}")
+        lines.append(f"{none} gives {looked}")
         if given.best is not None:
             best = given.best
             roundings = "".join(f", {name}: {how}" for name, how in step_text(best.plan)[1].items()
                                 if how not in best.plan.reference)  # fmt: skip
-            lines[-1] += f"; {best.plan.reference}{roundings} gives {best.agree} of {best.looked}"
+            share = f"{best.agree} of {best.looked} ({best.agree / best.looked:.0%})"
+            lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
     if given.untried:
-        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
+        more = "" if seconds is None else f"; to go on, give more than --timeout {seconds:g}"
+        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}{more}")
     return lines
 
 
-def _apart(given: Given, name: str) -> list[str]:
+def _listed(words: str, names: Sequence[str]) -> str:
+    """Some names, each on a line of its own."""
+    more = [f"and {len(names) - LISTED} more"] if len(names) > LISTED else []
+    return "\n".join([f"{words}:", *names[:LISTED], *more]) if names else ""
+
+
+def _apart(given: Given, name: str, count: int, recorded: Recorded) -> list[str]:
     """The plans that give the first plan's elements, but others on other inputs, and such an input. `name`: the plan
-    already named."""
+    already named; `count`: how many give these elements."""
     from mmaprobe.queries.plans.apart import narrowest
 
     lines, known = list[str](), [other for other in given.others if other.asked]
+    if given.others:
+        shortest = name == given.plans[0].reference
+        why = "the shortest one, of the likeliest unit" if shortest else "the one most like the other result's"
+        lines.append(f"{count} plans give these elements, which do not show which one is true; named first: {why}")
     if known:
-        names = [one.plans[0].reference for one in known]
-        listed = f"{', '.join(names[:APART])}{f', and {len(names) - APART} more' if names[APART:] else ''}"
-        plans = f"{len(known)} other plan{'s give' if known[1:] else ' gives'} these elements too"
         counts = [one.differ for one in known]
         differ = f"{min(counts)}{f' to {max(counts)}' if max(counts) > min(counts) else ''}"
-        than = "" if name == given.plans[0].reference else f" than {given.plans[0].reference}"
-        lines.append(f"{plans}, but something else{than} in {differ} of {known[0].asked:,} new ones: {listed}")
+        than = f" than {given.plans[0].reference}" if name != given.plans[0].reference else ""
+        give = "others give" if known[1:] else "other gives"
+        words = f"{len(known)} {give} something else{than} in {differ} of {known[0].asked:,} new elements"
+        lines.append(_listed(words, [one.plans[0].reference for one in known]))
+        lines.append(
+            f"a product of more rows and columns, recorded too, tells them apart: {known[0].asked:,} elements or more"
+        )
     if unasked := len(given.others) - len(known):
         lines.append(f"the time was over before {counted(unasked, 'other plan')} with these elements met new ones")
     if given.others and (fmt := narrowest(given.plans[0])).width <= NARROW:
         lines.append(f"in {fmt.name} one product does not tell these plans apart")
     if not given.products and (one := next((one for one in known if one.shown), None)) is not None:
-        lines.append(_input_text(given.plans[0], one))
+        lines.append(_input_text(given.plans[0], one, recorded))
     return lines
 
 
-def _input_text(plan: Plan, other: Other) -> str:
-    """An input on which two plans differ, the other factors being +0."""
+def _input_text(plan: Plan, other: Other, recorded: Recorded) -> str:
+    """An input on which two plans differ, the other factors being +0: the command that writes it."""
     shown, own = other.shown, other.plans[0]
     assert shown is not None
-    factors = ", ".join(f"a[{k}] = {to_hex(a, plan.a)}, b[{k}] = {to_hex(b, plan.b)}"
-                        for k, (a, b) in shown.products.items())  # fmt: skip
+    places, (x, y) = [*shown.products], zip(*shown.products.values(), strict=True)
+    sides = [
+        ("a", recorded.a, recorded.asked.a, f"0, {places}", x),
+        ("b", recorded.b, recorded.asked.b, f"{places}, 0", y),
+    ]
+    if recorded.c is not None:
+        shape = np.empty((recorded.a.shape[0], recorded.b.shape[1]), recorded.addends.dtype)
+        sides.append(("c", shape, recorded.asked.c, "0, 0", (shown.c,)))
+    code = ["import numpy as np"]
+    for name, matrix, fmt, at, patterns in sides:
+        values = ", ".join(f"0x{to_hex(pattern, fmt)}" for pattern in patterns)
+        view = f".view('{TYPES[fmt.name]}')" if fmt.name in TYPES else ""
+        code.append(f"{name} = np.zeros({matrix.shape}, 'u{matrix.dtype.itemsize}'); {name}[{at}] = {values}")
+        code.append(f"np.save('tell-{name}.npy', {name}{view})")
     one, two = (to_hex(result, plan.d) for result in shown.results)
-    added = f", c = {to_hex(shown.c, plan.c)}" if shown.c else ""
-    return f"{factors}{added}, all else +0, tell {plan.reference} ({one}) from {own.reference} ({two})"
+    words = f"element [0, 0] of the product of what this writes tells {plan.reference} ({one})"
+    words += f" from {own.reference} ({two}):"
+    return "\n".join([words, f'python -c "{code[0]}; \\', *(f"  {line}; \\" for line in code[1:-1]), f'  {code[-1]}"'])
 
 
 def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.equality.staged import prove
-from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of, flaws_of, hangs
+from mmaprobe.queries.kernel.cases.conditions import Condition, conditions_of, flaws_of, hangs, possible
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import Compared, undiffering
@@ -35,6 +35,7 @@ from mmaprobe.queries.tactics.confirm import CONFIRMERS, PATIENCE
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.interrupts import held_back
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
@@ -210,11 +211,12 @@ class Covering:
                 scores[best] = 0
                 if row in self.seen:
                     continue
-                self.seen.add(row)
-                self.found.rows.append(row)
                 useful = mine[needs[mine] > 0]
-                self.found.reasons.append([self.wanted[left[place]] for place in useful])
-                self.reached[left[mine]] += 1
+                with held_back:  # an interrupt leaves no row without its reasons
+                    self.seen.add(row)
+                    self.found.rows.append(row)
+                    self.found.reasons.append([self.wanted[left[place]] for place in useful])
+                    self.reached[left[mine]] += 1
                 needs[mine] -= 1
                 for done in useful[needs[useful] == 0]:
                     scores -= hits[:, done]
@@ -222,16 +224,16 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._matrix(table, left, TRIED)
-        parts = [flags[:, left[left < one]]]
-        chosen = left[(left >= one) & (left < two)] - one
-        if len(chosen):
-            ends = np.array([self.together[place] for place in chosen])
-            parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
-        beside = [self.changes[place - two] for place in left[left >= two]]
-        if beside:
-            parts.append(self._told(table, beside))
-        return np.concatenate(parts, axis=1)
+        flags = self._matrix(table, left, TRIED).T
+        out = np.empty((len(left), len(table)), dtype=np.bool_)  # one after another in memory, as they are found
+        singles, pairs, changes = (np.flatnonzero(of) for of in (left < one, (left >= one) & (left < two), left >= two))
+        out[singles] = flags[left[singles]]
+        if len(pairs):
+            ends = np.array([self.together[place] for place in left[pairs] - one])
+            out[pairs] = flags[ends[:, 0]] & flags[ends[:, 1]]
+        if len(changes):
+            out[changes] = self._told(table, [self.changes[place - two] for place in left[changes]]).T
+        return out.T
 
     def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
         """Which rows reach which condition, shape (rows, conditions). `left`: the places of the conditions that matter,
@@ -281,7 +283,7 @@ class Covering:
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
         """Whether inputs meet each condition. Sets the list of conditions."""
         operands = self.layout.split(patterns)
-        flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+        flags = possible(conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands)))
         self._conditions = list(flags)
         return tuple(flags.values())
 

@@ -190,6 +190,7 @@ class Dependence:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out")
         self.found.products += 1
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)  # NumPy has another kernel for a transposed matrix
         return self.multiply(a, b, np.zeros((*a.shape[:-1], b.shape[-1]), kind_of(self.asked.c)))
 
     # -- a small example

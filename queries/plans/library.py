@@ -32,7 +32,7 @@ from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule
 from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
+from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -309,7 +309,17 @@ class Mapper(Candidates):
                     self._lacks(looked)
         except TimeUp:  # between two looks at the clock
             failure = failure or self.late()
+        if failure is not None and not self.found.rules:
+            self._count()
         return failure
+
+    def _count(self) -> None:
+        """Count what each known plan gives of the elements looked at until now."""
+        whole = [looked.fits for looked in self.looked.values() if len(looked.fits) == len(self.known)]
+        self.found.observed = sum(len(fits[0]) for fits in whole)
+        self.found.gives = {
+            plan: sum(int(fits[place].sum()) for fits in whole) for place, plan in enumerate(self.known)
+        }
 
     def _lacks(self, looked: Looked) -> bool:
         """Whether products are not in the sums of a shape, or in them twice: no plan gives such sums, as each adds
@@ -969,9 +979,9 @@ class Mapper(Candidates):
             raise self.late()
 
     @staticmethod
-    def late() -> IncompleteError:
+    def late() -> OutOfTimeError:
         """The error of a map for which time ran out."""
-        return IncompleteError("the time ran out before the map was whole")
+        return OutOfTimeError("the time ran out before the map was whole")
 
 
 def _roundest(low: int, high: int) -> int:

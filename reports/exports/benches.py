@@ -11,7 +11,7 @@ import numpy as np
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.c_header import model_of
 from mmaprobe.reports.exports.export import Export
-from mmaprobe.reports.exports.verilog import ports_of
+from mmaprobe.reports.exports.verilog import identifier, ports_of
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
@@ -52,9 +52,10 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
     any_nan = model.nan is None and fmt.has_nan and not fmt.nan_for_negative_zero
     last = (1 << fmt.field_width) - 1
     nan = ((fmt.infinity if fmt.has_infinity else fmt.largest) + 1, last, last) if any_nan else None
+    text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
     lines = [
         f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.',
-        *files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8").splitlines(),
+        *text.replace("@TOP@", identifier(model.reference)).splitlines(),
     ]
     lines += [f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]
     lines += [f"    {text!r}," for text in conditions] + ["]", "VECTORS = ["]

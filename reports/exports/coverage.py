@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from mmaprobe.queries.kernel.cases.conditions import conditions_of
+from mmaprobe.queries.kernel.cases.conditions import conditions_of, possible
 from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import Printed, about
 from mmaprobe.smtmodel.base.escapes import text_bytes
@@ -29,7 +29,7 @@ def table(model: Model) -> Export:
     Steps that have the same aspect and cases share a row; cases that differ in one number are written as one."""
     printed = Printed(model)
     aspects = dict[tuple[str, str], list[str]]()
-    for met in conditions_of(model, printed.layout, printed.operands, printed.evaluation):
+    for met in possible(conditions_of(model, printed.layout, printed.operands, printed.evaluation)):
         aspects.setdefault((met.step, met.aspect), []).append(met.asked)
     kinds = {key: re.sub(r" [0-9]+$", "", key[1]) for key in aspects}
     often = Counter((key[0], kind) for key, kind in kinds.items())
@@ -73,7 +73,7 @@ def module(model: Model, name: str = "") -> tuple[str, int]:
     conditions. Its inputs are operands, d and named wires of that module, and `q`, the result of a design beside it;
     its output `met` has a bit for each condition. What the result hangs on the wires do not tell."""
     printed = Printed(model, name)
-    every = conditions_of(model, printed.layout, printed.operands, printed.evaluation)
+    every = possible(conditions_of(model, printed.layout, printed.operands, printed.evaluation))
     flags = {condition: flag for condition, flag in every.items() if condition.flaw is None}
     carrier, named, names = printed.carrier, printed.named, printed.names
     nodes = [flag.node for flag in flags.values()]

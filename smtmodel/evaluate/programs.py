@@ -4,7 +4,7 @@ NumPy. For inputs of one shape (widths, ranges of exponents, constants) a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
 Maker = Callable[[Carrier, Sequence[Any]], Any]
 KEPT = 400_000  # the most calls in all recorded programs; a call takes some hundred bytes
 SHAPES = 2048
+PART = 256  # items of a tuple that are made by one expression
 
 
 class _OtherKindError(Exception):
@@ -95,10 +96,27 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
 @lru_cache(maxsize=SHAPES)
 def _maker(shape: Hashable) -> Maker:
     """A function from a carrier and lanes to the value of a shape: one compiled expression, since walking over the
-    shape would take most of the time."""
-    text = _text(shape, count())
+    shape would take most of the time; of a long tuple one for each of its parts, many of which are alike, since no
+    interrupt ends a compilation."""
+    if isinstance(shape, tuple) and shape[:2] == (tuple, None) and len(shape) > 2 + PART:
+        return partial(_joined, [_counted((tuple, None, *shape[at : at + PART])) for at in range(2, len(shape), PART)])
+    return _counted(shape)[0]
+
+
+def _joined(parts: Sequence[tuple[Maker, int]], carrier: Carrier, lanes: Sequence[Any]) -> tuple[Any, ...]:
+    made, start = list[Any](), 0
+    for make, taken in parts:
+        made += make(carrier, lanes[start : start + taken])
+        start += taken
+    return tuple(made)
+
+
+@lru_cache(maxsize=SHAPES)
+def _counted(shape: Hashable) -> tuple[Maker, int]:
+    """The maker of a shape, and how many lanes it takes."""
+    text = _text(shape, places := count())
     made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
-    return made
+    return made, next(places)
 
 
 def _text(shape: Any, places: Iterator[int]) -> str:

@@ -151,7 +151,8 @@ NODES = {row.name: row for row in (
              Option("carry", "the sum wraps in F + 1 + carry bits and a sign", "a whole number from 0 to 16",
                     "it never wraps"),
              _ROUNDING,
-             Option("sticky", "a bit below the sum's last place is set where a term lost one", TRUTH, "false"),
+             Option("sticky", "where a term lost a bit, the sum's magnitude has one more bit below its last place, "
+                    "set: a negative sum becomes more negative, and a sum of zero positive", TRUTH, "false"),
              Option("zeros", "the exponent with which a zero term counts", "a whole number from -4096 to 4096",
                     "zeros do not count"),
              Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",

@@ -641,8 +641,11 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
     words = [*gemm(files, "hopper", "turing"), "--model", HOPPER, "--timeout", "0.000001", "--json"]
     result = run("compare", *words, code=3)
     assert "error: D1 and D2: no plan was found before the time was over" in result.stderr
-    assert "no plan gives these results" in result.stderr
-    assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
+    said = " ".join(result.stderr.split())
+    assert "D1: no plan was compared with the results: the time was over before the first one" in said
+    assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in said
+    assert "; to go on, give more than --timeout 1e-06" in said
+    assert all(len(line) <= 120 for line in result.stderr.splitlines())
     untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
     assert any(words.startswith("K cut at one to three places") for words in untried)
     both = [f"model:{HOPPER}", f"model:{TURING}"]

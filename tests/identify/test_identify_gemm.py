@@ -34,7 +34,7 @@ from mmaprobe.queries.plans.rules import sizes_of as size_classes
 from mmaprobe.queries.plans.tree_stages import stages_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.base.interrupts import state
+from mmaprobe.smtmodel.base.interrupts import TimeUp, state
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
@@ -1199,6 +1199,35 @@ def test_time_that_runs_out_loses_nothing_and_is_said_once(tmp_path: Path) -> No
     assert done.returncode == 3
     assert done.stderr.count("time ran out") == 1, done.stderr
     assert "of finite numbers asked" in done.stderr
+    assert "not done: " in done.stderr
+    assert "; to go on, give more than --timeout 4\n" in done.stderr
+
+
+def test_a_search_that_is_cut_short_names_the_nearest_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Before any rule is learned what the known plans give is counted; before any product is asked, that is said."""
+    (tmp_path / "f.py").write_text("def f(a, b):\n    return a @ b + a.dtype.type(1)\n", encoding="utf-8")
+    words = ["identify", "--gemm", "--device", f"python:{tmp_path / 'f.py'}:f", "--formats", "f32,f32,f32"]
+
+    def learned(mapper: gemm_plans.Mapper) -> None:
+        mapper._look_at([Shape(2, 3, 4), Shape(4, 2, 4)])
+        raise mapper.late()
+
+    monkeypatch.setattr(gemm_plans.Mapper, "run", learned)
+    done = CliRunner().invoke(main, [*words, "--length", "4", "--timeout", "77"])
+    assert done.exit_code == 3
+    assert re.search(r"^the nearest of [0-9]+ plans tried so far: .* gives [0-9]+ of 14 elements .* \([0-9]+%\)$",
+                     done.stderr, re.M), done.stderr  # fmt: skip
+    assert "not done: a plan for the other elements, rules of M, N and K, and a check" in done.stderr
+    assert "give more than --timeout 77\n" in done.stderr
+    assert "0 of 0 new random shapes" not in done.stderr
+
+    def ended(*rest: object) -> None:
+        raise TimeUp
+
+    monkeypatch.setattr("mmaprobe.runner.device_plans.mapper_of", ended)
+    done = CliRunner().invoke(main, [*words, "--length", "4", "--timeout", "77"])
+    assert done.exit_code == 3
+    assert "before a product was asked: give more than --timeout 77" in done.stderr
 
 
 def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPatch) -> None:

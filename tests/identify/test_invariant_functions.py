@@ -133,6 +133,26 @@ def test_a_function_that_gives_other_bits_each_time() -> None:
     assert found.verdict in ("open", "depends")
 
 
+def test_matrices_lie_in_memory_alike_in_every_shape() -> None:
+    """NumPy has another kernel for a transposed matrix: a difference between the two is none of the shape."""
+
+    def laid(a: Floats, b: Floats) -> Floats:
+        return steady(a, b) + np.float32(not (a.flags.c_contiguous and b.flags.c_contiguous))
+
+    assert asked(laid).verdict == "none seen"
+
+
+def test_what_was_asked_is_shown() -> None:
+    lines = repr(asked(long_ones)).splitlines()
+    assert lines[0] == "depends"
+    assert " results of " in lines[1]
+    assert len(lines) == 4
+    assert " of 1 x 1 x 2" in lines[2]
+    assert repr(asked(steady)).splitlines()[0] == "none seen"
+    late = repr(asked(steady, timeout=1e-9)).splitlines()
+    assert late[0] == "open: the time ran out"
+
+
 def test_mistakes() -> None:
     with pytest.raises(MmaprobeError, match="formats, length"):
         mmaprobe.invariant(steady)

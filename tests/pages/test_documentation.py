@@ -52,7 +52,7 @@ pages = pytest.mark.parametrize("name", NAMES)
 
 SLOW = [f"docs/{name}.md" for name in ("my-rtl", "plans", "prove", "report", "studies/README", "tutorial")]
 #: pages whose commands need what is not always there; `make test-torch` runs those that need PyTorch
-NEEDS = {"docs/torch.md": ["torch"], "docs/jax.md": ["jax"], "docs/my-rtl.md": ["yosys", "iverilog"]}
+NEEDS = {"docs/torch.md": ["torch"], "docs/jax.md": ["jax"], "docs/my-rtl.md": ["yosys", "iverilog", "cocotb"]}
 
 
 @pytest.mark.parametrize("name", some_slow(WITH_CONSOLE, *SLOW))

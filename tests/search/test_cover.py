@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -17,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
 from benchmarks.netlists import measured
+from mmaprobe.cli.commands import cover as cover_command
 from mmaprobe.cli.line import Line
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
@@ -32,7 +34,7 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
-from mmaprobe.smtmodel.base.interrupts import state
+from mmaprobe.smtmodel.base.interrupts import interrupt, state
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT
@@ -360,3 +362,58 @@ def test_once_the_time_is_over_one_table_is_looked_at_and_no_query_is_made(monke
     monkeypatch.delattr("mmaprobe.queries.covering.cover.Compared")
     covering._solve([(single,) for single in covering.singles])
     covering._show_changes()
+
+
+def test_a_time_that_ends_while_conditions_are_built_is_said(tmp_path: Path) -> None:
+    """The process was ended in the midst of it, without a word of what to give."""
+    path = tmp_path / "vectors.jsonl"
+    command = ["cover", "plan:loop/lanes@length=256", "--no-pairs", "-o", str(path), "--timeout", "1"]
+    found = run(*command)
+    assert found.exit_code == 3
+    assert "no vector was found, as the conditions were not built in time: give more than --timeout 1" in found.stderr
+    assert not path.exists()
+
+
+def test_the_conditions_are_said_to_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    monkeypatch.setattr(cover_command, "progress", said.append)
+    run("cover", "plan:loop/lanes@length=256", "--timeout", "1")
+    assert said[0] == "conditions of plan:loop/lanes@length=256"
+
+
+def test_an_interrupt_leaves_no_row_without_its_reasons() -> None:
+    """What was found until then is written: each row with what it reaches."""
+
+    class Interrupted(list[Any]):
+        def append(self, row: Any) -> None:
+            super().append(row)
+            if len(self) == 3:
+                interrupt(KeyboardInterrupt, None)
+
+    covering = Covering(small(), pairs=False, changes=[])
+    covering.found.rows = Interrupted()
+    found = covering.run(Options("bitwuzla", 60))
+    assert found.interrupted
+    assert len(found.rows) == len(found.reasons) == 3
+    assert sum(found.counts.values()) >= 3
+    assert len(report.vectors_of(found)) == 3
+
+
+def test_integers_have_no_conditions_of_special_values() -> None:
+    """A third of the conditions of such a unit, none of which an input reaches, took most of its time."""
+    for reference, fewest in (("cdna3/mfma/i32_16x16x32_i8", 1000), ("x86/avx512/vpdpbusd", 100)):
+        cases = [str(one) for one in Covering(parse_reference(reference), pairs=False, changes=[]).singles]
+        assert len(cases) > fewest
+        assert not [case for case in cases if re.search("infini|NaN", case)]
+        table = run("export", reference, "--format", "conditions").stdout
+        assert "product" in table
+        assert not re.search("infini|NaN", table)
+
+
+def test_proofs_by_one_pair_of_engines_share_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    said = run("cover", str(path), "-o", str(tmp_path / "cover.jsonl"), "--solver", "bitwuzla").stderr
+    assert " out of reach by bitwuzla " in said
+    assert "unsat in" not in said
+    assert said.count("out of reach by bitwuzla") <= 2, said

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import mmaprobe
 from mmaprobe.cli.commands.listing import KINDS
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.library import library
@@ -105,10 +106,46 @@ def test_list_by_gpu_and_words() -> None:
     assert ids("gpus", "hopper") == ids("gpus", "H100") == list(gpus_of("hopper"))
 
 
+@pytest.mark.parametrize(
+    ("gpu", "words", "a"),
+    [
+        ("MI300X", ("e4m3", "e4m3fnuz", "float8_e4m3fnuz", "torch.float8_e4m3fn", "fp8e4m3"), "e4m3fnuz"),
+        ("MI300X", ("bf8", "e5m2", "E5M2fnuz", "fp8_e5m2"), "e5m2fnuz"),
+        ("MI300X", ("tf32", "xf32"), "tf32"),
+        ("H100", ("tf32", "xf32"), "tf32"),
+        ("MI300X", ("half", "fp16", "float16", "binary16"), "f16"),
+        ("MI300X", ("bf16", "bfloat16", "torch.bfloat16"), "bf16"),
+        ("MI300X", ("int8", "i8", "s8"), "int8"),
+        ("x86", ("int8", "i8", "s8"), "int8"),
+        ("x86", ("u8", "uint8"), "uint8"),
+        ("H100", ("double", "fp64", "float64"), "f64"),
+        ("B200", ("mxfp4", "nvfp4", "fp4", "float4_e2m1"), "e2m1"),
+        ("B200", ("mxfp8", "fp8", "hf8"), "e4m3"),
+    ],
+)  # fmt: skip
+def test_every_name_of_a_format_finds_its_models(gpu: str, words: tuple[str, ...], a: str) -> None:
+    for word in words:
+        assert a in {row.formats.a for row in mmaprobe.units(gpu, word)}, word
+
+
+def test_a_name_of_a_format_finds_no_other() -> None:
+    assert not any("bf16" in row.id for row in mmaprobe.units("half"))
+    assert {row.id.rpartition(".")[2] for row in mmaprobe.units("nvfp4")} == {"ue4m3"}
+    assert {row.id.rpartition(".")[2] for row in mmaprobe.units("mxfp6")} == {"ue8m0"}
+    assert {row.formats.a for row in mmaprobe.units("MI300X", "s8")} == {"int8"}
+    assert not any(row.id.startswith("x86/amx/tdpbuud") for row in mmaprobe.units("x86", "s8"))
+
+
 def test_nothing_to_list() -> None:
     assert "no line of models contains 'wgma'. Did you mean 'wgmma'?" in run("list", "models", "wgma", code=2).stderr
     assert "Did you mean" not in run("list", "models", "nosuchword", code=2).stderr
-    assert "no line of models contains 'hopper' and 'cdna3'.\n" in run("list", "hopper", "cdna3", code=2).stderr
+    said = run("list", "hopper", "cdna3", "nosuch", code=2).stderr
+    assert "contains 'hopper' and 'cdna3' and 'nosuch'. 'hopper' is in 54 lines (f16, bf16, tf32," in said
+    assert "; 'nosuch' is in none. Words are parts of lines, GPUs and formats" in said
+    said = run("list", "MI300X", "mxfp4", code=2).stderr
+    assert "'MI300X' is in 40 lines (f32, f16, bf16, tf32, e4m3fnuz, e5m2fnuz, f64, int8); 'mxfp4'" in said
+    assert said.endswith(" is in 22 lines (blackwell, rtx-blackwell).\n")
+    assert "'mxf4' is in none. Did you mean 'mxfp4'?" in run("list", "B200", "mxf4", code=2).stderr
     assert run("list", "formats", "f17", "--json", code=2).stdout == ""
 
 

@@ -141,6 +141,19 @@ def test_nothing_in_a_unit_file_is_executed() -> None:
             parse_unit(SMALL.replace(PAIR, text), "small.yaml")
 
 
+@pytest.mark.parametrize(
+    ("a", "c", "d"), [(1.0, 2.0**-5, 1.0625), (-1.0, 2.0**-5, -1.0625), (-1.0, -(2.0**-5), -1.0625), (0.0, 1.0, 1.0)]
+)
+def test_a_sticky_bit_is_one_of_the_magnitude(a: float, c: float, d: float) -> None:
+    """As its option says, a negative sum becomes more negative, also where what it lost was positive."""
+    steps = 'steps: {d: "r(fused(a[0] * b[0], c, F=3, sticky=true))"}'
+    head = "unit: u\nformats: {a: f32, b: f32, c: f32, d: f32}\nlength: 1\nroundings: {r: 'round(f32, nearest_even)'}\n"
+    model = Model("u.yaml", parse_unit(head + steps, "u.yaml"))
+    numbers = [int(np.float32(x).view(np.uint32)) for x in (a, 1.0, c, d)]
+    assert evaluate_row(model, Operands((numbers[0],), (numbers[1],), numbers[2])) == numbers[3]
+    assert "a negative sum becomes more negative" in run("list", "nodes", "fused")
+
+
 def test_impossible_nodes_are_named() -> None:
     c, f32 = Element("c"), Rounding(FORMATS["f32"])
     product = Product(Element("a", Index(0)), Element("b", Index(0)))

@@ -112,6 +112,11 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
     return flags
 
 
+def possible(flags: Met) -> Met:
+    """The cases of free inputs that the formats alone do not exclude, as they do an infinite product of integers."""
+    return {condition: flag for condition, flag in flags.items() if flag.value is not False}
+
+
 def flaws_of(conditions: Iterable[Condition]) -> tuple[Flaw, ...]:
     """The flaws that conditions speak of, each once."""
     return tuple(dict.fromkeys(condition.flaw for condition in conditions if condition.flaw is not None))
