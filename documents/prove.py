@@ -47,6 +47,8 @@ class WitnessVector(Vector):
     results: Sequence[Hex]  #: the result of each side, evaluated again
     other_side: Vector = ABSENT
     """the input of the second side, where it is not the same: permuted, negated, or with a term raised"""
+    every: Sequence[str] = ABSENT  #: operands of which each side adds the results for every value; `vector` has one
+    result_format: str = ABSENT  #: with `every`: the format of these sums
 
 
 class PairProof(Part):

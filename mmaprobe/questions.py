@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -26,6 +26,7 @@ from mmaprobe.named import (
     whole_product_of,
 )
 from mmaprobe.products import Plans, Units
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.htmltext import html_table
@@ -419,7 +420,17 @@ def _difference(problem: Problem, witness: Witness) -> Difference:
     from mmaprobe.queries.search.witness import inputs_of
 
     left, right = inputs_of(problem, witness.operands)
-    return Difference(case_of(problem.left, left), case_of(problem.right, right))
+    one, other = case_of(problem.left, left), case_of(problem.right, right)
+    if problem.every:  # sums over every value of an operand, in a format of their own
+        one, other = (
+            replace(case, d=float(exact_value(d, problem.left.d)), more=_without(case.more, problem.every))
+            for case, d in ((one, witness.left), (other, witness.right))
+        )
+    return Difference(one, other)
+
+
+def _without(more: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: number for name, number in more.items() if name not in names}
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:

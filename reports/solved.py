@@ -92,6 +92,12 @@ def _sides(proof: PairProof, pictures: Pictures) -> list[VectorView]:
     models = [parse_reference(name) for name in (proof.left, proof.right)]
     names, results = proof.sides, row.results
     first = input_of(row)
+    if row.every:
+        view = vector_view("counterexample", first, [(models[0].reference, models[0], None)], pictures)
+        fmt = format_named(row.result_format)
+        sums = (f"{name}: {value_text(int(result, 16), fmt)}" for name, result in zip(names, results, strict=True))
+        view.notes.append(f"for every {' and '.join(row.every)}: {', '.join(sums)}")
+        return [view]
     if row.other_side is ABSENT:
         candidates = [(name, model, bits) for name, model, bits in zip(names, models, results, strict=True)]
         return [vector_view("counterexample", first, candidates, pictures)]

@@ -11,6 +11,7 @@ from mmaprobe.cli.options import say
 from mmaprobe.documents.distinguish import expected_text, pair_text
 from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted, table_lines
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
@@ -160,12 +161,14 @@ def show_counterexample(proof: PairProof) -> None:
     for label, side, vector, result in sides:
         model = parse_reference(side)
         lines = operand_lines(model, input_of(vector).operands)
+        lines |= {name: f"  {name:>4} = every value" for name in row.every or ()}
         show_lines({name: line for name, line in lines.items()
                     if shown.get(name) != line and not (shown and name not in shown and _is_zero(line))})  # fmt: skip
         for name in sorted(shown.keys() - lines.keys()):
             say(f"  {name:>4} = 0")
         shown = lines
-        say(f"  {label:>{width}} gives {result_text(int(result, 16), model.d)}")
+        fmt = format_named(row.result_format) if row.result_format else model.d
+        say(f"  {label:>{width}} gives {result_text(int(result, 16), fmt)}")
 
 
 def show_vector(question: Question, vector: Vector) -> None:

@@ -176,8 +176,11 @@ def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[F
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
-    squares = [float(np.median(seen.squares(form, seen.converted(form.convert)))) for form in firsts]
-    lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite] ** 2)) ** 0.5
+    kept = (
+        seen.d[seen.finite] > 0 if seen.rectified else slice(None)
+    )  # results that an activation sets to 0 lose nothing
+    squares = [float(np.median(seen.squares(form, seen.converted(form.convert))[kept])) for form in firsts]
+    lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite][kept] ** 2)) ** 0.5
     some = [fmt for name in STORED if (fmt := FORMATS[name]).fraction < asked.d.fraction]
     near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
     fewer = seen.fewer_bits  # also of the sums of runs, where these are added in it

@@ -27,6 +27,7 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
+ODD = 100  # sizes of runs below this are all tried around units of one product, last
 FEW = 3  # the first of these sizes, which are the likeliest
 PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
@@ -62,6 +63,8 @@ USUAL: tuple[tuple[str, Sequence[Order], Keeping], ...] = (
     ("rest first in runs", IN_ORDER, "as it is"),
     ("runs", IN_ORDER, "stored"),
     ("equal runs", OTHERWISE, "stored"),
+    ("odd runs", IN_ORDER, "as it is"),
+    ("odd runs", IN_ORDER, "shown"),
 )
 
 
@@ -77,6 +80,7 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
     heads = [in_multiples(tile, chain, head=chain) for tile in tiles]
     return {
         "runs": runs,
+        "odd runs": [promoted(size, chain, how) for size in range(2, min(length, ODD)) if unit == 1],
         "likely runs": runs if unit == PAIR else runs[:FEW],
         "equal runs": [in_runs(ways, chain, how, grain=grain) for grain, ways in grains if grain * ways < 2 * length],
         "even runs": [Parted(cut, Add(how), chain) for cut in dealt if cut.uneven(length)],

@@ -83,4 +83,5 @@ def witness_vector(problem: Problem | None, witness: Witness | None) -> WitnessV
     left, right = inputs_of(problem, witness.operands)
     results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
     other = ABSENT if left == right else Row.of(Vector(problem.right, right).to_json())
-    return WitnessVector.of(Vector(problem.left, left).to_json(), results=results, other_side=other)
+    sums = {"every": problem.every, "result_format": problem.left.d.name} if problem.every else {}
+    return WitnessVector.of(Vector(problem.left, left).to_json(), results=results, other_side=other, **sums)

@@ -6,11 +6,15 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 
+import mmaprobe
+from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.questions.problem import admits
 from mmaprobe.queries.kernel.questions.statements import Reordered, problems_of
 from mmaprobe.queries.search.admitted_rows import admitted_rows
@@ -20,7 +24,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import STOCHASTIC
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row, to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
@@ -190,6 +194,32 @@ steps: {{d: "r(a[0] * b[0], random)"}}
         assert same == (total == wanted)
         found += not same
     assert bool(found) == biased
+
+
+def test_a_counterexample_of_the_mean_has_its_sums(tmp_path: Path) -> None:
+    (file := tmp_path / "drawn.yaml").write_text(
+        """unit: drawn
+formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, random: uint4}
+length: 2
+roundings: {r: "round(e4m3, stochastic_a)"}
+steps: {d: "r(exact(a[0:2] * b[0:2], c), random)"}
+"""
+    )
+    found = mmaprobe.prove(str(file), property="unbiased").difference
+    assert found is not None
+    a, b, c = (np.asarray(x).view(np.uint8).ravel().tolist() for x in (found.left.a, found.left.b, found.left.c))
+    model = parse_reference(str(file))
+    results = [evaluate_row(model, Operands(tuple(a), tuple(b), c[0], ((), (), (r,)))) for r in range(16)]
+    sums = [exact_value(result, model.d) for result in results]
+    exact = sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(found.left.a, found.left.b, strict=True))
+    assert found.left.d == sum(x for x in sums if isinstance(x, Fraction))
+    assert found.right.d == 16 * (exact + Fraction(float(found.left.c)))
+    assert not found.left.more
+    shown = CliRunner().invoke(main, ["prove", "--property", "unbiased", str(file)]).output
+    assert "random = every value" in shown
+    for name, d in (("all results added", found.left.d), ("as many exact sums", found.right.d)):
+        (line,) = (line for line in shown.splitlines() if name in line)
+        assert line.endswith(f" = {d:.9g}")
 
 
 CHAINS = (

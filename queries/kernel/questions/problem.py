@@ -76,6 +76,11 @@ class Problem:
         return None
 
     @property
+    def every(self) -> tuple[str, ...]:
+        """The operands of which each side adds the results for every value."""
+        return ()
+
+    @property
     def signs_apart(self) -> bool:
         """Whether proofs want sums of positive and of negative magnitudes apart."""
         return False

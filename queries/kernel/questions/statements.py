@@ -152,6 +152,10 @@ class Mean(Problem):
         return "all results added", "as many exact sums"
 
     @property
+    def every(self) -> tuple[str, ...]:
+        return (RANDOM.name,)
+
+    @property
     def model(self) -> Model:
         """The model whose results are added. Raises ParameterError where the left side adds no such results."""
         unit = self.left.unit
