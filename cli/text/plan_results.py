@@ -63,10 +63,18 @@ def sentences(
                                 if how not in best.plan.reference)  # fmt: skip
             share = f"{best.agree} of {best.looked} ({best.agree / best.looked:.0%})"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
+        if not given.untried:
+            lines.append(ELSE)
     if given.untried:
         more = "" if seconds is None else f"; to go on, give more than --timeout {seconds:g}"
         lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}{more}")
     return lines
+
+
+ELSE = (
+    "a function that computes such products shows its order, and other K (identify --gemm --device "
+    "python:FILE.py:FUNCTION); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
+)
 
 
 def _listed(words: str, names: Sequence[str]) -> str:

@@ -29,7 +29,10 @@ ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever the format of their results
 GROUPS = 32  # the most groups of leaves for which each mask is asked separately
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
-SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
+SCALED = (
+    ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7; `identify --gemm` finds "
+    "plans of a function with such a factor"
+)
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
 UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change

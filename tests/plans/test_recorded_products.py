@@ -410,6 +410,31 @@ def test_runs_added_in_the_narrower_format_that_stores_them_are_found(
     assert any((product(in_format(one, R), *new) == wanted).all() for one in stages)
 
 
+def test_what_is_stored_is_seen_behind_relu() -> None:
+    """Most of the results are zeros, which lose nothing."""
+    a, b = factors(24, 240, 20)
+    sums = product(in_runs(3, in_format(CHAIN, Rounding(FORMATS["bf16"])), R), a, b)
+    c = np.linspace(-40, 1, sums.size, dtype=np.float32).reshape(sums.shape)
+    d = np.maximum(sums + c, 0).view(np.uint32)
+    sides, asked = [side.view(np.uint16) for side in (a, b)], parse_signature("f16,f16,f32,f32", 240)
+    recorded = Recorded(asked, *sides, c.view(np.uint32), (d,))
+    [sample] = recorded.block(np.arange(24), np.arange(20))
+    assert np.median(d) == 0
+    assert FORMATS["bf16"] in stored_of(asked, sample, forms_of(asked, sample))
+
+
+def test_tiles_of_any_size_around_one_product_are_found() -> None:
+    a, b = factors(24, 132, 20)
+    stage = promoted(12, Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), R)
+    sides = a.view(np.uint16), b.view(np.uint16)
+    d = product(stage, a, b).view(np.uint32)
+    [found] = plans_of_results(Recorded(parse_signature("f16,f16,f32", 132), *sides, None, (d,)), (), print, 60)
+    new = factors(40, 132, 30)
+    stages = [products.stage for plan in found.plans for products in plan.sums]
+    assert stages
+    assert all((product(one, *new) == product(stage, *new)).all() for one in stages)
+
+
 def test_a_split_loop_of_single_products_is_named_where_narrow_results_hide_it() -> None:
     """K = 210 in three runs that are multiples of 16, as kernels take their tiles, each stored in f16."""
     a, b = factors(24, 210, 20)
