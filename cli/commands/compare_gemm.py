@@ -1,4 +1,4 @@
-"""The part of `compare` that starts from two result matrices."""
+"""`compare` for two result matrices of one product."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Files:
     """The files of two results of one product: A, B, D1 and D2, C if there is one, and the files of scale factors by
-    name. `formats`, `convert`: the values of the options. `save`: the path from which the paths of the plans' files are
-    made."""
+    name. `formats`, `convert`: the values of the options. `save`: the path from which the names of the plan files are
+    derived."""
 
     sides: Sequence[Path]
     c: Path | None
@@ -60,7 +60,8 @@ def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
     files: Files, seconds: float | None,
 ) -> None:  # fmt: skip
-    """From differing matrices to a dot product of a few terms. `seconds`: the command's. Raises MmaprobeError."""
+    """Reduce differing matrices to a dot product of a few terms. `seconds`: the time for the whole command. Raises
+    MmaprobeError."""
     from mmaprobe.queries.compare.devices import Pair, compared_model
     from mmaprobe.queries.compare.gemm import differing_elements, reproduced
     from mmaprobe.smtmodel.inputs.signature import Signature
@@ -109,8 +110,8 @@ def run_gemm(
 def _plans(
     model: Model, matrices: Matrices, differences: Differences, seconds: float | None, save: Path | None
 ) -> ComparedPlans:
-    """The plans, and the instructions of the table, that give each result; why the two most alike plans, one of each
-    result, differ, and the first step in which they differ."""
+    """The plans and instructions of the table that reproduce each result; for the two most similar plans, one of each
+    result, the difference and the first step in which they differ."""
     from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
@@ -141,7 +142,7 @@ def _plans(
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
-    """Print the first step of an element in which two plans differ, as each plan computes it, and return both steps."""
+    """Print the first step of an element in which two plans differ, and return it as each plan computes it."""
     from mmaprobe.queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)
@@ -164,7 +165,7 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, differences: Differences) -> None:
-    """Recompute the elements on both devices, and reduce the first divergence."""
+    """Recompute the elements on both devices, and reduce the first divergence to a few terms."""
     from mmaprobe.queries.compare.gemm import reduce, traced
 
     report.pair = pair

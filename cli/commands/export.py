@@ -16,7 +16,7 @@ from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
-#: format -> description, and the function that makes bytes of evaluated rows and says what is left out
+#: format -> description, and module and name of the function from evaluated rows to an `Export`
 FORMATS = {
     "csv": ("a table of hexadecimal patterns, one vector a line", "tables", "csv_table"),
     "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
@@ -32,7 +32,7 @@ FORMATS = {
               "benches", "riscv_test"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
-#: formats of models, as FORMATS
+#: the same for formats of models
 OF_MODELS = {
     "verilog": (
         "a module in Verilog that computes what the model FILE does, combinational or a pipeline (--stages)",
@@ -88,14 +88,14 @@ def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
     return "\n".join(f"{name:<10} {row[0]}" for name, row in formats.items())
 
 
-#: what people call a kind of file -> the formats of that kind
+#: the usual name of a kind of file -> the formats of that kind
 KINDS = {
     "sv": ("verilog", "coverage", "memh", "cocotb"), "systemverilog": ("verilog", "coverage", "memh", "cocotb"),
     "v": ("verilog",), "h": ("c", "cpp"), "hex": ("memh",), "uvm": ("coverage", "cocotb"), "xml": ("junit",),
 }  # fmt: skip
 
 
-#: how the names of files in some formats end
+#: format -> the ending of its files' names
 ENDINGS = {".csv": "csv", ".npz": "npz", ".xml": "junit", ".smt2": "smt2", ".btor2": "btor2", ".aig": "aiger",
            ".aag": "aiger"}  # fmt: skip
 

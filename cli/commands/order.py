@@ -117,7 +117,7 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
 
 def _say_seen(questions: Sequence[Question]) -> None:
-    """Print that the order was not revealed, and the last questions with their answers."""
+    """Print the failure to reveal the order, and the last questions with their answers."""
     from mmaprobe.smtmodel.arithmetic.display import value_text
 
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")

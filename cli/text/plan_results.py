@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.results import Given
     from mmaprobe.smtmodel.plans import Plan
 
-NARROW = 16  # bits of results that hide much
-PLANS = 4  # listed plans that nothing tells apart
-APART = 3  # listed plans that differ only on other inputs
+NARROW = 16  # bits of results: narrow ones hide many differences
+PLANS = 4  # plans listed, at most, that no input distinguishes
+APART = 3  # plans listed, at most, that differ only on other inputs
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
@@ -49,8 +49,8 @@ def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
 
 
 def _apart(given: Given, name: str) -> list[str]:
-    """The plans that give the first plan's elements, but others on other inputs, and such an input. `name`: the plan
-    already named."""
+    """The plans that give the same elements as the first plan but differ from it on other inputs, and one of these
+    inputs. `name`: the plan named before."""
     from mmaprobe.queries.plans.apart import narrowest
 
     lines, known = list[str](), [other for other in given.others if other.asked]
@@ -72,7 +72,7 @@ def _apart(given: Given, name: str) -> list[str]:
 
 
 def _input_text(plan: Plan, other: Other) -> str:
-    """An input on which two plans differ, the other factors being +0."""
+    """An input on which two plans differ; factors not listed are +0."""
     shown, own = other.shown, other.plans[0]
     assert shown is not None
     factors = ", ".join(f"a[{k}] = {to_hex(a, plan.a)}, b[{k}] = {to_hex(b, plan.b)}"
@@ -83,8 +83,8 @@ def _input_text(plan: Plan, other: Other) -> str:
 
 
 def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:
-    """Write the first of some plans, and say so. `given`: what was found of a recorded
-    result; if its sum lacks or repeats products, nothing is written."""
+    """Write the first of some plans to a file, and print this. `given`: the findings about a recorded result; if its
+    sum lacks or repeats products, nothing is written."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 

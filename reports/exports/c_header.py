@@ -21,8 +21,8 @@ LINE = 116  # characters of a line of numbers
 
 def header(rows: Sequence[ObservedVector], name: str) -> Export:
     """C99 arrays of unsigned integers, each of the smallest type that holds its format:
-    `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
-    model's if none was observed. Raises InputError unless all vectors are of one model.
+    `mmaprobe_a[vectors][products]`, likewise b, c and further operands; `mmaprobe_d[vectors]` has the observed results,
+    or the model's where none was observed. Raises InputError unless all vectors are of one model.
     """
     model = model_of(rows, name, "a C header")
     lines = [
