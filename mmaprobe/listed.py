@@ -1,4 +1,4 @@
-"""What there is, a row for each: units, plans, formats, claims, GPUs and the other kinds of `mmaprobe list`."""
+"""The lists of `mmaprobe list`, with a row for each thing: units, plans, formats, claims, GPUs and the other kinds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
 
-SHOWN = 20  # rows that a terminal or a notebook shows unasked
+SHOWN = 20  # rows that a terminal or a notebook shows
 #: common names of formats -> patterns that find these formats
 SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
           "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
@@ -27,7 +27,7 @@ SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(
 @dataclass(frozen=True, repr=False)
 class Listed(Sequence[Row], Generic[Row]):
     """The `rows` of a list of a `kind`, each a value whose attributes are the keys of `mmaprobe list --json`: `id`,
-    `summary` and those of its kind. `repr()` and a notebook show the first ones."""
+    `summary` and those of its kind. `repr()` and a notebook show the first rows."""
 
     kind: str
     rows: tuple[Row, ...]
@@ -60,12 +60,12 @@ class Listed(Sequence[Row], Generic[Row]):
 def units(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedModel]:
-    """The units that are known: instructions of the table, and units that ship as files.
+    """The known units: instructions of the table, and unit files shipped with the package.
 
-    Units: `words`, as after `mmaprobe list models`: rows that contain all of them, among which a GPU ("H100") stands
-    for its architecture; `a`, `b`, `c`, `d`: the format that an operand, or the result, has ("f16").
+    Units: `words`, as after `mmaprobe list models`: each row contains all of them; a GPU ("H100") stands for its
+    architecture. `a`, `b`, `c`, `d`: the format of an operand, or of the result ("f16").
 
-    Raises MmaprobeError: a word that is in no row (the nearest is said), an argument that is no string.
+    Raises MmaprobeError: a word that is in no row (the message has the nearest word), an argument that is no string.
 
     Source: `source` and `evidence` of each row, as `mmaprobe list` prints them: recordings of GPUs, or a publication.
     """
@@ -75,7 +75,7 @@ def units(
 def plans(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedPlan]:
-    """The plans that are known: how libraries divide K, and add what is left.
+    """The known plans: how libraries divide K, and add the products left over.
 
     Units: `words` and `a`, `b`, `c`, `d` as for `units`.
 
@@ -93,7 +93,7 @@ def formats(*words: str) -> Listed[lists.ListedThing]:
 
     Raises MmaprobeError as `units` does.
 
-    Source: docs/units.md says which standard each spelling is of.
+    Source: docs/units.md names the standard of each spelling.
     """
     return _listed("formats", _formats(), words)
 
@@ -170,7 +170,8 @@ def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[st
 
 
 def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
-    """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
+    """The message that no line has all of the words; for each word that is in no line, it has the closest word of the
+    lines."""
     known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row.id} {row.summary}")})
     if kind == "models":
         known += [row.id for row in _gpus()]
@@ -248,7 +249,7 @@ def _families() -> list[lists.ListedFamily]:
 
 
 def _devices() -> list[lists.ListedDevice]:
-    """The instructions of processors, this machine's first, and its GPU: whether each can be used, and if not, why."""
+    """The instructions of processors, this machine's first, and GPUs, each with the reason if it cannot be used."""
     from importlib.util import find_spec
 
     from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing
