@@ -1,5 +1,4 @@
-"""Products that a framework's context computed: each product, for a listener that compares it, and the number of each
-kind."""
+"""Products computed in a framework's context: each product, for a listener, and the number of products of each kind."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def bits_of(numbers: NDArray[Any]) -> Patterns:
 @dataclass(frozen=True)
 class Multiplied:
     """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
-    to D, patterns of scale factors; `place`: the part of the model that asked for it."""
+    to D, patterns of scale factors; `place`: the part of the network that asked for it."""
 
     operator: str
     backward: bool
@@ -41,7 +40,7 @@ class Multiplied:
 
 @dataclass
 class Tally:
-    """What a context computed so far. `listener` is told of each product; its arrays may change afterwards."""
+    """The products of a context so far. `listener` receives each product; its arrays may change afterwards."""
 
     machine: Machine
     framework: str
@@ -60,7 +59,7 @@ class Tally:
         self, operator: str, backward: bool, asked: Asked, shape: tuple[int, int, int, int], addend: bool, after: str,
         arrays: Callable[[], Mapping[str, Any]],
     ) -> None:  # fmt: skip
-        """One more product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
+        """Add one product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
         plans = self.plans_of(asked, shape, addend)
         known = self.machine.rule_of(asked, shape, addend=addend).known_for(operator, shape, asked.layout)
         self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1
@@ -69,7 +68,7 @@ class Tally:
 
     @property
     def document(self) -> Emulated:
-        """Which plan computed each product, and what the framework itself computed."""
+        """The document: the plan of each product, and the operators that the framework computed itself."""
         products = [
             EmulatedProduct(
                 operator=operator, backward=backward, formats=formats, shape=shape, count=count, plans=plans,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import Contradiction
     from mmaprobe.reports.comparison import Report
 
-SHOWN = 5  # explanations of each sort, and contradictions
+SHOWN = 5  # explanations of each kind printed, and contradictions, at most
 
 
 def show(report: Report) -> None:
@@ -63,8 +63,8 @@ def _show_difference(report: Report, index: int) -> None:
 
 
 def _show_changes(report: Report, index: int, side: int) -> None:
-    """Print the neighbours of one model that explain a difference: those that explain every difference, with their
-    first divergence, then the rest by name."""
+    """Print the neighbours of one model that explain a difference: first the neighbours that explain every difference,
+    with their first divergence; then the names of the others."""
     from mmaprobe.reports.words import change_text
 
     near = {one.change: one for one in report.changes[index][side]}
