@@ -315,7 +315,7 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from mmaprobe.hypotheses.properties import Property, check_compared
-    from mmaprobe.queries.conjectures.models import OfModels
+    from mmaprobe.queries.conjectures.models import ModelConjecture
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -338,7 +338,7 @@ def prove(
     if property == "equal" and right is None:
         raise ParameterError("right", "give a second unit, or a property of one")
     other = None if right is None else model_of("right", right)
-    decided = OfModels.of(property, model, other, restrictions, compare).decide(options, confirm)
+    decided = ModelConjecture.of(property, model, other, restrictions, compare).decide(options, confirm)
     shown = (_difference(one.problem, one.witness) for one in decided.found if one.witness is not None)
     return Proved(decided.document, next(shown, None))
 
@@ -421,9 +421,9 @@ def _difference(problem: Problem, witness: Witness) -> Difference:
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from mmaprobe.queries.conjectures.plans import OfPlans
+    from mmaprobe.queries.conjectures.plans import PlanConjecture
 
-    decided = OfPlans(left, right, length, (left.reference, right.reference)).decide(options, confirm)
+    decided = PlanConjecture(left, right, length, (left.reference, right.reference)).decide(options, confirm)
     proof, difference = decided.found, None
     if proof.witness is not None and proof.problem is not None:
         difference = _difference(proof.problem, proof.witness)
