@@ -26,7 +26,7 @@ Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
-class Line:
+class CommandLine:
     """A command line, without the options that all kinds of statements read alike. `sides`: the models, plans or
     designs; `rules`: the file of a map."""
 
@@ -63,7 +63,7 @@ class Statement(ABC, Generic[Found, Said]):
     """One kind of statement, as a command line asks it. Raises UsageError for options that it does not read, and
     MmaprobeError for a statement that cannot be asked."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: CommandLine) -> None:
         self.line = line
         self.check()
         self.conjecture = self.conjectured()
