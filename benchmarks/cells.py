@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.reports.exports.verilog import module
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0, help="seconds for a model")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    line, lines = Line(), ["| model | products | cells | longest path | s |", "|---|---|---|---|---|"]
+    line, lines = StatusLine(), ["| model | products | cells | longest path | s |", "|---|---|---|---|---|"]
     for reference in ROWS:
         if arguments.only in reference:
             lines.append(measured(reference, arguments.seconds))

@@ -23,7 +23,7 @@ from types import ModuleType
 import yaml
 
 from benchmarks.pages import put_page, table_head
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.cli.options import opened_pool
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel import closed
@@ -320,7 +320,7 @@ def main() -> None:
     lines = table_head(*head)
 
     mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
-    line = Line()
+    line = StatusLine()
     pieces = Pieces(line.show, "mutants", len(mutants))
 
     def show(outcome: Outcome) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel.base.progress import Count, NestedText, Pieces, TimeLeft, Wait
 from tests.command_line.test_comfort import ROW, VOLTA, Terminal, run
@@ -107,7 +107,7 @@ def test_the_line_is_drawn_every_second(monkeypatch: pytest.MonkeyPatch) -> None
     clock, terminal = Clock(), Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr("mmaprobe.cli.line.TICK", 0.01)
-    line = Line(TimeLeft(clock))
+    line = StatusLine(TimeLeft(clock))
     line.show(Wait("lemma", 60.0))
     clock.now += 20
     wait_until(lambda: "lemma, at most 40 s" in terminal.getvalue())
@@ -133,7 +133,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_no_line_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    line = Line()
+    line = StatusLine()
     line.show("lemma")
     line.end()
     assert stream.getvalue() == ""
@@ -141,7 +141,7 @@ def test_no_line_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
-    monkeypatch.setattr("mmaprobe.cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
+    monkeypatch.setattr("mmaprobe.cli.options.LINE", StatusLine(TimeLeft(lambda: float(next(clock)))))
     a, b = tmp_path / "a.npy", tmp_path / "b.npy"
     np.save(a, np.ones((1024, 16), np.float16))
     np.save(b, np.ones((16, 2), np.float16))
@@ -153,7 +153,7 @@ def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
 def test_a_file_says_how_far_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
-    monkeypatch.setattr("mmaprobe.cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
+    monkeypatch.setattr("mmaprobe.cli.options.LINE", StatusLine(TimeLeft(lambda: float(next(clock)))))
     monkeypatch.setattr("mmaprobe.cli.reading.Throttle", lambda: lambda: True)
     path = tmp_path / name
     rng = np.random.default_rng(1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.queries.compare.observed import ObservedVector, evaluate_vectors
 from mmaprobe.reports.drawings.order_drawing import order_drawing
 from mmaprobe.reports.drawings.tikz import tikz_of
@@ -124,7 +124,7 @@ def test_no_name_reaches_the_terminal_as_it_is(tmp_path: Path) -> None:
 
 
 def test_progress_is_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    Line().show(f"asking {ESCAPES}", stays=True)
+    StatusLine().show(f"asking {ESCAPES}", stays=True)
     assert not raw(capsys.readouterr().err)
 
 

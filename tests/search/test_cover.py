@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
 from benchmarks.netlists import measured
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.covering import report
@@ -182,7 +182,7 @@ def test_a_changed_operator_that_vectors_do_not_show_changes_nothing(tmp_path: P
     """Of the printed module: a zero product that counts with the other factor's exponent, say."""
     path = tmp_path / "two.yaml"
     path.write_text(TWO, encoding="utf-8")
-    found, _ = measured(str(path), None, 30.0, False, 0, Line())
+    found, _ = measured(str(path), None, 30.0, False, 0, StatusLine())
     assert found["caught"] > 90
     assert set(found) == {"caught", "equal"}
 
