@@ -20,7 +20,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.dependence import Asked, Seen
+from mmaprobe.queries.plans.dependence import Asked, PlacedResult
 from mmaprobe.queries.plans.equal import PlanProof
 from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
@@ -110,7 +110,7 @@ def document_of_dependence(
     """The document that `identify --gemm --invariant` prints about the function `name`."""
     depends = found.depends
     shown = None if depends is None else Depends(
-        results=[_result(seen, asked) for seen in (depends.one, depends.other)],
+        results=[_result(result, asked) for result in (depends.one, depends.other)],
         a=[to_hex(pattern, asked.a) for pattern in depends.a],
         b=[to_hex(pattern, asked.b) for pattern in depends.b],
         others="random" if depends.filled else "zeros",
@@ -132,13 +132,13 @@ def document_of_dependence(
     )
 
 
-def _result(seen: Seen, asked: Signature) -> ResultAt:
+def _result(result: PlacedResult, asked: Signature) -> ResultAt:
     return ResultAt(
-        shape=list(seen.at.shape.sides),
-        stack=seen.stack,
-        block=seen.block,
-        place=[seen.at.row, seen.at.column],
-        d=to_hex(seen.d, asked.d),
+        shape=list(result.at.shape.sides),
+        stack=result.stack,
+        block=result.block,
+        place=[result.at.row, result.at.column],
+        d=to_hex(result.d, asked.d),
     )
 
 

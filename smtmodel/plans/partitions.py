@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.span import Span, moved
-from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, Seen, check_positive
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, SumStructure, check_positive
 
 V = TypeVar("V")
 Tiles = Literal["full", "even"]
@@ -73,15 +73,15 @@ class Runs(Partition):
     share: int = 0
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        sizes = dict.fromkeys((*seen.sizes, 4, 8, 16, 32, 64, 128, 256))
-        yield from (cls(every) for every in sizes if every < seen.count)
-        for size in seen.sizes[:FEW]:
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        sizes = dict.fromkeys((*structure.sizes, 4, 8, 16, 32, 64, 128, 256))
+        yield from (cls(every) for every in sizes if every < structure.count)
+        for size in structure.sizes[:FEW]:
             longer = islice(range(size + -size % 64, 2 * size, 64), MOST_BLOCKS)  # equal for this K, not for others
             yield from (cls(every, even) for every in dict.fromkeys((size, *longer)) for even in GRAINS if even < every)
-        for size, share in product(seen.sizes[:FEW], (8, 16, 4)):
-            some = (cls(every, share=share) for every in range(size, seen.count, share) if size % share == 0)
-            shared = [one for one in some if one.size(seen.count) == size]
+        for size, share in product(structure.sizes[:FEW], (8, 16, 4)):
+            some = (cls(every, share=share) for every in range(size, structure.count, share) if size % share == 0)
+            shared = [one for one in some if one.size(structure.count) == size]
             yield from shared[:: -(-len(shared) // MOST_SHARED) or 1]
 
     def check(self, stage: Parted) -> None:
@@ -196,11 +196,11 @@ class Equal(Sized):
     tiles: Tiles = "full"
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        ways = dict.fromkeys((*SPLITS, *(-(-seen.count // size) for size in seen.sizes)))
-        every = [cls(*one) for one in product(ways, (*GRAINS, 128)) if math.prod(one) < 2 * seen.count]
-        yield from (one for one in every if one.full(seen.count))
-        yield from (replace(one, tiles="even") for one in every if one.uneven(seen.count))
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        ways = dict.fromkeys((*SPLITS, *(-(-structure.count // size) for size in structure.sizes)))
+        every = [cls(*one) for one in product(ways, (*GRAINS, 128)) if math.prod(one) < 2 * structure.count]
+        yield from (one for one in every if one.full(structure.count))
+        yield from (replace(one, tiles="even") for one in every if one.uneven(structure.count))
 
     def full(self, count: int) -> bool:
         """Whether runs of full tiles leave no run missing."""
@@ -248,8 +248,8 @@ class At(Sized):
     at: tuple[int, ...]
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from map(cls, seen.places)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from map(cls, structure.places)
 
     def check(self, stage: Parted) -> None:
         if not self.at:
@@ -293,9 +293,9 @@ class Dealt(Partition):
     grain: int = 1
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        ways = dict.fromkeys((2, 3, 4, 8, 16, *(-(-seen.count // size) for size in seen.sizes)))
-        yield from (cls(*one) for one in product(ways, GRAINS) if 2 * math.prod(one) <= seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        ways = dict.fromkeys((2, 3, 4, 8, 16, *(-(-structure.count // size) for size in structure.sizes)))
+        yield from (cls(*one) for one in product(ways, GRAINS) if 2 * math.prod(one) <= structure.count)
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.ways * math.lcm(number, self.grain)
@@ -393,8 +393,8 @@ class Whole(Partition):
     number: int
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from (cls(number) for number in (2, 4, 8, 16, 32) if number < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from (cls(number) for number in (2, 4, 8, 16, 32) if number < structure.count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
@@ -474,9 +474,9 @@ class Halves(Partition):
     first: Half = "larger"
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        powers = (1 << n for n in range(1, (seen.count - 1).bit_length()))
-        every = (most for most in dict.fromkeys((*seen.sizes, *powers)) if most < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        powers = (1 << n for n in range(1, (structure.count - 1).bit_length()))
+        every = (most for most in dict.fromkeys((*structure.sizes, *powers)) if most < structure.count)
         yield from (cls(one[0], one[2], one[1]) for one in product(every, HALVES, GRAINS) if one[0] >= one[2])
 
     @property
@@ -550,8 +550,8 @@ class Windows(Partition):
     every: int
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from (cls(every) for every in (4, 8, 16, 32, 64) if every < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from (cls(every) for every in (4, 8, 16, 32, 64) if every < structure.count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)

@@ -263,7 +263,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SumStructure:
     """The observed structure of a sum of `count` products. `sizes`: likely numbers of products of one part or of
     several parts together; `places`: likely places at which parts end."""
 
@@ -301,7 +301,7 @@ class Partition(ABC):
     """the words for two stages that are equal because their parts are"""
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterable[Partition]:
+    def likely(cls, structure: SumStructure) -> Iterable[Partition]:
         """The likely partitions of a library whose sum has this structure."""
         return ()
 
