@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mmaprobe.queries.building.answers import Kept
+from mmaprobe.queries.building.answers import NonzeroLeaves
 from mmaprobe.queries.building.axes import (
     APART,
     end_tiers,
@@ -41,7 +41,7 @@ FIRST = 3  # tiers of a fused step that are tried before its products alone
 class Pool:
     """The source of a stage's inputs. `kept`: the leaves that are not zero."""
 
-    kept: Kept
+    kept: NonzeroLeaves
     rows: Callable[[int], Table]
 
 
@@ -186,7 +186,7 @@ class Stages:
 
         return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 
-    def pool(self, kind: Kind, place: Kept = None) -> Pool:
+    def pool(self, kind: Kind, place: NonzeroLeaves = None) -> Pool:
         """Rows of a kind with nonzero products at some leaves only."""
         if place is None:
             return Pool(None, lambda count: self.shapes.rows(kind, count))

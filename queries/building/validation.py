@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import BUILT, Answered, Kept, joined_rows
+from mmaprobe.queries.building.answers import BUILT, Answered, NonzeroLeaves, joined_rows
 from mmaprobe.queries.building.axes import neighbours
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.mending import beside
@@ -95,7 +95,7 @@ class Validation:
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + BESIDE * (deadline - now)
-        places: dict[Kept, list[tuple[int, Table]]] = {None: []}
+        places: dict[NonzeroLeaves, list[tuple[int, Table]]] = {None: []}
         for rank, pool in self.stages.beside(few):
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
@@ -137,7 +137,7 @@ class Validation:
         first = [candidate, *(other for other in self.result.standing if other is not candidate)]
         self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
-    def _changes(self, candidate: Candidate, kept: Kept) -> Iterator[Change]:
+    def _changes(self, candidate: Candidate, kept: NonzeroLeaves) -> Iterator[Change]:
         """The units that differ from a candidate in a single choice."""
         if candidate.draft is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
@@ -148,7 +148,7 @@ class Validation:
         if kept is None and (converted := in_wider_format(candidate.unit)):
             yield Change("input_format", Model(BUILT, converted[1]))
 
-    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, candidate: Candidate) -> bool:
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: NonzeroLeaves, candidate: Candidate) -> bool:
         """Whether the device agrees with the unit on covering vectors. Vectors on which they differ are kept as
         questions about the leaves `kept` alone, unless the signs of the zeros at other leaves count."""
         if not cover.rows:

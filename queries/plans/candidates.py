@@ -19,7 +19,7 @@ from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_stages import Steps, ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
-from mmaprobe.queries.plans.unit_stages import Keeping, Kept, kept_as, usual
+from mmaprobe.queries.plans.unit_stages import Keeping, PartRoundings, kept_as, usual
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -117,7 +117,7 @@ class Candidates:
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
         yield from (self._given(one, model) for one in usual(model, length, partial(self.kept, model)))
 
-    def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[Kept]:
+    def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[PartRoundings]:
         """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
         in that narrower format."""
         if keeping == "as it is":

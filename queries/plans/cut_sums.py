@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.unit_stages import Kept
+from mmaprobe.queries.plans.unit_stages import PartRoundings
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -41,7 +41,11 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 
 def cuts_of(
-    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, kept: Sequence[Kept] = ()
+    model: Model,
+    forms: Sequence[Form],
+    samples: Sequence[Sample],
+    evaluate: Evaluate,
+    kept: Sequence[PartRoundings] = (),
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
     and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: how the

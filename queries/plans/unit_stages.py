@@ -39,7 +39,7 @@ HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; products that fill no t
 
 #: roundings: of the sum of each part as it is stored (None: it is not stored), and of the addition of these sums;
 #: None in place of both: as in the stage
-Kept = tuple[Rounding | None, Rounding] | None
+PartRoundings = tuple[Rounding | None, Rounding] | None
 #: which of these are tried: as in the stage; stored in formats that results show, or also in the format of the results
 Keeping = Literal["as it is", "shown", "stored"]
 
@@ -97,7 +97,7 @@ def _loops(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
     yield from vectors(chain, how, length)
 
 
-def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[Kept]]) -> Iterator[Parted]:
+def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[PartRoundings]]) -> Iterator[Parted]:
     """The stages of the table for K = `length` products, each once, with sums in the format of the unit's accumulator.
     `keeping`: the ways of keeping the sums of parts."""
     seen, cuts = set[Stage](), _cuts(Chain(model), Rounding(model.c), length)
@@ -113,7 +113,7 @@ def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[Kept]
                     yield one
 
 
-def kept_as(stage: Parted, kept: Kept) -> Parted | None:
+def kept_as(stage: Parted, kept: PartRoundings) -> Parted | None:
     """The stage with the sums of its parts kept in a way; None where they are not simply added, or formats do not
     fit."""
     if kept is None:

@@ -104,7 +104,7 @@ class Assumption:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRounding:
     """The hypothesis that the exact value x of any node contains this rounding's value v in the place of the rounding's
     own x."""
 
@@ -112,7 +112,7 @@ class Kept:
     level: ClassVar[None] = None
 
 
-Hypothesis: TypeAlias = Assumption | Kept
+Hypothesis: TypeAlias = Assumption | KeptRounding
 
 
 def knowledge_of(unit: Unit | PlanAt | Windowed) -> Knowledge:
@@ -194,7 +194,7 @@ class Enclosed:
     @property
     def _conditions(self) -> str:
         """The hypotheses, in words."""
-        kept = sum(isinstance(one, Kept) for one in self.assuming)
+        kept = sum(isinstance(one, KeptRounding) for one in self.assuming)
         levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
         known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
         zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
@@ -238,7 +238,10 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
     assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = assumed - goal.assuming
-        kept, chained = {one.node for one in others if isinstance(one, Kept)}, any(one.level == CHAIN for one in others)
+        kept, chained = (
+            {one.node for one in others if isinstance(one, KeptRounding)},
+            any(one.level == CHAIN for one in others),
+        )
         if kept or chained:
             nodes = set(walk(goal.node))
             if nodes & kept:

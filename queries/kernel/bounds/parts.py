@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.bounds.enclosures import (
     Assumption,
     Enclosed,
     Facts,
-    Kept,
+    KeptRounding,
     NoOverflow,
     Places,
     after_rounding,
@@ -295,7 +295,7 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
         NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
                    parted.size(parted.of(one.term, places))) for one in kept
     )  # fmt: skip
-    made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept)), provided))
+    made = Made(Enclosed(unit, node, places, facts, frozenset(map(KeptRounding, kept)), provided))
     return with_lemmas(made, lemmas, part_lemmas(node))
 
 
@@ -322,7 +322,7 @@ def rejoined(premise: Theorem) -> Made:
     The two x differ by the products with such an error as a factor. In a chain of instructions the addend's x is that
     of the previous result, in both. In a plan the products of words are summed over all places."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
-    kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
+    kept = frozenset(one.node for one in goal.assuming if isinstance(one, KeptRounding))
     others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
     if not kept or any(one.level != CHAIN for one in others):
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")

@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.bounds.enclosures import (
     Assumption,
     Enclosed,
     Facts,
-    Kept,
+    KeptRounding,
     NoOverflow,
     after_rounding,
     numbers,
@@ -544,7 +544,7 @@ def of_all_products(
     stage, unit, at = node.stage, at, plan_at(at)
     if goal.plan is not at.plan or first.unit is not unit or first.node != node.start:
         raise RuleError("of_all_products: the premises are not about the sum and its start")
-    if not all(isinstance(one, Kept) for one in first.assuming):
+    if not all(isinstance(one, KeptRounding) for one in first.assuming):
         raise RuleError("of_all_products: the start assumes something")
     if goal.step is not record_of(at.plan, stage, at.length).step:
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
@@ -571,7 +571,9 @@ def of_all_products(
     provided = first.provided | {_of_elements(one, words, told) for one in goal.limits}
     provided |= {NoOverflow(one, (), one.rounding.format.emax, words.size(words.of(one.term, ())), each=True)
                  for one in kept}  # fmt: skip
-    made_ = Made(Enclosed(unit, node, (), facts, first.assuming | set(map(Kept, kept)), provided), (total_, start))
+    made_ = Made(
+        Enclosed(unit, node, (), facts, first.assuming | set(map(KeptRounding, kept)), provided), (total_, start)
+    )
     return with_lemmas(made_, lemmas, word_lemmas(at.plan))
 
 
