@@ -31,7 +31,7 @@ from benchmarks.library_held import computing
 from benchmarks.pages import keep_line, read_rows, table_head
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.recorded import Recorded
-from mmaprobe.queries.plans.results import Given, plans_of_results
+from mmaprobe.queries.plans.results import PlansOfResult, plans_of_results
 from mmaprobe.runner.device_plans import mapper_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
@@ -420,7 +420,7 @@ def recorded(one: Product, seconds: float, beside: bool = False) -> dict[str, An
     a, b, *c = sides
     d = (one.of(sides), *([one.of(sides, one.other())] if beside else []))
     places = [(int(x), int(y)) for x, y in np.argwhere(d[0] != d[-1])[:16]]
-    given: Given = plans_of_results(Recorded(one.asked, a, b, c[0] if c else None, d), places, say, seconds)[0]
+    given: PlansOfResult = plans_of_results(Recorded(one.asked, a, b, c[0] if c else None, d), places, say, seconds)[0]
     right = any(one.right(plan) for plan in given.plans[:NAMED])
     return {
         "found": right, "wrong": bool(given.plans) and not right, "tried": given.tried,

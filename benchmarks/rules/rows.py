@@ -20,7 +20,7 @@ from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
 from mmaprobe.queries.kernel.cases.conditions import Met, conditions_of, hangs
 from mmaprobe.queries.kernel.cases.unreachable import Unreachable
-from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
+from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, NeverOverflows, Source, Summands, largest_counts
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
 from mmaprobe.queries.solvers.asking import Engines
@@ -58,7 +58,7 @@ def rounded(x: Lanes, fmt: Format) -> Lanes:
 
 def row_of(made: Source, given: Lanes) -> Lanes:
     """The row that operations make of numbers."""
-    if isinstance(made, Given):
+    if isinstance(made, Summands):
         return given[: made.length]
     first, *others = (row_of(row, given) for row in made.rows)
     told: Any = made.told
@@ -122,7 +122,7 @@ def bounded(goal: Bounded, rng: random.Random) -> Iterator[str]:
 
 
 def _count(made: Source) -> int:
-    return made.length if isinstance(made, Given) else max(map(_count, made.rows))
+    return made.length if isinstance(made, Summands) else max(map(_count, made.rows))
 
 
 def never_overflows(goal: NeverOverflows, rng: random.Random) -> Iterator[str]:

@@ -24,7 +24,7 @@ from mmaprobe.queries.plans.dependence import Asked, PlacedResult
 from mmaprobe.queries.plans.equal import PlanProof
 from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
-from mmaprobe.queries.plans.results import Given
+from mmaprobe.queries.plans.results import PlansOfResult
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof, witness_vector
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
@@ -191,46 +191,46 @@ def outline_of(tree: Node | Leaf | None) -> list[str]:
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 
 
-def document_of_product(given: Given, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
+def document_of_product(found: PlansOfResult, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
     """The document that `identify --gemm` prints of a recorded product of `length` products in each sum."""
     return IdentifyProduct(
         files=list(map(str, files)),
         length=length,
-        plans=_texts(given.plans),
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=given.most,
-        left_out=given.left_out,
-        twice=given.products.twice or ABSENT,
-        instead=given.products.instead or ABSENT,
-        others=_others(given) or ABSENT,
+        plans=_texts(found.plans),
+        tried=found.tried,
+        untried=found.untried,
+        looked_at=found.looked,
+        best=None if found.best is None else found.best.plan.reference,
+        best_agrees=found.most,
+        left_out=found.left_out,
+        twice=found.products.twice or ABSENT,
+        instead=found.products.instead or ABSENT,
+        others=_others(found) or ABSENT,
         seconds=round(seconds, 3),
     )
 
 
-def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
+def plans_found(found: PlansOfResult, first: Sequence[Plan] = ()) -> PlansFound:
     """The document about one of two results; `first`: plans that are named before the others."""
     return PlansFound(
-        plans=given.names(first),
-        complete=not given.untried,
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=given.most,
-        left_out=given.left_out,
-        twice=given.products.twice or ABSENT,
-        instead=given.products.instead or ABSENT,
-        others=_others(given) or ABSENT,
+        plans=found.names(first),
+        complete=not found.untried,
+        tried=found.tried,
+        untried=found.untried,
+        looked_at=found.looked,
+        best=None if found.best is None else found.best.plan.reference,
+        best_agrees=found.most,
+        left_out=found.left_out,
+        twice=found.products.twice or ABSENT,
+        instead=found.products.instead or ABSENT,
+        others=_others(found) or ABSENT,
     )
 
 
-def _others(given: Given) -> list[OtherPlan]:
+def _others(found: PlansOfResult) -> list[OtherPlan]:
     """The plans that new elements tell from the first one."""
     every = []
-    for one in given.others:
+    for one in found.others:
         plan, shown = one.plans[0], one.shown
         told = ABSENT if shown is None else TellingApart(
             products=list(shown.products),

@@ -17,11 +17,11 @@ from mmaprobe.queries.tactics.records import Lemma as ProofLemma
 from mmaprobe.smtmodel.base.errors import FaultError
 
 Params = ParamSpec("Params")
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the time of a second engine
 
 
-def granted(rule: Callable[Params, Given], *arguments: Params.args, **named: Params.kwargs) -> Given | None:
+def granted(rule: Callable[Params, Result], *arguments: Params.args, **named: Params.kwargs) -> Result | None:
     """The result of a rule; None where the rule refuses."""
     with suppress(RuleError):
         return rule(*arguments, **named)

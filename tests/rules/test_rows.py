@@ -18,8 +18,8 @@ from mmaprobe.queries.kernel.integers.rows import (
     BELOW_ONE,
     F32,
     Bounded,
-    Given,
     NeverOverflows,
+    Summands,
     below_one,
     column_sums,
     converted,
@@ -139,4 +139,4 @@ def test_a_sum_that_overflows_has_no_bound() -> None:
     reduction = parse_reduction("warp-shuffle@format=f16,warps=32")
     assert never(reduction, 65535) is None
     assert never(reduction, 30000) is not None
-    assert Bounded(Given(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"
+    assert Bounded(Summands(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"

@@ -26,7 +26,7 @@ ABOUT = "bounds are known of sums of exact products in f32 that are only ever tr
 
 
 @dataclass(frozen=True)
-class Given:
+class Summands:
     """The numbers that are summed."""
 
     length: int
@@ -48,7 +48,7 @@ class Operation:
         return self.name, told, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
 
 
-Source: TypeAlias = Given | Operation
+Source: TypeAlias = Summands | Operation
 
 
 class Recording(Operations[Source]):
@@ -83,7 +83,7 @@ RECORDING = Recording()
 
 def recorded(reduction: Reduction, numbers: int) -> Source:
     """The operations of a reduction on `numbers` numbers."""
-    return reduction.evaluate(RECORDING, Given(numbers))
+    return reduction.evaluate(RECORDING, Summands(numbers))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def below_one(numbers: int) -> Made:
     _counted("below_one", numbers)
     largest = finite_value(BELOW_ONE, F32)
     assert largest is not None
-    return Made(Bounded(Given(numbers), F32, (largest,) * numbers))
+    return Made(Bounded(Summands(numbers), F32, (largest,) * numbers))
 
 
 @rule
@@ -264,7 +264,7 @@ def largest_counts(reduction: Reduction, numbers: int) -> dict[tuple[object, ...
 
 def _start(made: Source) -> int:
     """How many numbers are summed."""
-    return made.length if isinstance(made, Given) else _start(made.rows[0])
+    return made.length if isinstance(made, Summands) else _start(made.rows[0])
 
 
 def _shape(made: Source) -> tuple[object, ...]:
