@@ -52,7 +52,7 @@ from benchmarks.statements import (
     random_unit,
 )
 from mmaprobe.queries.certificates import logged
-from mmaprobe.queries.certificates.asked import asked
+from mmaprobe.queries.certificates.asked import required_goals
 from mmaprobe.queries.certificates.certificate import Leaf
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.kernel.equality.rewriting import SameResults
@@ -404,7 +404,7 @@ def _log_alone(directory: Path, _: Options, files: Mapping[str, str], leaves: Se
 def replay_log(folder: Path) -> bool:
     """Whether the log in a folder states what the files beside it ask, and the goals that are there."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name != GOALS}
-    about = asked(texts)
+    about = required_goals(texts)
     engines = Engines(heard=_certified(json.loads(texts[ANSWERED])), seconds=20.0)
     try:
         goals = [one.goal for one in Replay(parse_json(texts[LOG]), about.subject, engines, texts.get(TERMS, "")).run()]

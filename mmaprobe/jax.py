@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.divergences import Comparison, Divergences
 from mmaprobe.documents.emulate import Emulated
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of, product_of
 from mmaprobe.multiplied import Multiplied, Tally, bits_of
 from mmaprobe.named import WantedError, choice_of
 from mmaprobe.runner.gpu.cuda_product import product_here
@@ -54,7 +54,7 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     wanted = format_of(np.dtype(kind))
     if wanted is None:
         raise UnsupportedProductError(f"no result is rounded to {kind}")
-    asked = Asked(_format(a), _format(b), wanted.name)
+    asked = ProductRequest(_format(a), _format(b), wanted.name)
     batch = a.shape[:-2]
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
     gpu = product_here(0) if jax.default_backend() == "gpu" else None
@@ -200,7 +200,7 @@ class Emulation:
                     self._not_known("a product of complex numbers")
                 return native(ctx, *args, **params)
             try:
-                asked = Asked(_format(sides[0]), _format(sides[1]), "")
+                asked = ProductRequest(_format(sides[0]), _format(sides[1]), "")
                 self._tally.plans_of(asked, shape_of(*sides, params))
             except (UnsupportedProductError, IncompleteError) as error:
                 self._not_known(str(error))
@@ -222,7 +222,7 @@ class Emulation:
         self._tally.unknown[what] += 1
 
     def _listener(self, operator: str) -> Callable[..., None]:
-        def listen(machine: Machine, asked: Asked, sides: tuple[Numbers, ...], after: str) -> None:
+        def listen(machine: Machine, asked: ProductRequest, sides: tuple[Numbers, ...], after: str) -> None:
             a, b, d = sides
             shape = (len(a), a.shape[1], b.shape[2], a.shape[2])
             self._tally.add(operator, False, asked, shape, False, after, lambda: {"a": a, "b": b, "c": None, "d": d})

@@ -170,7 +170,9 @@ class Machine:
     batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     laid: Mapping[tuple[str, str, Layout, bool], Rule] = field(default_factory=dict)
 
-    def rule_of(self, asked: Asked, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False) -> Rule:
+    def rule_of(
+        self, asked: ProductRequest, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False
+    ) -> Rule:
         """The rule for one product of a shape (blocks, M, N, K); the rule of a map for another layout where no map for
         the product's own layout has the shape. Raises UnsupportedProductError."""
         blocks = shape[0]
@@ -397,7 +399,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProductRequest:
     """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
     times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and the number of products for
     each factor; `layout`: how a and b lie in memory."""
@@ -439,7 +441,7 @@ PROCESSOR = Memory()
 
 
 def product_of(
-    machine: Machine, asked: Asked, a: Any, b: Any, c: Any, scales: Mapping[str, Patterns] | None = None,
+    machine: Machine, asked: ProductRequest, a: Any, b: Any, c: Any, scales: Mapping[str, Patterns] | None = None,
     by: Multiply | None = None, memory: Memory = PROCESSOR,
 ) -> tuple[Any, str]:  # fmt: skip
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns

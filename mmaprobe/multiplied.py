@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.documents.emulate import Emulated, EmulatedProduct
-from mmaprobe.machines import Asked, Machine, Patterns
+from mmaprobe.machines import Machine, Patterns, ProductRequest
 from mmaprobe.queries.plans.rules import Shape
 
 
@@ -28,7 +28,7 @@ class Multiplied:
     operator: str
     backward: bool
     place: str
-    asked: Asked
+    asked: ProductRequest
     shape: tuple[int, int, int, int]
     plans: tuple[str, ...]
     a: Patterns
@@ -49,15 +49,17 @@ class Tally:
     native: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
 
-    def plans_of(self, asked: Asked, shape: tuple[int, int, int, int], addend: bool = False) -> tuple[str, ...]:
+    def plans_of(
+        self, asked: ProductRequest, shape: tuple[int, int, int, int], addend: bool = False
+    ) -> tuple[str, ...]:
         """The plans that compute a product (blocks, M, N, K). Raises UnsupportedProductError, and IncompleteError where
         a map has no rule."""
         rule = self.machine.rule_of(asked, shape, addend=addend)
         return () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
 
     def add(
-        self, operator: str, backward: bool, asked: Asked, shape: tuple[int, int, int, int], addend: bool, after: str,
-        arrays: Callable[[], Mapping[str, Any]],
+        self, operator: str, backward: bool, asked: ProductRequest, shape: tuple[int, int, int, int], addend: bool,
+        after: str, arrays: Callable[[], Mapping[str, Any]],
     ) -> None:  # fmt: skip
         """Add one product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
         plans = self.plans_of(asked, shape, addend)

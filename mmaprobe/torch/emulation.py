@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import (
 from torch.utils._pytree import tree_map_only
 
 from mmaprobe.documents.emulate import Emulated
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of
 from mmaprobe.multiplied import Multiplied, Tally
 from mmaprobe.named import choice_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
@@ -69,7 +69,7 @@ class Products:
             raise ParameterError("a and b", f"batches of {a.shape[0]} and {b.shape[0]} matrices")
         if c is not None and c.dtype not in (a.dtype, TYPE_OF[d or format_of("a", a)]):
             raise ParameterError("c", f"numbers of {c.dtype}, those of a and b being {a.dtype}")
-        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast,
+        asked = ProductRequest(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast,
                       layout=layout_of(a, b))  # fmt: skip
         return self.context.multiplied(self.operator, self.backward, asked, a, b, c)
 
@@ -211,7 +211,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         return result
 
     def multiplied(
-        self, name: str, backward: bool, asked: Asked, a: Any, b: Any, c: Any,
+        self, name: str, backward: bool, asked: ProductRequest, a: Any, b: Any, c: Any,
         scales: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         """The result of a product of blocks, which is counted."""

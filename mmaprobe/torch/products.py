@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from mmaprobe.arrays import patterns_of
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of, product_of
 from mmaprobe.named import WantedError, choice_of, model_of
 from mmaprobe.runner.gpu.cuda_product import CudaProduct, product_here
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -48,7 +48,7 @@ def registered(machine: Machine) -> str:
 
 
 def product(
-    machine: Machine, asked: Asked, a: Any, b: Any, c: Any = None, scales: Mapping[str, Any] | None = None
+    machine: Machine, asked: ProductRequest, a: Any, b: Any, c: Any = None, scales: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
     """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum. Tensors of
     uint8 are patterns, as all scale factors are."""
@@ -74,7 +74,7 @@ def _gpu(device: Any) -> CudaProduct | None:
 
 
 def _computed(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:
-    asked = Asked(format_of("a", a), format_of("b", b), d, layout=layout_of(a, b))
+    asked = ProductRequest(format_of("a", a), format_of("b", b), d, layout=layout_of(a, b))
     return product(_MACHINES[machine], asked, a, b, c)[0]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.queries.certificates.asked import Asked, asked, bound_words
+from mmaprobe.queries.certificates.asked import RequiredGoals, bound_words, required_goals
 from mmaprobe.queries.certificates.certificate import Certificate, Leaf, write_certificate
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.sat import CertificateError
@@ -20,7 +20,7 @@ from mmaprobe.queries.solvers.asking import Engines, Heard, Said
 
 def certify_theorems(
     roots: Sequence[Theorem],
-    about: Asked,
+    about: RequiredGoals,
     texts: Mapping[str, str],
     directory: Path,
     options: Options,
@@ -51,7 +51,7 @@ def certify_theorems(
 def _statements(document: dict[str, Any], texts: Mapping[str, str], said: Sequence[Said]) -> list[str]:
     """The statements of a log's theorems, made again from the files. Raises CertificateError."""
     try:
-        again = asked(dict(texts) | {LOG: json.dumps(document)})
+        again = required_goals(dict(texts) | {LOG: json.dumps(document)})
         theorems = Replay(document, again.subject, Engines(heard=Heard.of(said), asks=False)).run()
     except RuleError as error:
         raise CertificateError(f"a file does not give back what was proved: {error}") from None

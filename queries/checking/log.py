@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mmaprobe.queries.certificates.asked import asked, bound_words
+from mmaprobe.queries.certificates.asked import bound_words, required_goals
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.questions import read_document
 from mmaprobe.queries.checking.finding import Contents, Finding, of_file
@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.wording import counted
 def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     """The findings about a log: its theorems are made again, and must state what the files ask. Queries are looked up
     among those of the certificate, whose proofs are checked separately."""
-    document, about = read_document(texts, LOG), asked(texts)
+    document, about = read_document(texts, LOG), required_goals(texts)
     names: dict[str, str] = {}
     for file in (f"{piece}.smt2" for piece in contents.pieces):
         if names.setdefault(texts[file], file) is not file:

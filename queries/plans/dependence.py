@@ -71,7 +71,7 @@ class Depends:
 
 
 @dataclass
-class Asked:
+class DependenceFindings:
     """What was asked of a function. `alike`: at the K of the difference, with the largest other side, the values of M
     and of N that give row 0, or column 0, the same bits; `unstacked`: why stacks were not asked, None if they were."""
 
@@ -95,9 +95,9 @@ class Dependence:
         self.asked, self.multiply, self.top, self.fixed = asked, multiply, top, fixed
         self.deadline, self.progress = deadline, progress
         self.rng = np.random.default_rng(SEED)
-        self.found = Asked()
+        self.found = DependenceFindings()
 
-    def run(self) -> Asked:
+    def run(self) -> DependenceFindings:
         """Ask until two results differ, or all shapes are asked."""
         try:
             self._stacks()

@@ -20,7 +20,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.dependence import Asked, PlacedResult
+from mmaprobe.queries.plans.dependence import DependenceFindings, PlacedResult
 from mmaprobe.queries.plans.equal import PlanProof
 from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
@@ -105,7 +105,7 @@ def _element(at: At, plan: Plan | None) -> ElementAt:
 
 
 def document_of_dependence(
-    found: Asked, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
+    found: DependenceFindings, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
 ) -> IdentifyInvariant:
     """The document that `identify --gemm --invariant` prints about the function `name`."""
     depends = found.depends
