@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.integers.slices import within_classical, within_spa
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -77,7 +77,7 @@ def _of_every(claim: ClassicalClaim) -> Theorem | None:
     """The claim proved by evaluating all inputs, where these are few."""
     spans, times = claim.span is not None, Fraction(claim.classical)
     near = claim.spread if claim.span is None else claim.span
-    return granted(every_error, claim.plan, claim.count, claim.reach, near, times, spans)
+    return result_or_none(every_error, claim.plan, claim.count, claim.reach, near, times, spans)
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:

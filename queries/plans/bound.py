@@ -25,7 +25,7 @@ from mmaprobe.queries.kernel.questions.steps import (
 from mmaprobe.queries.kernel.questions.windows import Windowed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from_terms, from_zero, is_zero, proved
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -157,7 +157,7 @@ class _Composer:
         """The theorem about an instruction from zero, where a rule says more about it than about one from any sum."""
         if (model, True) not in self.chains:
             self._chain(model)
-            self.chains[model, True] = granted(lambda: sums.from_zero(from_zero(model.unit, self.settle)))
+            self.chains[model, True] = result_or_none(lambda: sums.from_zero(from_zero(model.unit, self.settle)))
         return self.chains[model, True]
 
 

@@ -48,7 +48,7 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
-from mmaprobe.queries.tactics.settling import Settled, granted
+from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
@@ -186,12 +186,12 @@ class _Prover:
         length = self.length
         if self._equal(self._for_all(by_solver=False)) or self._equal(self._by_factors()):
             return None
-        if length and self._equal(granted(same_integers, self.left, self.right, length)):
+        if length and self._equal(result_or_none(same_integers, self.left, self.right, length)):
             return None
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
             return None
-        if length and self._equal(granted(every_product, self.left, self.right, length)):
+        if length and self._equal(result_or_none(every_product, self.left, self.right, length)):
             return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
@@ -312,7 +312,7 @@ class _Prover:
         if (bodies := self._stages(one.body, other.body)) is None:
             return None
         # refused where the parts of the two stages have different numbers of products
-        return granted(same_parts, self.left, self.right, one, other, bodies)
+        return result_or_none(same_parts, self.left, self.right, one, other, bodies)
 
     def _by_bodies(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two sequences of stages agree; None if no rule shows it."""
@@ -338,7 +338,7 @@ class _Prover:
 
     def _units_of(self, part: Part) -> tuple[Unit, Unit] | None:
         """The units of a part of the plans; None if there are none."""
-        return granted(units_of, "a proof", self.left, self.right, part)
+        return result_or_none(units_of, "a proof", self.left, self.right, part)
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
         """The theorem that the units of a part agree, by their forms or by solvers; `what`: the units, in words."""
@@ -362,7 +362,7 @@ class _Prover:
         products."""
         if form in ("joined", "positive") and units[0].length > WHOLE:
             return None
-        return granted(same_forms, self.left, self.right, part, form)
+        return result_or_none(same_forms, self.left, self.right, part, form)
 
     def _at(self, length: int) -> Theorem | None:
         """The theorem that both plans' units for a K agree, by normal forms."""

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the time of a second engine
 
 
-def granted(rule: Callable[Params, Result], *arguments: Params.args, **named: Params.kwargs) -> Result | None:
+def result_or_none(rule: Callable[Params, Result], *arguments: Params.args, **named: Params.kwargs) -> Result | None:
     """The result of a rule; None where the rule refuses."""
     with suppress(RuleError):
         return rule(*arguments, **named)
