@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
     from mmaprobe.cli.question import Question
-    from mmaprobe.queries.plans.library import Mapped, Said
+    from mmaprobe.queries.plans.library import Mapped, MappedRule
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans import Plan
@@ -151,35 +151,37 @@ def _show(mapped: Mapped, seconds: float) -> None:
         for line in outline_of(tree):
             say(f"  {line}")
     left_out, unsure = 0, 0
-    for said in mapped.rules:
-        if said.plan is None:
+    for entry in mapped.rules:
+        if entry.plan is None:
             continue
-        if not said.confirmed if mapped.fails else said.agree <= len(said.differ):
+        if not entry.confirmed if mapped.fails else entry.agree <= len(entry.differ):
             left_out += 1
             continue
-        unsure += not said.confirmed
-        if not said.confirmed and unsure > UNSURE:
+        unsure += not entry.confirmed
+        if not entry.confirmed and unsure > UNSURE:
             continue
-        say(f"{said.rule.text()}: {said.plan.reference}")
-        if said.differ:
-            total = counted(said.agree + len(said.differ), "new shape")
-            say(f"  another kernel runs on {len(said.differ)} of {total}: {some_of(said.differ, LISTED)}")
-        elif said.confirmed:
-            say(f"  {counted(said.agree, 'random shape')}: bit for bit so; {_lengths(said)} asked")
-        elif said.agree < said.wanted:
-            say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
+        say(f"{entry.rule.text()}: {entry.plan.reference}")
+        if entry.differ:
+            total = counted(entry.agree + len(entry.differ), "new shape")
+            say(f"  another kernel runs on {len(entry.differ)} of {total}: {some_of(entry.differ, LISTED)}")
+        elif entry.confirmed:
+            say(f"  {counted(entry.agree, 'random shape')}: bit for bit so; {_lengths(entry)} asked")
+        elif entry.agree < entry.wanted:
+            say(f"  {counted(entry.agree, 'random shape')}: too few to rely on")
         else:
-            say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
+            say(
+                f"  {counted(entry.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong"
+            )
     if unsure > UNSURE:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
-        where = "elsewhere " if any(said.confirmed for said in mapped.rules) else ""
+        where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
         say(f"{where}no plan tried gives its arithmetic{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
     why = "not relied on" if mapped.fails else "that at most half of the new shapes there bear out"
     if left_out:
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")
-    if not mapped.fails and any(said.plan is None for said in mapped.rules):
+    if not mapped.fails and any(entry.plan is None for entry in mapped.rules):
         say("other elements that were looked at: no plan found")
     if mapped.open:
         say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {some_of(mapped.open, LISTED)}")
@@ -190,9 +192,9 @@ def _show(mapped: Mapped, seconds: float) -> None:
     )
 
 
-def _lengths(said: Said) -> str:
+def _lengths(entry: MappedRule) -> str:
     """The K of its range at which a rule was compared with the library, in words."""
-    every, asked = said.rule.lengths, len(said.lengths)
+    every, asked = entry.rule.lengths, len(entry.lengths)
     if asked < len(every):
         return f"{asked:,} of {len(every):,} K"
     whole = every[-1] - every[0] == len(every) - 1

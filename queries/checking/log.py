@@ -34,11 +34,12 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
         return
     yield Finding(LOG, f"{counted(len(replay.theorems), 'theorem')} made again by the rules of the kernel")
     for number, theorem in enumerate(replay.theorems):
-        if theorem.said is not None:
+        if theorem.answered_query is not None:
             yield Finding(
-                f"{LOG}, theorem {number}", f"{names[theorem.said.query.text]} asks: {theorem.goal.statement()}"
+                f"{LOG}, theorem {number}",
+                f"{names[theorem.answered_query.query.text]} asks: {theorem.goal.statement()}",
             )
-    unused = names.keys() - {one.query.text for one in engines.said}
+    unused = names.keys() - {one.query.text for one in engines.answered_queries}
     yield from (Finding(names[text], "is asked by no rule", "fault") for text in sorted(unused))
     yield from _written(document, texts, about.subject, stated)
     goals = [theorem.goal for theorem in stated]

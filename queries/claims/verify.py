@@ -376,7 +376,7 @@ class _Verifier:
         try:
             yield engines
         finally:
-            self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
+            self.outcome.asked += [SearchStep(what, one.answers) for one in engines.answered_queries]
 
     def _numbers(self, stages: Stages, ledger: Ledger) -> Theorem:
         """The theorem that every value is a number on every admitted input. Raises InputError where a value is not."""
@@ -428,8 +428,8 @@ class _Verifier:
         name = lemma.statement()
         with self._engines(name, limit) as engines:
             theorem = settled(lemma, engines)
-        (said,) = engines.said
-        self.apart.append(Lemma(name, 0, said.query, said.answer))
+        (one,) = engines.answered_queries
+        self.apart.append(Lemma(name, 0, one.query, one.answer))
         return theorem
 
     def _no_input(self) -> InputError:

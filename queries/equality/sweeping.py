@@ -398,14 +398,14 @@ class _Sweep(Attempt[Designed]):
             left = self._remaining()
             if left == 0 or (end is not None and (seconds := end - self._spent()) <= 0):
                 break
-            said = f"lemma {name}: {counted(len(cuts), 'cut-point')}"
-            engines = self.options.engines(left, said, solver, processor=seconds)
+            title = f"lemma {name}: {counted(len(cuts), 'cut-point')}"
+            engines = self.options.engines(left, title, solver, processor=seconds)
             inputs = () if cuts else self.compared.symbols
             try:
                 theorem = self.ledger.prove(name, claim, [self.ledger.admitted, *facts], cuts, engines, inputs)
             except UnprovedError:
-                self.proof.tried += [answer for said in engines.said for answer in said.answers]
-                answer = engines.said[-1].answer
+                self.proof.tried += [answer for one in engines.answered_queries for answer in one.answers]
+                answer = engines.answered_queries[-1].answer
                 if not cuts and answer.status == "sat":
                     row = answered_row(self.problem.layout, answer)
                     undefined = self.undefined & set(in_order([claim]))
@@ -414,7 +414,7 @@ class _Sweep(Attempt[Designed]):
                         return False
                 continue
             finally:
-                self.asked += sum(answer.seconds for said in engines.said for answer in said.answers)
+                self.asked += sum(answer.seconds for one in engines.answered_queries for answer in one.answers)
             lemma = self.ledger.lemma_of(theorem)
             points, known = tuple(cuts), _terms(facts)
             self.proof.lemmas.append(replace(lemma, name=name, pair=pair, points=points, facts=known))

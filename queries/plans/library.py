@@ -117,7 +117,7 @@ class Looked:
 
 
 @dataclass
-class Said:
+class MappedRule:
     """A rule with its plan, None if none is known. `agree`: the number of random shapes in which the plan reproduces
     all elements of the rule; `differ`: the random shapes in which it does not; `rivals`: the map's other plans that
     fail on an observed element of the rule, each with the number of agreeing shapes on which it fails; `wanted`: the
@@ -147,7 +147,7 @@ class Mapped:
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
     each plan, the number of the `observed` elements that it reproduces."""
 
-    rules: list[Said] = field(default_factory=list)
+    rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
     right: int = 0
     open: list[Shape] = field(default_factory=list)
@@ -160,7 +160,7 @@ class Mapped:
     @property
     def plans(self) -> list[Plan]:
         """The plans found, each once, the plan of most elements first."""
-        every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
+        every = dict.fromkeys(entry.plan for entry in self.rules if entry.plan is not None)
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
@@ -171,11 +171,11 @@ class Mapped:
     @property
     def whole(self) -> bool:
         """Whether every rule has a plan, and all shapes are as the rules say."""
-        return bool(self.rules) and all(said.plan for said in self.rules) and not self.differ and not self.open
+        return bool(self.rules) and all(entry.plan for entry in self.rules) and not self.differ and not self.open
 
     @property
     def differ(self) -> list[Shape]:
-        return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
+        return list(dict.fromkeys(shape for entry in self.rules for shape in entry.differ))
 
 
 def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
@@ -220,12 +220,12 @@ def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:
     most plans by the places at which they cut K."""
     some, seen = list(shapes[:TELLING]), list[object]([None] * len(plans))
     cuts = {length: [_cut(plan, length) for plan in plans] for length in {one.shape.length for one in some}}
-    told: list[Looked] = []
-    while some and len(told) < TRIED:
+    picked: list[Looked] = []
+    while some and len(picked) < TRIED:
         best = max(some, key=lambda one: len({*zip(seen, cuts[one.shape.length], strict=True)}))
         seen = [*zip(seen, cuts[best.shape.length], strict=True)]
-        told.append(some.pop(some.index(best)))
-    return told
+        picked.append(some.pop(some.index(best)))
+    return picked
 
 
 class Mapper(Candidates):
@@ -401,7 +401,7 @@ class Mapper(Candidates):
             self._new(looked, number)
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
-        self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.found.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
         self.found.observed = len(fits)
         return rules
@@ -804,7 +804,7 @@ class Mapper(Candidates):
             shape = self.random_shape(number)
             is_open = self._compared(rules, shape)
             mapped.checked += 1
-            mapped.right += not is_open and not any(shape in said.differ for said in mapped.rules)
+            mapped.right += not is_open and not any(shape in entry.differ for entry in mapped.rules)
             mapped.open += [shape] if is_open else []
         for number, shapes in self._bases(rules).items():
             mapped.rules[number].lengths |= {shape.length for shape in shapes}
@@ -812,28 +812,28 @@ class Mapper(Candidates):
             self._say(f"{shape}, to hold a rule at its K")
             self._compared(rules, shape, confirms=False)
         for _ in range(2):  # a failure raises `wanted` of earlier rules too
-            for rule, said in zip(rules, mapped.rules, strict=True):
-                self._confirm(rules, rule, said)
+            for rule, entry in zip(rules, mapped.rules, strict=True):
+                self._confirm(rules, rule, entry)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
         """Find for each rule the other plans that fail to reproduce some of its observed elements."""
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})
-        for number, said in enumerate(self.found.rules):
+        for number, entry in enumerate(self.found.rules):
             mine = fits[at == number]
-            said.rivals = {
+            entry.rivals = {
                 self.known[plan]: 0 for plan in used if plan != rules[number].plan and not mine[:, plan].all()
             }
 
-    def _confirm(self, rules: Sequence[Rule], rule: Rule, said: Said) -> None:
+    def _confirm(self, rules: Sequence[Rule], rule: Rule, entry: MappedRule) -> None:
         """Compare a rule with shapes of its own until it is confirmed or fails. They lie beside observed shapes and at
         the rule's limits in turn; a limit on a feature that the library does not choose by fails there first."""
         features, _, where = self._table()
         bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
         ends = list(rule.ends())
         for number in range(MEANT if rule.plan >= 0 and bases else 0):
-            if (said.confirmed and number >= 2 * len(ends)) or said.differ or self._late(CONFIRMING):
+            if (entry.confirmed and number >= 2 * len(ends)) or entry.differ or self._late(CONFIRMING):
                 break
             base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
             kept = self.rng.random(3) < 0.5
@@ -862,17 +862,17 @@ class Mapper(Candidates):
             if one < 0 or rules[one].plan < 0:
                 is_open = True
                 continue
-            said, mine = mapped.rules[one], at == one
-            said.lengths.add(shape.length)
+            entry, mine = mapped.rules[one], at == one
+            entry.lengths.add(shape.length)
             if not fitting(rules[one].plan)[mine].all():
-                said.differ.append(shape)
+                entry.differ.append(shape)
                 for each in mapped.rules:
                     each.wanted = DOUBTED
                 continue
-            said.agree += confirms
-            for rival, count in said.rivals.items():
+            entry.agree += confirms
+            for rival, count in entry.rivals.items():
                 if confirms and count < CONFIRMED:
-                    said.rivals[rival] += not fitting(numbers[rival])[mine].all()
+                    entry.rivals[rival] += not fitting(numbers[rival])[mine].all()
         return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:

@@ -153,16 +153,16 @@ def document_of_map(
         error=None if error is None else str(error),
         rules=[
             Rule(
-                elements=said.rule.text(),
-                plan=None if said.plan is None else said.plan.reference,
-                limits=said.rule.limits(),
-                confirmed=said.confirmed,
-                agree=said.agree,
-                lengths=len(said.rule.lengths),
-                lengths_asked=len(said.lengths),
-                differ=[list(shape.sides) for shape in said.differ],
+                elements=entry.rule.text(),
+                plan=None if entry.plan is None else entry.plan.reference,
+                limits=entry.rule.limits(),
+                confirmed=entry.confirmed,
+                agree=entry.agree,
+                lengths=len(entry.rule.lengths),
+                lengths_asked=len(entry.lengths),
+                differ=[list(shape.sides) for shape in entry.differ],
             )
-            for said in mapped.rules
+            for entry in mapped.rules
         ],
         plans=_texts(mapped.plans),
         checked=mapped.checked,

@@ -1099,11 +1099,11 @@ def test_a_rule_is_relied_on_only_where_other_plans_are_wrong() -> None:
     """At a small K many plans give the same: shapes that agree there tell nothing apart."""
     one, other = (parse_plan_path(f"plan:loop/{name}") for name in ("fma", "lanes"))
     rule = learned(np.zeros((1, len(FEATURES)), np.int64), np.ones((1, 1), np.bool_))[0]
-    assert gemm_plans.Said(rule, one, 8).confirmed
-    assert not gemm_plans.Said(rule, one, 7).confirmed
-    assert not gemm_plans.Said(rule, one, 200, rivals={other: 7}).confirmed
-    assert gemm_plans.Said(rule, one, 200, rivals={other: 8}).confirmed
-    assert not gemm_plans.Said(rule, one, 200, [Shape(1, 1, 1)]).confirmed
+    assert gemm_plans.MappedRule(rule, one, 8).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 7).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 200, rivals={other: 7}).confirmed
+    assert gemm_plans.MappedRule(rule, one, 200, rivals={other: 8}).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 200, [Shape(1, 1, 1)]).confirmed
 
 
 @pytest.mark.parametrize(

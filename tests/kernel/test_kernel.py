@@ -463,7 +463,7 @@ def test_what_was_heard_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
         asking, "solve", lambda *given: asked.append(given) or planted(given[0], Answer("unsat", "z3", "0", 0.0))
     )
     engines, query = Engines(), lemmas.query_of(AlignmentLoses(3, 1, 0, "up"))
-    assert engines.answers(query) == replace(engines, said=[]).answers(query)
+    assert engines.answers(query) == replace(engines, answered_queries=[]).answers(query)
     assert replace(engines, solver="z3").answers(query)
     assert len(asked) == 1
     assert replace(engines, solver="cvc5").answers(query)

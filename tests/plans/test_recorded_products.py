@@ -22,7 +22,7 @@ from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
-from mmaprobe.queries.plans.library import Mapped, Said
+from mmaprobe.queries.plans.library import Mapped, MappedRule
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
@@ -674,7 +674,9 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     odd = features[:, 0] % 2 == 1
     rules = learned(features, np.stack([odd, ~odd], axis=1))
     assert sorted(rule.text().rpartition(", ")[2] for rule in rules) == ["M even", "M odd"]
-    mapped = Mapped([Said(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19)
+    mapped = Mapped(
+        [MappedRule(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19
+    )
     assert mapped.plans == [other, one]
     assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
@@ -687,7 +689,7 @@ def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytes
     one, other = (parse_plan_path(f"plan:{name}") for name in ("loop/lanes", "cublas/split-k"))
     features = np.array([features_of(Shape(m, 4, 8), np.zeros(1, int), np.zeros(1, int))[0] for m in range(1, 20)])
     odd = features[:, 0] % 2 == 1
-    rules = [Said(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
+    rules = [MappedRule(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
     shapes = [Shape(m, 4, 8) for m in range(1, 8)]
     rules[1].differ = shapes[:3]
     fails = Mapped(rules, 8, 3, shapes, gives={one: 9, other: 10}, observed=19, asked=9)
