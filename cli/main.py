@@ -106,9 +106,9 @@ class Group(click.Group):
         except SystemExit as end:  # a command's own
             return end.code if isinstance(end.code, int) else int(end.code is not None)
         except click.ClickException as error:
-            said = io.StringIO()
-            error.show(said)
-            LINE.say(abridged(said.getvalue().rstrip("\n")))
+            message = io.StringIO()
+            error.show(message)
+            LINE.say(abridged(message.getvalue().rstrip("\n")))
             return error.exit_code
         except NobodyReadsError as error:
             return error.exit_code

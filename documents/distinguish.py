@@ -46,9 +46,9 @@ def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
     found."""
     if pair.reused_vector:
         return "different (by a vector of another pair)"
-    said = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
-    if pair.verdict in said:
-        return f"{said[pair.verdict]}; {confirmed_text(None)} [{asked}]"
+    verdicts = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
+    if pair.verdict in verdicts:
+        return f"{verdicts[pair.verdict]}; {confirmed_text(None)} [{asked}]"
     if pair.verdict == "unknown":
         return f"unknown; tried [{asked}]"
     more = "" if pair.complete else " (there may be more kinds)"

@@ -52,10 +52,10 @@ class Bound(Verdicts):
     def _lines(self) -> list[str]:
         from mmaprobe.documents.prove import below_text
 
-        said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
+        statement = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
         below = f"where inputs are below {below_text(self.exponent)}"
         largest = [] if self.largest is None else [f"at most {self.largest:.5g} {below}"]
-        return [f"{self.verdict}: {said}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
+        return [f"{self.verdict}: {statement}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
 
     def at(
         self, a: Any, b: Any, c: Any = None, *, convert: str | None = None, measure: Measure | None = None

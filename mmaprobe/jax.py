@@ -58,9 +58,9 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     batch = a.shape[:-2]
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
     gpu = product_here(0) if jax.default_backend() == "gpu" else None
-    d, said = product_of(machine, asked, bits_of(x), bits_of(y), None, by=None if gpu is None else gpu.each)
+    d, after = product_of(machine, asked, bits_of(x), bits_of(y), None, by=None if gpu is None else gpu.each)
     if listen is not None:
-        listen(machine, asked, (bits_of(x), bits_of(y), bits_of(d)), said)
+        listen(machine, asked, (bits_of(x), bits_of(y), bits_of(d)), after)
     return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
 
 

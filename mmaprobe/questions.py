@@ -203,12 +203,12 @@ class Proved(Verdicts):
     def _head(self) -> str:
         from mmaprobe.documents.prove import ProvePlans
 
-        said = self.document
+        document = self.document
         if self.difference is not None:
-            return self.verdict if said.property == "equal" else f"{said.property}: {self.verdict}"
-        sides = said if isinstance(said, ProvePlans) else said.proofs[0]
-        equal = said.property == "equal"
-        return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{said.property}, {sides.right}'}"
+            return self.verdict if document.property == "equal" else f"{document.property}: {self.verdict}"
+        sides = document if isinstance(document, ProvePlans) else document.proofs[0]
+        equal = document.property == "equal"
+        return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{document.property}, {sides.right}'}"
 
     def _lines(self) -> list[str]:
         by = [f"by {', '.join(engines)}" for engines in [self.document.engines] if engines and self.difference is None]

@@ -189,10 +189,10 @@ def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
 def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     """The meaning of the entries in the column "rests on"."""
     rests = [line.rsplit("|", 2)[1] for line in lines]
-    said = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
-    said += [PARTLY] if any(SOME in text for text in rests) else []
-    said += [LETTERS] if sources else []
-    return [*(_wrapped(" ".join(said)) if said else []), *([""] if said else []),
+    sentences = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
+    sentences += [PARTLY] if any(SOME in text for text in rests) else []
+    sentences += [LETTERS] if sources else []
+    return [*(_wrapped(" ".join(sentences)) if sentences else []), *([""] if sentences else []),
             *(f"- {letter}: {source}" for source, letter in sources.items()), *([""] if sources else [])]  # fmt: skip
 
 

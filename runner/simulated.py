@@ -135,8 +135,8 @@ class SimulatedDevice(DesignDevice):
         """The output of a program that is run on the files. Raises InputError and IncompleteError."""
         done = finished(command, self.folder, self.kind)
         if done.returncode:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            error = next((line for line in said if "error" in line.lower()), said[-1] if said else "it failed")
+            output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            error = next((line for line in output if "error" in line.lower()), output[-1] if output else "it failed")
             raise InputError(f"{self.kind}: {error}", ", ".join(map(str, self.wiring.files)))
         return done.stdout.decode(errors="replace")
 
@@ -205,8 +205,8 @@ class SimulatedDevice(DesignDevice):
     def _run(self, words: Sequence[int], **given: int) -> list[str]:
         """The outputs that the bench writes for some inputs."""
         (self.folder / "inputs.hex").write_text("".join(f"{word:x}\n" for word in words), encoding="utf-8")
-        said = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
-        rows = (line.split() for line in said.splitlines())
+        output = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
+        rows = (line.split() for line in output.splitlines())
         return [row[1].lower() for row in rows if len(row) == 2 and is_digits(row[0])]
 
     def _found_latency(self) -> int:
@@ -242,13 +242,13 @@ class SimulatedDevice(DesignDevice):
                 words = [word | pattern << low for word, pattern in zip(words, side[:, place].tolist(), strict=True)]
                 low += width
         count = len(words)
-        said = self._run(words, flush=count if self._tells else self.latency or 0)
-        said = said[:count] if self._tells else said[self.latency or 0 :]
-        if len(said) != count:
-            raise IncompleteError(f"{counted(len(said), 'result')} for {counted(count, 'input')}")
-        if open_ones := [text for text in said if set(text) & UNDEFINED]:
+        results = self._run(words, flush=count if self._tells else self.latency or 0)
+        results = results[:count] if self._tells else results[self.latency or 0 :]
+        if len(results) != count:
+            raise IncompleteError(f"{counted(len(results), 'result')} for {counted(count, 'input')}")
+        if open_ones := [text for text in results if set(text) & UNDEFINED]:
             raise IncompleteError(f"a result has undefined bits: {open_ones[0]}")
-        return np.array([int(text, 16) for text in said], dtype=np.uint64)
+        return np.array([int(text, 16) for text in results], dtype=np.uint64)
 
 
 _VERILATOR = ("verilator", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--timing")

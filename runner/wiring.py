@@ -117,14 +117,14 @@ class Wiring:
         return own
 
     def _read_file(self, path: Path) -> None:
-        said = validate(read_yaml(read_file(path), str(path)), PortFile)
+        file = validate(read_yaml(read_file(path), str(path)), PortFile)
         for key in PORTS:
-            if given := getattr(said, key):
+            if given := getattr(file, key):
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
-        self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
-        self.constants |= said.constants
-        self.parameters = said.parameters | self.parameters
-        self.latency = said.latency
+        self.roles |= {role: port for role in ROLES if (port := getattr(file, role))}
+        self.constants |= file.constants
+        self.parameters = file.parameters | self.parameters
+        self.latency = file.latency
 
     @cached_property
     def idle(self) -> Mapping[str, int]:

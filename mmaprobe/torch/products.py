@@ -54,8 +54,8 @@ def product(
     uint8 are patterns, as all scale factors are."""
     factors, gpu = scales and {name: patterns(side) for name, side in scales.items()}, _gpu(a.device)
     if gpu is None:
-        d, said = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
-        return tensor_of(d, TYPE_OF[asked.d], a.device), said
+        d, after = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
+        return tensor_of(d, TYPE_OF[asked.d], a.device), after
     plan = machine.rule_of(asked, (*a.shape[:2], b.shape[2], a.shape[2]), addend=c is not None).plan
     x, y = (words(side).contiguous() if own == fmt.name else patterns(side)
             for side, own, fmt in ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip

@@ -274,21 +274,21 @@ def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
     """For each result of the device, the way in which it differs from the unit's result, in words."""
     sign = np.uint64(fmt.sign_bit)
     one, other = (np.where(nans(side, fmt), np.uint64(0), side & ~sign) for side in (d, own))
-    said = np.full(len(d), "the device gives another number", dtype="<U64")
+    texts = np.full(len(d), "the device gives another number", dtype="<U64")
     same = (d & sign) == (own & sign)
     step = one.astype(np.int64) - other.astype(np.int64)
     last = 1 << fmt.padding
-    said[same & (step > 0)] = "the device gives a larger magnitude"
-    said[same & (step < 0)] = "the device gives a smaller magnitude"
-    said[same & (step == last)] = "the device gives one unit more in the last place"
-    said[same & (step == -last)] = "the device gives one unit less in the last place"
-    said[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
-    said[~same & (one == other)] = "the device gives the other sign"
-    said[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
-    said[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
-    said[nans(own, fmt)] = "the device gives no NaN, the unit does,"
-    said[nans(d, fmt)] = "the device gives NaN"
-    return said
+    texts[same & (step > 0)] = "the device gives a larger magnitude"
+    texts[same & (step < 0)] = "the device gives a smaller magnitude"
+    texts[same & (step == last)] = "the device gives one unit more in the last place"
+    texts[same & (step == -last)] = "the device gives one unit less in the last place"
+    texts[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
+    texts[~same & (one == other)] = "the device gives the other sign"
+    texts[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
+    texts[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
+    texts[nans(own, fmt)] = "the device gives no NaN, the unit does,"
+    texts[nans(d, fmt)] = "the device gives NaN"
+    return texts
 
 
 # -- learning and testing
@@ -466,8 +466,8 @@ class _Learnt:
     @property
     def good(self) -> bool:
         """Whether every condition has a fact and, if necessary only, holds on few enough of the agreeing vectors."""
-        said = bool(self.ways) and all(one.facts for one in self._every)
-        return said and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
+        complete = bool(self.ways) and all(one.facts for one in self._every)
+        return complete and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
 
     def results(self, rows: Table) -> Patterns:
         """The unit's results, with one pattern for all NaNs."""

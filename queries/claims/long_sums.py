@@ -282,12 +282,12 @@ class LongSums:
 
     def _said(self, row: Row, results: Mapping[str, int]) -> Long:
         assertion, scene = self.claim.assertion, LongScene(self.claim.assertion, row, results)
-        asked, said = conditions(assertion, scene), scene.truth(assertion.predicate)
-        if asked.then(said).at_fault.value:
+        asked, truth = conditions(assertion, scene), scene.truth(assertion.predicate)
+        if asked.then(truth).at_fault.value:
             return Long(row, None, False, next(name for name, fits in scene.fits.items() if not fits.value))
         if not asked.met.value:
             return Long(row, None, False)
-        return Long(row, scene.share(*self.compared), bool(decides(assertion, said).value))
+        return Long(row, scene.share(*self.compared), bool(decides(assertion, truth).value))
 
 
 def _calls(tree: ast.expr, name: str) -> list[ast.Call]:

@@ -58,14 +58,14 @@ def verify_overflow(claim: OverflowClaim, options: Options) -> OverflowOutcome:
     contradict the evaluation."""
     reduction, outcome = claim.reduction, OverflowOutcome(claim)
     outcome.theorem = never(reduction, claim.proved)
-    bounded, (infinite, said) = outcome.theorem is not None, evaluated(claim)
+    bounded, (infinite, evaluation) = outcome.theorem is not None, evaluated(claim)
     outcome.exceeds[claim.count] = infinite
     if infinite and ((claim.asked == "never" and bounded) or result_or_none(bound, reduction, claim.count) is not None):
         raise FaultError(
             f"{claim.id}: bounds say that no {claim.count} numbers from 0 to below 1 overflow; evaluated, "
             f"{claim.count} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
         )
-    steps = [said]
+    steps = [evaluation]
     if claim.asked == "smallest":
         fewer = infinite and not bounded and overflows(reduction, claim.proved)
         outcome.exceeds[claim.proved] = fewer

@@ -86,7 +86,7 @@ def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
 
 class _Verifier:
     def __init__(self, claim: Claim, options: Options) -> None:
-        self.claim, self.options, self.said = claim, replace(options, progress=self._doing), options.progress
+        self.claim, self.options, self.progress = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
         self.outcome = AlgorithmOutcome(claim)
@@ -110,7 +110,7 @@ class _Verifier:
 
     def _doing(self, text: str) -> None:
         self.doing = self.doing if isinstance(text, Notice) else text or self.doing
-        self.said(text)
+        self.progress(text)
 
     @property
     def _end(self) -> float | None:

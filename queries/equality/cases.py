@@ -105,12 +105,12 @@ class Case:
 
     def called(self, names: Mapping[FNode, str]) -> str:
         low, high = self.within
-        said = [] if self.apart is None else [f"exponents {f'{low} to {high}' if low < high else low} apart"]
+        words = [] if self.apart is None else [f"exponents {f'{low} to {high}' if low < high else low} apart"]
         for word, zeros in self.zeros.items():
             if zeros.divisions:
                 count = zeros.low if zeros.low == zeros.most else f"{zeros.low} to {zeros.most}"
-                said.append(f"{names[word]} with {count} zeros first")
-        return ", ".join(said) or "any"
+                words.append(f"{names[word]} with {count} zeros first")
+        return ", ".join(words) or "any"
 
 
 @dataclass

@@ -158,14 +158,14 @@ class _Sweep(Attempt[Designed]):
             now = self.replace(term)
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
-            again, said = True, f"{self.own.get(term, f'word {number}')} of the design"
-            self.proof.left_open = f"{said} and what hangs on it"
+            again, word = True, f"{self.own.get(term, f'word {number}')} of the design"
+            self.proof.left_open = f"{word} and what hangs on it"
             while again:
                 again = False
                 for name, other in self._candidates(term):
                     if now == other:
                         break
-                    theorem = self._decide(f"{said} is {name}", now, other, term)
+                    theorem = self._decide(f"{word} is {name}", now, other, term)
                     if theorem is False:  # an input refutes the lemma
                         if self._differ():
                             return False
@@ -175,7 +175,7 @@ class _Sweep(Attempt[Designed]):
                         self.open.pop(term, None)
                         break
                     if theorem is None:
-                        self.open.setdefault(term, f"{said}, which seems to be {name}")
+                        self.open.setdefault(term, f"{word}, which seems to be {name}")
             if now.is_bv_add() and self.replace(term) == now:
                 self._added(term)
             self._learn(term)
@@ -185,11 +185,11 @@ class _Sweep(Attempt[Designed]):
         """The first word of the design that may be a word of the model; else the first named word that is no such
         word."""
         ours = set(self.ours)
-        for term, said in self.open.items():
+        for term, text in self.open.items():
             if term in self.own:
-                return said
+                return text
             reader = next((name for word, name in self.own.items() if term in in_order([word])), "")
-            return f"{said}, in {reader}" if reader else said
+            return f"{text}, in {reader}" if reader else text
         none = (name for term in self.theirs if (name := self.own.get(term)) and self.replace(term) not in ours)
         return f"{next(none, 'the result')} of the design"
 
@@ -644,13 +644,13 @@ class _Sweep(Attempt[Designed]):
                     return found
             start = self._spent()
             for part in parts:
-                if (said := decide(part)) is not True:
-                    return said
+                if (decision := decide(part)) is not True:
+                    return decision
             patience.tell_parts(case, self._spent() - start)
             return True
 
-        if (said := decide(whole)) is not True:
-            return said
+        if (decision := decide(whole)) is not True:
+            return decision
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             points = [*([] if whole.apart is None else [whole.apart]), goal, special, *whole.zeros]

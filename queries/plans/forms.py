@@ -135,8 +135,8 @@ def named(plan: Plan) -> Plan:
     both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
     inputs = "".join(f", {side} rounded to {how.format.name}, {how.mode}" for side, how in both.items() if how)
     result = "" if out == "nearest_even" else f", result rounded {out}"
-    said = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
-    usual = {*USUAL, *(rounding_text(how) for how in said if how)}
+    roundings = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
+    usual = {*USUAL, *(rounding_text(how) for how in roundings if how)}
     others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
     wide = (one for one in dict.fromkeys(plan.models) if not any(fmt.holds(one.d) for fmt in (plan.d, SUMS)))
     wider = "".join(f", {model.reference}" for model in wide if model.reference.startswith("ieee/"))

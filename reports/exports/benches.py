@@ -99,11 +99,11 @@ def _widths(model: Model) -> dict[str, int]:
 
 def _fields(widths: Mapping[str, int]) -> str:
     """The bits of each port in a word, as text."""
-    said, place = [], 0
+    fields, place = [], 0
     for port, width in widths.items():
-        said.append(f"{port} [{place + width - 1}:{place}]")
+        fields.append(f"{port} [{place + width - 1}:{place}]")
         place += width
-    return ", ".join(said)
+    return ", ".join(fields)
 
 
 def _words(row: ObservedVector, model: Model) -> dict[str, int]:

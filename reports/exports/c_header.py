@@ -48,8 +48,8 @@ def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
     InputError."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) != 1:
-        said = f"of {len(models)} models" if models else "no vector"
-        raise InputError(f"{what} has the vectors of one model; {said} (--model names one)", name)
+        these = f"of {len(models)} models" if models else "no vector"
+        raise InputError(f"{what} has the vectors of one model; {these} (--model names one)", name)
     [model] = models.values()
     return model
 

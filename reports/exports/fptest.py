@@ -67,8 +67,8 @@ def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
     """When a unit detects tininess. Raises InputError if this contradicts `wanted`."""
     own = FLUSHES.get(model.unit.rounding.subnormals)
     if own is not None and wanted is not None and own != wanted:
-        said = f"it makes results zero that are tiny {own} rounding"
-        raise InputError(f"--tininess {wanted}: {model.reference or 'the unit'} says {own}, as {said}", name)
+        reason = f"it makes results zero that are tiny {own} rounding"
+        raise InputError(f"--tininess {wanted}: {model.reference or 'the unit'} says {own}, as {reason}", name)
     return own or wanted or "after"
 
 

@@ -207,12 +207,12 @@ class _Writer:
         given = [*numbers, *first, body, *how]
         if isinstance(partition, Lanes):
             given = [body, *how, *numbers]
-        said = "".join(
+        join_options = "".join(
             _option(field.name, getattr(join, field.name), field.default)
             for field in fields(join)
             if field.name != "rounding"
         )
-        return f"{stage.word}({', '.join(given)}{said}{options}{''.join(further)})"
+        return f"{stage.word}({', '.join(given)}{join_options}{options}{''.join(further)})"
 
 
 def _cut(partition: Partition) -> tuple[list[str], str]:

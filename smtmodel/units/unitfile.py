@@ -491,8 +491,8 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        said = dict(zip(("mode",), args[1:], strict=False)) | options
-        return Rounding(fmt, **{word: self._value(Rounding, word, value) for word, value in said.items()})
+        parameters = dict(zip(("mode",), args[1:], strict=False)) | options
+        return Rounding(fmt, **{word: self._value(Rounding, word, value) for word, value in parameters.items()})
 
     def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, *rest = self._arguments(tree, 2, 3)
@@ -598,15 +598,15 @@ class _Reader(ExpressionReader):
     def _check_unread(self, unit: Unit, whole: bool) -> None:
         """Raises InputError for a product with a factor that no step reads and that the file does not declare as
         ignored (if `whole`), and for a product declared as ignored that is read."""
-        ignored, said = unit.ignored(), sorted(set(self.data.ignored))
-        for k in said:
+        ignored, declared = unit.ignored(), sorted(set(self.data.ignored))
+        for k in declared:
             if k not in ignored:
                 why = "the steps read it" if 0 <= k < unit.length else "there is no such product"
                 raise self.file.error(("ignored",), f"product {k}: {why}")
-        if whole and any(k not in said for k in ignored):
+        if whole and any(k not in declared for k in ignored):
             unread = unit.unread()
-            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
-                     if set(unread[name]) - set(said)]  # fmt: skip
+            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in declared])}]" for name in ("a", "b")
+                     if set(unread[name]) - set(declared)]  # fmt: skip
             raise self.file.error(
                 ("length",),
                 f"no step reads {' and '.join(parts)}: mend the steps or the length, or say which products the unit "

@@ -64,9 +64,9 @@ class LosesOfBlocks:
     @property
     def where(self) -> str:
         """The largest magnitudes for which the bound holds."""
-        said = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
+        range_text = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
         rows = f" and at least 2^-{self.spread} times those of their rows and columns"
-        return f"{said}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
+        return f"{range_text}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
 
     def statement(self) -> str:
         return f"{self.plan.reference or 'a plan'}: {self.bound} (K = {self.length}, c = 0; {self.where})"

@@ -38,9 +38,9 @@ def deciding(assertion: Assertion, scene: Scene) -> Bit:
     return decides(assertion, scene.truth(assertion.predicate))
 
 
-def decides(assertion: Assertion, said: Truth) -> Bit:
+def decides(assertion: Assertion, truth: Truth) -> Bit:
     """Whether the truth of the predicate on an input decides a claim."""
-    return said.no if assertion.quantifier == "all" else said.yes
+    return truth.no if assertion.quantifier == "all" else truth.yes
 
 
 def conditions(assertion: Assertion, scene: Scene) -> Conditions:
