@@ -147,10 +147,10 @@ class Emulation:
 
     def __init__(
         self, machine: Machine, unknown: Literal["error", "native"] = "error",
-        told: Callable[[Multiplied], None] | None = None,
+        listener: Callable[[Multiplied], None] | None = None,
     ) -> None:  # fmt: skip
         self.machine, self.unknown = machine, unknown
-        self._tally = Tally(machine, f"JAX {jax.__version__}", told)
+        self._tally = Tally(machine, f"JAX {jax.__version__}", listener)
         self._saved: list[tuple[Any, Any, Any]] = []
 
     def __enter__(self) -> Emulation:

@@ -99,8 +99,8 @@ def of_device(document: Identify, varied: Collection[str], parameters: Collectio
             return ASSUMED
         return f"answers to {counted(order.questions, 'question')} for the order; the rest is assumed"
     numbers = [str(n) for n, row in enumerate(document.asked, 1) if set(row.ruled_out).intersection(parameters)]
-    told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else question_count_text(document)
-    return f"answers to {told}"
+    questions = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else question_count_text(document)
+    return f"answers to {questions}"
 
 
 def question_count_text(document: Identify | Build) -> str:

@@ -198,14 +198,14 @@ def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
 
 def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
     """A row for each statement, with the numbers of the sheets that make it."""
-    told: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
+    numbers_of: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
     for number, sheet in enumerate(sheets, 1):
         for line in sheet.lines:
             if line.name in LINES:
                 value = line.value.partition(STEPS)[2] if line.name == "Products" else line.value
-                told[line.name].setdefault(value, []).append(number)
+                numbers_of[line.name].setdefault(value, []).append(number)
     rows = []
-    for name, values in told.items():
+    for name, values in numbers_of.items():
         for value, numbers in values.items():
             where = EVERY if len(numbers) == len(sheets) else ranges_text(numbers)
             rests = f" {_rests(name, sheets, numbers, sources)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""

@@ -97,7 +97,7 @@ class Campaign:
             own.refused[site_of(error.__traceback__)] += 1
             return None
         except Exception as error:
-            own.broken[_told(error)] += 1
+            own.broken[_error_text(error)] += 1
             return None
         own.theorems += 1
         if check:
@@ -120,7 +120,7 @@ class Campaign:
             own.unchecked += 1
             return
         except Exception as error:
-            own.broken[_told(error)] += 1
+            own.broken[_error_text(error)] += 1
             return
         if reason is not None:
             own.false.append(f"{self.seed}: {goal.statement()}: {reason}")
@@ -148,7 +148,7 @@ class Campaign:
         return found
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     file, line = site_of(error.__traceback__)
     return f"{type(error).__name__}: {error} ({Path(file).name}:{line})"
 

@@ -61,24 +61,24 @@ def row_of(made: Source, given: Lanes) -> Lanes:
     if isinstance(made, Summands):
         return given[: made.length]
     first, *others = (row_of(row, given) for row in made.rows)
-    told: Any = made.told
+    arguments: Any = made.arguments
     match made.name:
         case "part":
-            return first[told[0] : told[1]]
+            return first[arguments[0] : arguments[1]]
         case "joined":
             return np.concatenate([first, *others])
         case "converted":
-            return rounded(first, told[1])
+            return rounded(first, arguments[1])
         case "column_sums":
-            return _column_sums(*told, first)
+            return _column_sums(*arguments, first)
         case "trees":
-            fmt, size = told
+            fmt, size = arguments
             groups = np.pad(first, (0, -len(first) % size)).reshape(-1, size)
             return np.array([in_tree(lambda x, y: _plus(fmt, x, y), list(group)) for group in groups])
         case "in_sequence":
             running = first[0]
             for x in first[1:]:
-                running = _plus(told[0], running, x)
+                running = _plus(arguments[0], running, x)
             return np.array([running])
     raise TypeError(made.name)
 

@@ -88,11 +88,11 @@ def run_gemm(
     if isinstance(model, Signature):
         report.gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds, files.save))
         return
-    told = reproduced(model, matrices, differences.chosen, pair.problem, progress)
+    fit = reproduced(model, matrices, differences.chosen, pair.problem, progress)
     progress("")
-    _show_reproduced(told, pair)
-    report.gemm = gemm = replace(gemm, model=_reproduced(told, model))
-    ends = told.models
+    _show_reproduced(fit, pair)
+    report.gemm = gemm = replace(gemm, model=_reproduced(fit, model))
+    ends = fit.models
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
         _follow(
             comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, differences
@@ -239,24 +239,24 @@ def _show_elements(differences: Differences, pair: Pair) -> None:
             say(f"  {word}: [{one.row}, {one.column}]: {' | '.join(texts)}{ulps}")
 
 
-def _show_reproduced(told: Reproduced, pair: Pair) -> None:
+def _show_reproduced(fit: Reproduced, pair: Pair) -> None:
     for index in (0, 1):
-        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements compared"
-        if told.changes[index]:
-            text += f"; all of them with one change: {', '.join(told.changes[index])}"
-        elif told.models[index] is None:
+        text = f"  {pair.left.name} gives D{index + 1} in {fit.agree[index]} of {fit.elements} elements compared"
+        if fit.changes[index]:
+            text += f"; all of them with one change: {', '.join(fit.changes[index])}"
+        elif fit.models[index] is None:
             text += "; no single change gives all of them"
-            if told.reached[index] is not None:
-                text += f" (after {told.reached[index]} products its partial sum equals the first element)"
+            if fit.reached[index] is not None:
+                text += f" (after {fit.reached[index]} products its partial sum equals the first element)"
         say(text)
 
 
-def _reproduced(told: Reproduced, model: Model) -> ComparedModel:
+def _reproduced(fit: Reproduced, model: Model) -> ComparedModel:
     first, second = (
         ModelAgreement(agree=agree, changes=changes, reached_after=reached)
-        for agree, changes, reached in zip(told.agree, told.changes, told.reached, strict=True)
+        for agree, changes, reached in zip(fit.agree, fit.changes, fit.reached, strict=True)
     )
-    return ComparedModel(model=model.reference, elements=told.elements, D1=first, D2=second)
+    return ComparedModel(model=model.reference, elements=fit.elements, D1=first, D2=second)
 
 
 def _element(one: Element | None, pair: Pair) -> DifferingElement | None:

@@ -86,17 +86,17 @@ def _show_common(report: Report) -> None:
     shown = "the difference" if count == 1 else f"all {count} differences"
     for word, side in (("first", 0), ("second", 1)):
         if report.common[side] or any(near[side] for near in report.changes):
-            told = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
+            listed = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
             start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
-            say(start + (told or "none"))
+            say(start + (listed or "none"))
     complete = [one for one in report.found if one.complete]
     if not complete:
         say("no question of the library has hypotheses that predict every answer of both devices")
     for one in complete[:SHOWN]:
         say(f"{one.question.id} ({len(one.differences)} of {count}): {one.question.question}")
         for word, supports in (("first", one.left), ("second", one.right)):
-            told = ", ".join(f"{s.hypothesis!r} ({s.agree} of {s.answers} answers)" for s in supports)
-            say(f"  {word:>6} agrees with {told}")
+            listed = ", ".join(f"{s.hypothesis!r} ({s.agree} of {s.answers} answers)" for s in supports)
+            say(f"  {word:>6} agrees with {listed}")
     for word, rest in (
         ("more questions", complete[SHOWN:]),
         ("questions that explain differences, but not every answer", [o for o in report.found if not o.complete]),

@@ -92,7 +92,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self.machine, self.unknown, self.backward = machine, unknown, backward
         self._tally = Tally(machine, f"PyTorch {torch.__version__}", listener)
         self._settings: list[ExitStack] = []
-        self._said: UnsupportedProductError | IncompleteError | None = None  # the last product that was refused
+        self._refusal: UnsupportedProductError | IncompleteError | None = None  # the last product that was refused
 
     # -- the context
 
@@ -110,8 +110,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             super().__exit__(*error)
         finally:
             self._settings.pop().close()
-        if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._said is not None:
-            raise self._said from error[1]  # TorchScript does not keep the text of this error
+        if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._refusal is not None:
+            raise self._refusal from error[1]  # TorchScript does not keep the text of this error
 
     @contextmanager
     def again(self) -> Iterator[None]:
@@ -171,10 +171,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         """Counts an operator that may multiply matrices. Raises UnsupportedProductError unless it is native by
         choice."""
         if self.unknown == "error":
-            self._said = UnsupportedProductError(
+            self._refusal = UnsupportedProductError(
                 f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
             )
-            raise self._said
+            raise self._refusal
         self._tally.unknown[name] += 1
 
     def _known(self, func: Any, known: Any, given: dict[str, Any], args: Any, kwargs: Any) -> Any:
@@ -193,8 +193,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
-                self._said = type(error)(f"{name}: {error}{hint}")
-                raise self._said from None
+                self._refusal = type(error)(f"{name}: {error}{hint}")
+                raise self._refusal from None
             self._tally.unknown[name] += 1
             return _native(func, args, kwargs)
         except (ParameterError, RuntimeError, ValueError, IndexError):

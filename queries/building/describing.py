@@ -339,9 +339,9 @@ class Describer:
                 batch = np.concatenate([part for _, part in parts])
                 results = self.ask(batch)
                 own = learnt.results(batch)
-                differs, told = results != own, learnt.predicted(batch, own)
-                mistaken = differs & ~told if learnt.one_sided else differs != told
-                inside = inside + np.array([(differs & told).sum(), told.sum()])
+                differs, predicted = results != own, learnt.predicted(batch, own)
+                mistaken = differs & ~predicted if learnt.one_sided else differs != predicted
+                inside = inside + np.array([(differs & predicted).sum(), predicted.sum()])
                 start = 0
                 for name, part in parts:
                     here = differs[start : start + len(part)]
@@ -433,9 +433,9 @@ class _Learnt:
         self.one_sided = False
         if not differs.any():
             return
-        told = ways(answers, own, unit.d)
-        for how in dict.fromkeys(told[differs].tolist()):
-            here = differs & (told == how)
+        texts = ways(answers, own, unit.d)
+        for how in dict.fromkeys(texts[differs].tolist()):
+            here = differs & (texts == how)
             given = np.unique(answers[here])
             instead = int(given[0]) if len(given) == 1 else None
             other = ~differs if instead is None else ~differs & (own != given[0])

@@ -98,7 +98,7 @@ class Validation:
         places: dict[NonzeroLeaves, list[tuple[int, Table]]] = {None: []}
         for rank, pool in self.stages.beside(few):
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
-        told: set[str] = set()
+        refuted: set[str] = set()
         names: set[str] = set()
         right, wanted, asked = True, 0, 0  # `wanted`: all conditions and changed units; `asked`: those asked about
         for kept, pools in places.items():
@@ -128,8 +128,8 @@ class Validation:
             asked += len(covering.wanted)
             self._untried(candidate, wanted - asked, wanted)
             names |= {change.name for change in covering.changes if change not in cover.same}
-            told |= {change.name for change in covering.changes if cover.counts[change]}
-        self.result.refuted, self.result.unseen = len(told), len(names - told)
+            refuted |= {change.name for change in covering.changes if cover.counts[change]}
+        self.result.refuted, self.result.unseen = len(refuted), len(names - refuted)
         return right
 
     def _untried(self, candidate: Candidate, left: int, wanted: int) -> None:

@@ -232,9 +232,9 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
     statement = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
     yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {statement}"
-    told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
+    known = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():
-        if key not in told:
+        if key not in known:
             yield f"{key}: {json.dumps(value)}"
     for reference in _references(data):
         if HELD.fullmatch(reference):

@@ -113,13 +113,13 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     same_nan = one.nan is not None and other.nan is not None
     sides = [_compared_signals(facts, one.d == other.d, same_nan) for facts in (left, right)]
     called = _same_sums(left.trace, right.trace)
-    sides[1] = {_name_on_left(name, called): told for name, told in sides[1].items()}
+    sides[1] = {_name_on_left(name, called): compared for name, compared in sides[1].items()}
     rounds = [facts.trace.rounds for facts in (left, right)]
     losing = [_losing_roundings(facts.trace) for facts in (left, right)]
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
     if bool(rounds[0]) != bool(rounds[1]):  # the first round is compared with the other side's only round
         first = (rounds[0] or rounds[1])[0]
-        sides = [{name._replace(step=name.step.removeprefix(first)): told for name, told in side.items()}
+        sides = [{name._replace(step=name.step.removeprefix(first)): compared for name, compared in side.items()}
                  for side in sides]  # fmt: skip
     taken: set[Name] = set()  # terms that both sides have, under different names
     for name in _merged_names(list(sides[0]), list(sides[1])):
@@ -145,7 +145,7 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     return None if same else Divergence("result", results[0][0], results[1][0])
 
 
-Told = tuple[SignalFact, Any]
+ComparedSignal = tuple[SignalFact, Any]
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
@@ -173,7 +173,9 @@ def _name_on_left(name: Name, called: Mapping[tuple[str, str], tuple[str, str]])
     return name._replace(step=step, of=of)
 
 
-def _products_alone(side: Mapping[Name, Told], other: Mapping[Name, Told], taken: Set[Name]) -> Iterator[Name]:
+def _products_alone(
+    side: Mapping[Name, ComparedSignal], other: Mapping[Name, ComparedSignal], taken: Set[Name]
+) -> Iterator[Name]:
     """The products that are terms on one side alone, and not in `taken`."""
     for name, (fact, _) in side.items():
         if _is_product(name) and name not in other and name not in taken and fact.kind is Kind.NUMBER:
@@ -222,7 +224,7 @@ def _stage(name: Name, *traces: Trace) -> str:
     return STAGES[Stage.PRODUCT if rounds_product else name.stage]
 
 
-def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
+def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict[Name, ComparedSignal]:
     """The signals that count, each with a key to compare: numbers by value, patterns too if formats differ."""
     decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
     zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
@@ -231,7 +233,7 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
         for fact in facts
         if (fact.name.stage, fact.name.part) == (Stage.TERM, Part.WHOLE) and fact.name not in zero
     }
-    told: dict[Name, Told] = {}
+    compared: dict[Name, ComparedSignal] = {}
     for fact in facts:
         name = fact.name
         special = name.stage in (Stage.SPECIAL, Stage.RESULT)
@@ -242,8 +244,8 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
             continue
         if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
             continue  # sign and magnitude are compared
-        told[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
-    return told
+        compared[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
+    return compared
 
 
 def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> Any:

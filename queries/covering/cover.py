@@ -230,7 +230,7 @@ class Covering:
             parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
         beside = [self.changes[place - two] for place in left[left >= two]]
         if beside:
-            parts.append(self._told(table, beside))
+            parts.append(self._shown_by_rows(table, beside))
         return np.concatenate(parts, axis=1)
 
     def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
@@ -285,7 +285,7 @@ class Covering:
         self._conditions = list(flags)
         return tuple(flags.values())
 
-    def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
+    def _shown_by_rows(self, table: Table, beside: Sequence[Change]) -> Reached:
         """Which rows show which change, shape (rows, changes)."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
         own = _CARRIER.lanes(results[:1], self.model.d.width)

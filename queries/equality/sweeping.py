@@ -693,11 +693,11 @@ def _factor(word: FNode) -> FNode:
     return word.arg(0) if word.is_bv_zext() else word
 
 
-def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
-    """A word, or a theorem, changed again until it stays as it is. `told`: a key by which two of them are compared."""
+def _settled(one: One, change: Callable[[One], One], key: Callable[[One], object] = lambda now: now) -> One:
+    """A word, or a theorem, changed again until it stays as it is. `key`: a key by which two of them are compared."""
     for _ in range(SETTLED):
         before, one = one, change(one)
-        if told(one) == told(before):
+        if key(one) == key(before):
             break
     return one
 

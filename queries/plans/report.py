@@ -232,7 +232,7 @@ def _others(found: PlansOfResult) -> list[OtherPlan]:
     every = []
     for one in found.others:
         plan, shown = one.plans[0], one.shown
-        told = ABSENT if shown is None else TellingApart(
+        shown_apart = ABSENT if shown is None else TellingApart(
             products=list(shown.products),
             a=[to_hex(a, plan.a) for a, _ in shown.products.values()],
             b=[to_hex(b, plan.b) for _, b in shown.products.values()],
@@ -240,7 +240,9 @@ def _others(found: PlansOfResult) -> list[OtherPlan]:
             results=[to_hex(result, plan.d) for result in shown.results],
         )  # fmt: skip
         every.append(
-            OtherPlan(plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=told)
+            OtherPlan(
+                plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=shown_apart
+            )
         )
     return every
 

@@ -152,8 +152,8 @@ class ErrorOfModel:
         error, exact = abs(d - chain.exact[-1]), chain.exact[-1]
         near = Near(exact, error, self.bound.value(chain.magnitude), tuple(map(int, steps.flat)), results)
         if near.error > near.bound:
-            told = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
-            raise near.contradicts(model.reference, f"{told} gives {pattern:x}, which is")
+            place = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
+            raise near.contradicts(model.reference, f"{place} gives {pattern:x}, which is")
         return near
 
     def bound_at(self, steps: Table) -> Fraction:

@@ -57,10 +57,12 @@ def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) 
             name,
         )
     note = f"{len(lines)} of {len(rows)} vectors; the others do not fit FPgen" if len(lines) < len(rows) else ""
-    told = [f"# tininess is detected {when} rounding" for when in detected]
-    if len(told) > 1:
-        told = [f"{line}: {', '.join(models)}" for line, models in zip(told, detected.values(), strict=True)]
-    return Export((HEADER + "\n".join([*told, *lines]) + "\n").encode(), note)
+    lines_of_tininess = [f"# tininess is detected {when} rounding" for when in detected]
+    if len(lines_of_tininess) > 1:
+        lines_of_tininess = [
+            f"{line}: {', '.join(models)}" for line, models in zip(lines_of_tininess, detected.values(), strict=True)
+        ]
+    return Export((HEADER + "\n".join([*lines_of_tininess, *lines]) + "\n").encode(), note)
 
 
 def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:

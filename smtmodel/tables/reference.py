@@ -197,8 +197,8 @@ def _base_model(base: str) -> Model:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")
         if architecture_of(base) and (gpu := gpu_named(base)):
-            told = f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them'
-            raise ParameterError(gpu[0], f"{told}, docs/generations.md what changes from GPU to GPU")
+            hint = f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them'
+            raise ParameterError(gpu[0], f"{hint}, docs/generations.md what changes from GPU to GPU")
         if reason := not_modelled(f"{base}/"):
             raise NotModelledError(f"{base}: {reason}")
         if gpus_of(base):

@@ -74,8 +74,8 @@ class _Unrolling:
         if words[0][0] == words[1][0]:
             self.fail(f"the argument {words[0][0]} is there twice", arguments)
         self.sides = {words[0][0]: "a", words[1][0]: "b"}
-        told = dict(zip(properties[::2], properties[1::2], strict=False))
-        given = [value for key, value in told.items() if isinstance(key, Word) and key.text == ":precision"]
+        by_key = dict(zip(properties[::2], properties[1::2], strict=False))
+        given = [value for key, value in by_key.items() if isinstance(key, Word) and key.text == ":precision"]
         self.real = self.exact = bool(given) and _plain(given[0]) == "real"
         rest, names = [item for item in arguments.items if item not in tensors], dict[str, Fraction | str]()
         if len(rest) > 1:

@@ -573,8 +573,8 @@ class _Reader(ExpressionReader):
                         evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             if error.parameter in data.model_fields_set:
-                told = error.message
-                raise self.file.error((error.parameter,), told) from None
+                message = error.message
+                raise self.file.error((error.parameter,), message) from None
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
         self._check_unread(unit, whole)

@@ -160,10 +160,10 @@ class NoOverflow:
     def after(self, level: int, error: Form, size: Form) -> NoOverflow:
         """This hypothesis after |v - x| <= error and |x| <= size are given for each result so far of the loop of a
         level. Raises RuleError if another loop of the same level lies within."""
-        told = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
+        bounds = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
         if any(factor.offset == level for factor, _ in self.where):
             raise RuleError("repeated: a loop within it has the same level")
-        return replace(self, where=(*self.where, *told))
+        return replace(self, where=(*self.where, *bounds))
 
 
 CHAIN = -1
