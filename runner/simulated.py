@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns
 
 WORDS = 96  # random inputs that tell how many cycles a design takes
 SPARSE = 3  # of their bits, one in 2, 4 or 8 is set
-MOST = 4096  # cycles without a result, or without an input taken, that end a run
+MOST_CYCLES = 4096  # cycles without a result, or without an input taken, that end a run
 NAMES = {"verilator": "Verilator", "icarus": "Icarus Verilog"}
 PACKAGES = {"verilator": ("verilator", "g++", "make"), "icarus": ("iverilog", "vvp")}
 UNDEFINED = frozenset("xz")
@@ -52,12 +52,12 @@ TASKS = """  task cycle; begin
       word = next;
       repeat (hold) begin
         cycle; waited = 0;
-        while (!accepted && waited < MOST) begin cycle; waited = waited + 1; end
+        while (!accepted && waited < MOST_CYCLES) begin cycle; waited = waited + 1; end
       end
     end
     valid = 0; idle = 0;
     if (ENDLESS) repeat (flush) cycle;
-    else while (count < flush && idle < MOST) cycle;
+    else while (count < flush && idle < MOST_CYCLES) cycle;
     $finish;
   end
 endmodule
@@ -191,7 +191,7 @@ class SimulatedDevice(DesignDevice):
         parameters = ", ".join(f".{name}({value})" for name, value in self.wiring.parameters.items())
         pins = ", ".join(f".{port}({text})" for port, text in connected.items())
         head = [
-            "module mmaprobe_bench;", f"  localparam MOST = {MOST}, ENDLESS = {int(not self._tells)};",
+            "module mmaprobe_bench;", f"  localparam MOST_CYCLES = {MOST_CYCLES}, ENDLESS = {int(not self._tells)};",
             f"  reg [{total - 1}:0] word, next;", f"  wire [{self.widths[RESULT] - 1}:0] d;",
             "  reg clock = 0, reset = 0, valid = 0, running = 0, begun = 0, accepted = 0;",
             "  integer file, hold, flush, waited, now = 0, count = 0, idle = 0;",

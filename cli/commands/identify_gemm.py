@@ -29,7 +29,7 @@ USUAL = "64,64"  # --shape
 LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
 MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
-MOST = 65536  # largest M, N or K: vocabularies have about this many words
+LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
@@ -41,9 +41,9 @@ def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sid
         raise click.UsageError("--gemm needs --formats and --length")
     spans = [part.partition("..") for part in (USUAL if text is None else text).split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
-    known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
+    known = all(is_digits(one.strip()) and 0 < int(one) <= LARGEST_SIDE for side in sides for one in side)
     if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):
-        wanted = f"M,N or M,N,K, whole numbers from 1 to {MOST}, or spans LOW..HIGH"
+        wanted = f"M,N or M,N,K, whole numbers from 1 to {LARGEST_SIDE}, or spans LOW..HIGH"
         raise ParameterError("--shape", f"{text!r}: give {wanted}")
     if (len(sides) == 3) is not (length is None):
         raise ParameterError("--length", "K is given once: there, or as the last number of --shape M,N,K")
@@ -57,7 +57,7 @@ def map_gemm(question: Question) -> int:
     from mmaprobe.queries.plans.report import document_of_map
     from mmaprobe.runner.device_plans import mapper_of
 
-    start, (asked, least, most) = time.monotonic(), function_of(question, MOST)
+    start, (asked, least, most) = time.monotonic(), function_of(question, LARGEST_SIDE)
     mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
                        least, question.multiple, question.layout, say)  # fmt: skip
     failure = mapper.searched()

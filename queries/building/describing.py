@@ -33,7 +33,7 @@ BATCH = 1_000  # fresh vectors in one question to the device
 LEARNT = 4_000  # vectors from which a condition is learnt
 TRIED = 20  # facts of which every pair and every triple is tried
 SPLITS = 8  # flags, and as many sizes, tried to split the differing vectors in two
-MOST = 8  # the most facts of a condition
+MOST_FACTS = 8  # the most facts of a condition
 TURNS = 24  # turns of learning from fresh vectors that refute conditions
 ROUNDS = 8  # further turns, in which a condition only has to be necessary (it holds wherever vectors differ)
 EXACT = 0.7  # share of the time after which conditions only have to be necessary
@@ -156,7 +156,7 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
     table, prices = np.array(excluded), np.array(costs)
     counted = table.astype(np.float32)  # counts below 2^24 are exact, and a product of f32 matrices is quicker
     chosen = list[int]()
-    while left.any() and len(chosen) < MOST:
+    while left.any() and len(chosen) < MOST_FACTS:
         gains = (counted @ left) / prices
         best = int(gains.argmax())
         if not gains[best]:

@@ -14,7 +14,7 @@ from typing import Any
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
 #: the most bytes of a file: of queries and proofs, and of all others
-MOST_PROOF, MOST = 4 << 30, 64 << 20
+MOST_PROOF_BYTES, MOST_BYTES = 4 << 30, 64 << 20
 PROOFS = (".smt2", ".cnf", ".drat")
 
 
@@ -29,7 +29,7 @@ def open_regular(path: Path) -> BufferedReader:
         what = "is a link: a file of the folder is needed" if error.errno == errno.ELOOP else error.strerror
         raise OSError(error.errno, what) from None
     status = os.fstat(descriptor)
-    most = MOST_PROOF if path.suffix in PROOFS else MOST
+    most = MOST_PROOF_BYTES if path.suffix in PROOFS else MOST_BYTES
     why = "" if status.st_size <= most else f"has more than {most >> 20} MiB"
     if not stat.S_ISREG(status.st_mode):
         why = "is not a regular file"

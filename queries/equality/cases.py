@@ -16,7 +16,7 @@ FIRST = 5.0  # seconds for a case, if no case of the size of its parts has been 
 LEAST = 1.0  # the least seconds for a case that is tried
 MORE = 1.5  # times the seconds of the last case with the same leading zeros
 Places = tuple[tuple[int, int], ...]
-MOST = 3  # failures in a row that count: after n failures, 2^n - 1 cases of the same size are not tried
+MOST_FAILURES = 3  # failures in a row that count: after n failures, 2^n - 1 cases of the same size are not tried
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Patience:
         if case.places is not None:
             self.proved.pop(case.places, None)
             (self.proved if proved else self.divided)[case.places] = seconds
-        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST)
+        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST_FAILURES)
         self.skipped[depth] = (1 << self.failures[depth]) - 1
 
     def tell_parts(self, case: Case, seconds: float) -> None:

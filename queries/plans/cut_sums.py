@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
-MOST = 64  # the most tiles in K, for one or two cuts
+MOST_TILES = 64  # the most tiles in K, for one or two cuts
 FEWER = 32  # the most tiles in K, for three cuts at any of them
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 HELD = 128  # the most ways of cutting K that are given for one form and one sample
@@ -68,7 +68,7 @@ class CutSums:
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
-        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST]
+        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST_TILES]
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
         self.length, self.begun = length, form.start == Element("c")

@@ -45,7 +45,7 @@ STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept befor
 NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
 ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
 DECIDED = 2.0  # so are forms farther by up to this many standard errors: narrow results differ in few elements
-MOST = 24  # forms of sums of one format that are tried
+MOST_FORMS = 24  # forms of sums of one format that are tried
 DIGITS, LONG = 4, 6  # decimal digits of a factor; of a factor that only all results together show
 CUT = 2.0**-21  # share of a factor by which truncated sums in f32 may change the factor
 SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
@@ -203,7 +203,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         for number, (size, form, squares) in enumerate(apart)
         if (alike := _alike(squares - best)) or size <= NEAR * least
     ]
-    return [form for _, _, form in sorted(near)[:MOST]] or usual
+    return [form for _, _, form in sorted(near)[:MOST_FORMS]] or usual
 
 
 def _alike(more: Numbers) -> bool:

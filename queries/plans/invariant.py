@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 LARGEST = 1 << 16  # the largest side, or K
 TRIED = 12  # K at which matrices are multiplied by two plans before anything is proved
-MOST = 1 << 28  # pairs of classes of rows and columns, times K
+MOST_CASES = 1 << 28  # pairs of classes of rows and columns, times K
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
     for k in range(shapes.length[0], shapes.length[1] + 1):
         held = tuple(_hold(rule.limits, ("K",), Shape(1, 1, k))[0] for rule in rules.rules)
         lengths.setdefault((held, k if "M * N * K" in products else None), []).append(k)
-    if len(rows) * len(columns) * len(lengths) > MOST:
+    if len(rows) * len(columns) * len(lengths) > MOST_CASES:
         raise IncompleteError(f"{rules.reference}: too many shapes ({shapes.text()}): give fewer")
     found: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
     open_ones: dict[int, At] = {}

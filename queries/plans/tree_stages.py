@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition, SumStructure
 from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST = 32  # guesses for the tree of one part
+MOST_GUESSES = 32  # guesses for the tree of one part
 WHOLE = 160  # guesses for one tree
 DEEP = 6  # nesting depth of stages
 WORK = 60  # subtrees that are read for one tree
@@ -131,7 +131,7 @@ class _Reader:
         if (key := frozenset(steps.sums)) not in self.read:
             self.left -= 1
             every = self._readings(steps, deep, self.wider and deep == DEEP) if deep and self.left >= 0 else ()
-            self.read[key] = list(dict.fromkeys(islice(every, WHOLE if deep == DEEP else MOST)))
+            self.read[key] = list(dict.fromkeys(islice(every, WHOLE if deep == DEEP else MOST_GUESSES)))
         return self.read[key]
 
     def _readings(self, steps: Steps, deep: int, wider: bool) -> Iterator[Stage]:

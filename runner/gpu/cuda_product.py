@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.plans.cuda_tape import NAME, THREADS, CudaTape, cuda_tape
 from mmaprobe.smtmodel.plans.gemm import filled_scales, simulate_each
 from mmaprobe.smtmodel.plans.tape import UncompiledError
 
-MOST = 1 << 32  # outputs times steps of one launch, at most: about a second
+MOST_WORK = 1 << 32  # outputs times steps of one launch, at most: about a second
 TIMEOUT = 120.0  # seconds for one launch
 
 
@@ -87,7 +87,7 @@ class CudaProduct:
             name: np.ascontiguousarray(side, kind_of(plan.formats[name])) if isinstance(side, np.ndarray) else side
             for name, side in given.items()
         }
-        most = max(1, MOST // max(1, columns * len(tape.tables[0])))
+        most = max(1, MOST_WORK // max(1, columns * len(tape.tables[0])))
         several = max(1, most // max(1, rows))
         for first, start in product(range(0, blocks, several), range(0, rows if columns else 0, most)):
             some, part = slice(first, first + several), slice(start, start + most)

@@ -33,8 +33,8 @@ from mmaprobe.smtmodel.plans.words import Gathered, Words, over_given
 #: the columns of a step: the number of values that it reads, its own value, the values that it reads; for its products
 #: and its scale factors: where their places begin, their number, whether they follow one another; its words of a and of
 #: b
-MOST = 16  # values that a step reads
-READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST), 6 + MOST, 9 + MOST, 14 + MOST
+MOST_READ = 16  # values that a step reads
+READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST_READ), 6 + MOST_READ, 9 + MOST_READ, 14 + MOST_READ
 NONE = -1  # the place of a missing product: zero times zero
 
 #: rows and columns of a block, whose steps all run before those of the next block: the sums stay in a near cache; no
@@ -48,7 +48,7 @@ _PLAYER = """
 typedef void tile(long, long, long, const void *, const void *, const void *, void *, const void *, const void *);
 TYPES
 typedef struct { int64_t first, count, straight; } range;
-typedef struct { int64_t call, inputs, out, in[MOST], steps, wc, wd; range products, factors; int64_t a, b; } step;
+typedef struct { int64_t call, inputs, out, in[MOST_READ], steps, wc, wd; range products, factors; int64_t a, b; } step;
 typedef struct { const char *at; long width; } side;
 
 /* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
@@ -69,7 +69,7 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
           char **scratch) {
   const long each = rows * columns, all = blocks * each;
   for (const step *s = steps; s < steps + count; s++) {
-    char *out = sums + s->out * all * word, *in[MOST];
+    char *out = sums + s->out * all * word, *in[MOST_READ];
     for (int n = 0; n == 0 || n < s->inputs; n++) in[n] = sums + s->in[n] * all * word;
     void *call = (void *)s->call;
     switch (s->inputs) {
@@ -97,11 +97,15 @@ CASES
 def _player() -> str:
     """The source of the player, with a call for each number of values that a step reads."""
     types, cases = [], []
-    for count in range(1, MOST + 1):
+    for count in range(1, MOST_READ + 1):
         types.append(f"typedef void of{count}(long{', void *' * (count + 1)});")
         values = ", ".join(f"in[{number}]" for number in range(count))
         cases.append(f"    case {count}: ((of{count} *)call)(all, {values}, out); continue;")
-    return _PLAYER.replace("MOST", str(MOST)).replace("TYPES", "\n".join(types)).replace("CASES", "\n".join(cases))
+    return (
+        _PLAYER.replace("MOST_READ", str(MOST_READ))
+        .replace("TYPES", "\n".join(types))
+        .replace("CASES", "\n".join(cases))
+    )
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,9 @@ class Tape(Results[Noted]):
         self._places.extend(places)
         self._places.extend(factors)
         return self._step(
-            (self.unit(model, *sides), 0), (c.number, *[0] * (MOST - 1), len(starts), *sizes, *parts, *sides), model.d
+            (self.unit(model, *sides), 0),
+            (c.number, *[0] * (MOST_READ - 1), len(starts), *sizes, *parts, *sides),
+            model.d,
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
@@ -238,10 +244,10 @@ class Tape(Results[Noted]):
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
-        if not 0 < len(given) <= MOST:
+        if not 0 < len(given) <= MOST_READ:
             raise UncompiledError(str(node))
         call = self.lanes(Elementwise(node, tuple(x.format for x in given)))
-        numbers = [x.number for x in given] + [0] * (MOST - len(given))
+        numbers = [x.number for x in given] + [0] * (MOST_READ - len(given))
         return self._step((call, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format)
 
     def unit(self, model: Model, a: int, b: int) -> int:
@@ -337,7 +343,7 @@ def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[
     of slots, and the slots of `some` values: the last of these is the result, the others exist from the start (c and
     zero)."""
     last = np.full(count, -1)
-    for slot in range(MOST):
+    for slot in range(MOST_READ):
         reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
         np.maximum.at(last, table[reads, VALUES.start + 1 + slot], reads)
     last[some[-1]] = len(table)

@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word
 
-MOST = 1 << 12  # products, and turns of a loop, at most
+MOST_TURNS = 1 << 12  # products, and turns of a loop, at most
 ALL = 1 << 16  # turns of all loops together, at most
 _COUNTS: Mapping[str, Callable[..., Fraction]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
@@ -43,8 +43,8 @@ def unrolled(core: Group, length: int | None, file: str) -> Group:
         if length is not None:
             raise InputError("an expression without tensors has its own number of products", file, core.line)
         return core
-    if length is None or not 0 < length <= MOST:
-        why = f"a core with tensors is a model for a number of products, at most {MOST}: {file}@length=64"
+    if length is None or not 0 < length <= MOST_TURNS:
+        why = f"a core with tensors is a model for a number of products, at most {MOST_TURNS}: {file}@length=64"
         raise InputError(why, file, core.line)
     return _Unrolling(file, length).core(core, tensors)
 
@@ -172,8 +172,8 @@ class _Unrolling:
         _, counts, running, body = given.items
         (counter, (times,)), (so_far, (start, update)) = self.pair(counts, 2), self.pair(running, 3)
         count = self.number(times, names)
-        if count.denominator != 1 or not 0 <= count <= MOST:
-            self.fail(f"a loop has 0 to {MOST} turns, not {count}", given)
+        if count.denominator != 1 or not 0 <= count <= MOST_TURNS:
+            self.fail(f"a loop has 0 to {MOST_TURNS} turns, not {count}", given)
         self.turns += int(count)
         if self.turns > ALL:
             self.fail(f"its loops have more than {ALL} turns", given)

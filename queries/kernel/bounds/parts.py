@@ -55,7 +55,7 @@ from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
 
-MOST = 1 << 14  # terms of a polynomial at most
+MOST_TERMS = 1 << 14  # terms of a polynomial at most
 EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart
 
 
@@ -85,8 +85,8 @@ class Parted:
         key = node, bound_places(node, dict(places))
         if key not in self._known:
             polynomial = {item: value for item, value in self._made(*key).items() if value}
-            if len(polynomial) > MOST:
-                raise RuleError(f"parts: more than {MOST} products of parts")
+            if len(polynomial) > MOST_TERMS:
+                raise RuleError(f"parts: more than {MOST_TERMS} products of parts")
             self._known[key] = polynomial
         return self._known[key]
 
