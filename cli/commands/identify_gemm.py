@@ -28,7 +28,7 @@ Sides = tuple[int, int, int]  # M, N and K
 USUAL = "64,64"  # --shape
 LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
-MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
+LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
 LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
@@ -227,7 +227,7 @@ def _parity(shapes: Sequence[Shape]) -> str:
     """The sides, of M, N and K, that are odd in all of many shapes, or even in all of them, in words."""
     sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
     alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
-             if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip
+             if len(shapes) >= LEAST_SHAPES and len({side % 2 for side in every}) == 1]  # fmt: skip
     return f", all of {' and '.join(alike)}" if alike else ""
 
 

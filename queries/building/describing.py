@@ -43,7 +43,7 @@ FEW = 0.01  # wrong verdicts of conditions allowed for each vector that differs
 BAD = 0.002  # largest share of fresh vectors with a wrong verdict of the conditions
 SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which a unit is taken before all units are compared
 CHOOSING = 0.3  # share of the time after which no further unit is compared
-MANY = 24.0  # cost above which conditions only have to be necessary
+LARGEST_COST = 24.0  # cost above which conditions only have to be necessary
 HALF = 0.6  # two conditions replace one if they have less than this share of its wrong verdicts
 PART = 0.04  # each fact of a necessary condition rules out at least this share of the vectors that do not differ
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
@@ -444,7 +444,7 @@ class _Learnt:
             joint = conditions(self.features, differs, ~differs)
             if rank_of(joint) <= self.rank:
                 self.ways = [_Way("the device gives another result", None, joint)]
-        if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > MANY:
+        if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > LARGEST_COST:
             self.one_sided = True
             self.ways = [_Way("the device differs", None, necessary(self.features, differs, ~differs))]
         self._texts = {fact: words(fact, self.features[fact.name])

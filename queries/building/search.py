@@ -28,7 +28,7 @@ POOL = 240  # inputs among which a stage's questions are chosen
 CONFIRMED = 600  # inputs among which questions to confirm a tier's candidates are chosen
 FIRST = 40  # inputs of a first look, for many candidates
 ROUNDS = 6  # the most first looks
-MANY = 60  # candidates above which there are first looks
+MANY_CANDIDATES = 60  # candidates above which there are first looks
 KEPT = 120  # candidates of a step that are kept for the next step
 ENDS = 120  # candidates that are kept after each of the last three stages, those of the ends of the range
 TIER = 0.3  # share of the remaining time for one tier
@@ -138,7 +138,7 @@ class TierSearch:
                 return []
             for _ in range(ROUNDS):
                 self.answers.in_time()
-                if len(candidates) > MANY:
+                if len(candidates) > MANY_CANDIDATES:
                     candidates = self.split(candidates, stage, pool.kept, pool.rows(FIRST))
             ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2
             several = number == 0 and len(candidates) > 1

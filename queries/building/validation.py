@@ -15,7 +15,7 @@ from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.mending import beside
 from mmaprobe.queries.building.naming import SAME_FORM, name_of, of_known_form
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.search import FIRST, MANY, POOL, TierSearch
+from mmaprobe.queries.building.search import FIRST, POOL, TierSearch
 from mmaprobe.queries.building.stages import KINDS, LONG
 from mmaprobe.queries.compare.neighbours import in_wider_format
 from mmaprobe.queries.covering.cover import Change, Cover, Covering
@@ -35,6 +35,7 @@ COVERED = 1024  # samples of each kind from which covering vectors are chosen, b
 BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
 COVERING = 12.0  # seconds for vectors that reach conditions
 SHARE = 0.25  # the largest share of the remaining time for vectors that reach conditions
+BANKED = 60  # vectors kept as questions, at most, of each batch on which the best candidate differs
 
 
 class Validation:
@@ -73,7 +74,7 @@ class Validation:
         places, start = np.flatnonzero(wrong[best]), 0
         for asked in new:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
-            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
+            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:BANKED]
             if len(here):
                 self.answers.bank.append(Answered(asked.rows[here], asked.answers[here], asked.rank))
             start += len(asked.rows)

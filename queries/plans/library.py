@@ -66,7 +66,7 @@ TELLING = 64  # shapes of which the best TRIED to distinguish plans are chosen
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # further K, each one step longer, at which plans are compared
 NEAR_CUTS = 8  # steps by which the size of a cut is changed, up and down: as many lie between two guesses
-MANY = 4  # plans that reproduce an element; if there are more, all are compared on the element's whole shape
+COMPARED_PLANS = 4  # plans that reproduce an element; if there are more, all are compared on the element's whole shape
 MOSTLY = 0.8  # share of the elements reproduced by the best plan that another plan must reproduce
 APART = 6  # K at most to distinguish plans that cut K into equal sums: each K leaves a range of sizes
 HELD = 16  # unexplained elements of a shape, at most, that a way of cutting K has to reproduce
@@ -429,7 +429,7 @@ class Mapper(Candidates):
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
-        if len(fitting) > MANY:  # a wrong plan may reproduce one element by chance, above all in a narrow format
+        if len(fitting) > COMPARED_PLANS:  # many reproduce one element by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
         fitting = self._ends_told(fitting, looked)
         fitting.sort(key=_depth)  # of equally good plans the simplest is kept
