@@ -39,7 +39,7 @@ ROUNDS = 8  # further turns, in which a condition only has to be necessary (it h
 EXACT = 0.7  # share of the time after which conditions only have to be necessary
 GOOD = 0.6  # largest share of the agreeing vectors on which a necessary condition may hold
 NEAR = 0.5  # largest share of the vectors, and of random vectors, on which a device differs from a near unit
-FEW = 0.01  # wrong verdicts of conditions allowed for each vector that differs
+WRONG_ALLOWED = 0.01  # wrong verdicts of conditions allowed for each vector that differs
 BAD = 0.002  # largest share of fresh vectors with a wrong verdict of the conditions
 SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which a unit is taken before all units are compared
 CHOOSING = 0.3  # share of the time after which no further unit is compared
@@ -444,7 +444,7 @@ class _Learnt:
             joint = conditions(self.features, differs, ~differs)
             if rank_of(joint) <= self.rank:
                 self.ways = [_Way("the device gives another result", None, joint)]
-        if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > LARGEST_COST:
+        if loose or self.rank[0] > WRONG_ALLOWED * differs.sum() + 2 or self.rank[1] > LARGEST_COST:
             self.one_sided = True
             self.ways = [_Way("the device differs", None, necessary(self.features, differs, ~differs))]
         self._texts = {fact: words(fact, self.features[fact.name])

@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
 
-FEW = 16  # bits of all operands together, up to which every input is evaluated
+EVERY_INPUT_BITS = 16  # bits of all operands together, up to which every input is evaluated
 NAMING = 20.0  # seconds for proofs that a candidate of a family is a unit of the table
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
@@ -79,7 +79,7 @@ def _by_evaluation(
     left: list[Model] = []
     for model in others:
         problem = Candidates(own.any_nan, model.any_nan)
-        rows = every_row(problem.layout, FEW)
+        rows = every_row(problem.layout, EVERY_INPUT_BITS)
         if rows is None or (deadline is not None and time.monotonic() > deadline):
             left.append(model)
         elif len(differ := np.flatnonzero(replay(problem, rows).differs)):

@@ -25,7 +25,7 @@ MET = 0.06  # share of the small rows in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # precisions of inner sums
 SHORTEST = 4  # significant bits of terms, so few that sums are exact
 BELOW = 8  # the most places below the least subnormal result at which terms vanish
-FEW = (1, 2, 3, 4)  # numbers of nonzero products in most rows
+NONZERO_PRODUCTS = (1, 2, 3, 4)  # numbers of nonzero products in most rows
 
 
 Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling"]
@@ -187,7 +187,7 @@ class Shapes:
     # -- parts
 
     def _shares(self, count: int) -> list[tuple[int, int]]:
-        kinds = sorted({min(terms, self.asked.length) for terms in (*FEW, self.asked.length)})
+        kinds = sorted({min(terms, self.asked.length) for terms in (*NONZERO_PRODUCTS, self.asked.length)})
         shares = np.array_split(np.arange(count), len(kinds))
         return [(len(share), terms) for share, terms in zip(shares, kinds, strict=True)]
 
@@ -275,7 +275,7 @@ class Shapes:
         low, high = self._range(terms, bits)
         least = max(self.products[0], asked.d.emin)
         roomy = high - low > WIDE
-        high = high if roomy or numbers > FEW[-1] else high + 2
+        high = high if roomy or numbers > NONZERO_PRODUCTS[-1] else high + 2
         top = self.random.integers(0, TOP, (count, 1)) if roomy else high + self.random.integers(0, 3, (count, 1))
         lost = self.random.choice(PRECISIONS, (count, 1)) - self.random.integers(0, 4, (count, terms + 1))
         below = self.random.integers(0, min(DEEP, high - low) + 1, (count, 1))

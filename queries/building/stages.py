@@ -32,7 +32,7 @@ WHOLE = 8  # products, at most, of a sum whose leaves are all nonzero at once
 LONG = 64  # products above which a sum is long
 SHORT = 4  # bits of factors whose products no lower step rounds; fewer if results have fewer bits
 PLACED = 4  # roles, at most, with a stage each for their smallest numbers
-FEW = 3  # neighbours of one role in one set of leaves
+NEIGHBOURS = 3  # neighbours of one role in one set of leaves
 PLACES = 3  # sets of leaves for each step
 FIRST = 3  # tiers of a fused step that are tried before its products alone
 
@@ -224,8 +224,8 @@ class Stages:
         adders = adders_of(part)
         for role in adding[:PLACED]:
             own = [leaf for leaf in leaves_of(part.root) if leaf != "c" and adders[leaf] == role]
-            start = self.chance.randrange(max(1, len(own) - FEW + 1))
-            yield from own[start : start + FEW]
+            start = self.chance.randrange(max(1, len(own) - NEIGHBOURS + 1))
+            yield from own[start : start + NEIGHBOURS]
             both = [[leaf for leaf in node.children if isinstance(leaf, int)][:2] for node in part.steps(role)]
             if begin and (pairs := [pair for pair in both if len(pair) == 2]):
                 yield from self.chance.choice(pairs)

@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 
 TRIED, FULL = 16, 8  # significands tried; FULL of them have a fraction of some zeros, then ones alone
-FEW = 4  # the most bits of a format whose numbers are all tried
+TRIED_BITS = 4  # the most bits of a format whose numbers are all tried
 Pair = tuple[Fraction, Fraction]
 SEED = 1
 
@@ -92,7 +92,7 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
     2^-spread times as large. With `span`, the product of the largest elements is at most 2^span times the largest
     product."""
     (a, left), (b, right) = (
-        _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
+        _tried(fmt, spread if span is None else 1 << TRIED_BITS if fmt.width <= TRIED_BITS else span, count)
         for fmt in (plan.a, plan.b)
     )
     if not left or not right:
@@ -117,7 +117,7 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
 def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
     """Rows of `count` elements, and the two numbers in each row: neither is 0, and each has at least 2^-spread times
     the magnitude of the other."""
-    if fmt.width <= FEW:
+    if fmt.width <= TRIED_BITS:
         every = range(1 << fmt.width)
         pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
     else:

@@ -70,7 +70,7 @@ COMPARED_PLANS = 4  # plans that reproduce an element; if there are more, all ar
 MOSTLY = 0.8  # share of the elements reproduced by the best plan that another plan must reproduce
 APART = 6  # K at most to distinguish plans that cut K into equal sums: each K leaves a range of sizes
 HELD = 16  # unexplained elements of a shape, at most, that a way of cutting K has to reproduce
-FEW = 8  # unexplained elements that each further plan has to reproduce
+LEAST_EXPLAINED = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders revealed, and searches without a plan, at most
 CHUNK = 12  # ways of cutting K tried around each unit before the next unit's turn
 ROUNDS_OF_CUTS = 4  # rounds of CHUNK
@@ -449,7 +449,7 @@ class Mapper(Candidates):
             self._know(fitting[0])
         for count in range(len(gives)):
             best = max(gives, key=lambda plan: int((gives[plan] & left).sum()))
-            if (gives[best] & left).sum() < (FEW if count else 1):  # a wrong plan may fit a few by chance
+            if (gives[best] & left).sum() < (LEAST_EXPLAINED if count else 1):  # a wrong plan may fit a few by chance
                 break
             left &= ~gives.pop(best)
             self._know(best)

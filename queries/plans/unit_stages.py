@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
-FEW = 3  # the first of these sizes, which are the likeliest
+LIKELIEST = 3  # of these sizes, the first are the likeliest
 PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 TILES = (0, 64, 32, 128, 16, 8)  # the parts of equal runs are multiples of one of these; 0: of the unit's products
@@ -77,7 +77,7 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
     heads = [in_multiples(tile, chain, head=chain) for tile in tiles]
     return {
         "runs": runs,
-        "likely runs": runs if unit == PAIR else runs[:FEW],
+        "likely runs": runs if unit == PAIR else runs[:LIKELIEST],
         "equal runs": [in_runs(ways, chain, how, grain=grain) for grain, ways in grains if grain * ways < 2 * length],
         "even runs": [Parted(cut, Add(how), chain) for cut in dealt if cut.uneven(length)],
         "loops": _loops(chain, how, length) if unit == 1 and chain.d == how.format else (),

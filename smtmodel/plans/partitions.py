@@ -29,7 +29,7 @@ Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # likely lengths of parts are multiples of one of these
-FEW = 4  # sizes of runs for which partitions with equal last runs, or equal runs, are tried
+TRIED_SIZES = 4  # sizes of runs for which partitions with equal last runs, or equal runs, are tried
 MOST_BLOCKS, MOST_SHARED = 12, 24  # largest sizes tried for each: with equal last runs, with equal runs
 MOST_LANES = 4096  # every lane has a sum, even without products
 
@@ -76,10 +76,10 @@ class Runs(Partition):
     def likely(cls, structure: SumStructure) -> Iterator[Partition]:
         sizes = dict.fromkeys((*structure.sizes, 4, 8, 16, 32, 64, 128, 256))
         yield from (cls(every) for every in sizes if every < structure.count)
-        for size in structure.sizes[:FEW]:
+        for size in structure.sizes[:TRIED_SIZES]:
             longer = islice(range(size + -size % 64, 2 * size, 64), MOST_BLOCKS)  # equal for this K, not for others
             yield from (cls(every, even) for every in dict.fromkeys((size, *longer)) for even in GRAINS if even < every)
-        for size, share in product(structure.sizes[:FEW], (8, 16, 4)):
+        for size, share in product(structure.sizes[:TRIED_SIZES], (8, 16, 4)):
             some = (cls(every, share=share) for every in range(size, structure.count, share) if size % share == 0)
             shared = [one for one in some if one.size(structure.count) == size]
             yield from shared[:: -(-len(shared) // MOST_SHARED) or 1]
