@@ -136,7 +136,7 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends
             reached = np.logical_and.reduce([met[condition] for condition in wanted]).any()
             assert reached == (wanted not in found.unreachable) == (count > 0), wanted
         else:
-            told = covering._told(every, [wanted]).any()
+            told = covering._shown_by_rows(every, [wanted]).any()
             assert told == (wanted not in found.same) == (count > 0), wanted.name
 
 
