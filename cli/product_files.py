@@ -33,7 +33,7 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
         kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
             wanted = f"give --formats {'a,b,c,d' if 'c' in files else 'a,b,d'}{instead}"
-            raise InputError(f"numbers of type {kind} say no format: {wanted}", str(path))
+            raise InputError(f"the type {kind} of the numbers has no format: {wanted}", str(path))
         named[name] = fmt
     if named["d"] != named.get("d2", named["d"]):
         first, second = named["d"].name, named["d2"].name

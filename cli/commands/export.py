@@ -64,12 +64,12 @@ OF_MODELS = {
     ),
 }
 BINARY = ("npz", "aiger")
-HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
+HELP = """Write the vectors of FILE, with their models' results, in a format of other programs.
 
 \b
 {formats}
 
-Or write a model, named in the place of FILE:
+Or write a model, with its name in the place of FILE:
 
 \b
 {models}
@@ -124,7 +124,7 @@ class _FormatName(Choice):
     "--stages",
     type=WholeNumber(0, 64),
     metavar="N",
-    help="Of verilog: N registers from each input to d (default: 0).",
+    help="With verilog: N registers from each input to d (default: 0).",
 )
 def export(
     file: str, wanted: str, output: str | None, model: str | None, tininess: str | None, stages: int | None
@@ -136,15 +136,15 @@ def export(
     if wanted in BINARY and output in (None, "-") and _terminal():
         raise click.UsageError(f"{wanted} is binary, and standard output is a terminal: name a file with --output")
     if tininess is not None and wanted != "fptest":
-        raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
+        raise click.UsageError(f"--tininess needs --format fptest: {wanted} has no flags")
     if stages is not None and wanted != "verilog":
-        raise click.UsageError(f"--stages is of Verilog: {wanted} has none")
+        raise click.UsageError(f"--stages needs --format verilog: {wanted} has no registers")
     if (own := ENDINGS.get(Path(output or "").suffix, wanted)) != wanted:
         raise click.UsageError(f"{output} has the ending of {own}: give --format {own}, or {wanted} another name")
     candidate = parse_reference(model) if model else None
     if wanted in OF_MODELS:
         if candidate is not None:
-            raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
+            raise click.UsageError(f"--model names the model of vectors: {wanted} writes the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
         made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given, *[stages] * bool(stages))

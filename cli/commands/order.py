@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 FORMATS = click.option(
     "--formats", metavar="A,B,C,D",
-    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have theirs.",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have their own.",
 )  # fmt: skip
 LENGTH = click.option(
-    "--length", type=Length(), metavar="K", help="The number of products, up to 4096. Instructions have theirs."
+    "--length",
+    type=Length(),
+    metavar="K",
+    help="The number of products, up to 4096. Instructions have their own.",
 )
 
 

@@ -91,7 +91,8 @@ def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | N
     if path is None or not plans:
         return
     if found is not None and found.products:
-        say(f"not saved: a plan file adds every product once, and {found.names()[0]} is of what is summed here")
+        name = found.names()[0]
+        say(f"not saved: a plan file adds every product once, and {name} is the plan of the products summed here")
         return
     write_whole(path, plan_text(plans[0]))
     others = ""

@@ -81,7 +81,7 @@ class Drafter:
         """The unit of a draft. Raises ParameterError if the draft's parts exclude each other, and TooDeepError."""
         asked, parts, result = self.asked, draft.parts, None
         if parts.passes == "whole" and not (isinstance(self.root, Sum) and self.root.has_c):
-            raise ParameterError("passes", "there is no c for the result of another one")
+            raise ParameterError("passes", "a second pass needs c, which takes the result of the first")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
             result = self._result(_Making(self, draft, pairs, result))
         assert result is not None
@@ -388,7 +388,7 @@ class _Making:
             [result] = self.filled(sum_of, products, others, fmt)
             return result if does.how is None else rounded(result, does.how)
         if does.how is None:
-            raise ParameterError("negated", "only sums that are rounded are drafted so")
+            raise ParameterError("negated", "only a rounded sum can be negated in a draft")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
         inverted = [self.opposite(term, fmt) for term in others]
         [result] = self.filled(
@@ -429,7 +429,7 @@ class _Making:
             own = self.drafter.asked.a
             return replace(term, left=negated_number(term.left, own))
         if not term.is_number:
-            raise ParameterError("negated", "a sum that is not rounded has no sign to change")
+            raise ParameterError("negated", "only a rounded sum has a sign to change")
         return negated_number(term, fmt)
 
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
@@ -452,7 +452,7 @@ class _Making:
         Raises ParameterError for a running sum that starts from c in another format."""
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
-                raise ParameterError("normalised", "a sum so far may be a number of two formats")
+                raise ParameterError("normalised", "a sum so far starts from c in another format")
             term = Round(term, Rounding(fmt))  # no value changes, but the running sum can be a factor
         if isinstance(term, Constant) or not term.is_number:
             return term

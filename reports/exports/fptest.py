@@ -52,7 +52,7 @@ def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) 
             detected.setdefault(when, {})[row.model.reference] = None
     if not lines:
         raise InputError(
-            "no vector fits FPgen: one product, no scale factors, and operands that are numbers of a result in "
+            "no vector fits FPgen: it needs one product, no scale factors, and operands in the format of a result in "
             f"{', '.join(TYPES)}",
             name,
         )

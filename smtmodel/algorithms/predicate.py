@@ -51,7 +51,7 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     known = set(names)
     shown = shortened(text)
     if "#" in text:
-        raise ParameterError(shown, "a comment within an expression would be read as part of what it says")
+        raise ParameterError(shown, "a comment within an expression would seem to be part of it")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:

@@ -88,9 +88,11 @@ class Runs(Partition):
         super().check(stage)
         for name, number in (("even", self.even), ("share", self.share)):
             if number and stage.tail is not None:
-                raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
+                raise ParameterError(
+                    name, "the products left go through a tail or into equal sums: give one of the two"
+                )
         if self.even and self.share:
-            raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
+            raise ParameterError("share", "either the last two sums are made equal, or all sums")
         if self.share and self.every % self.share:
             raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
@@ -253,7 +255,7 @@ class At(Sized):
 
     def check(self, stage: Parted) -> None:
         if not self.at:
-            raise ParameterError("split", "a list says where K is cut: it needs a place")
+            raise ParameterError("split", "a list has places to cut K at: it needs one")
         for before, place in zip((0, *self.at), self.at, strict=False):
             if place <= before or place % stage.body.period:
                 fits = f"places rise, and are multiples of {stage.body.period}"
@@ -399,7 +401,7 @@ class Whole(Partition):
     def check(self, stage: Parted) -> None:
         super().check(stage)
         if (stage.head is None) == (stage.tail is None):
-            raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
+            raise ParameterError("whole", "the products left over go through a head or a tail: give one of the two")
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         left = span.count % self.number
@@ -556,7 +558,7 @@ class Windows(Partition):
     def check(self, stage: Parted) -> None:
         super().check(stage)
         if self.every == 1:
-            raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
+            raise ParameterError("windows", "windows of one product leave as many sums as products: at least 2")
 
     def sizes(self, count: int) -> list[int]:
         """The number of products, or of sums, in each window, for `count` in all."""
@@ -676,9 +678,13 @@ class Lanes(Partition):
         if self.order == "pairwise" or (self.order == "backwards" and not self.unroll):
             raise ParameterError("order", "lanes take their products in order, or backwards with unroll")
         if self.unroll and self.head:
-            raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
+            raise ParameterError(
+                "unroll", "products that fill no turn come first (head) or last (unroll): give one of the two"
+            )
         if self.unroll and stage.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
-            raise ParameterError("unroll", "nothing takes what is left over: give a tail, or lanes after the first")
+            raise ParameterError(
+                "unroll", "no step takes the products left over: give a tail, or lanes after the first"
+            )
 
     @property
     def lanes(self) -> int:

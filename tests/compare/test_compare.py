@@ -594,7 +594,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     np.save(files["a"], np.load(files["a"]).view(np.uint16))
-    assert "say no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
+    assert "has no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
 
@@ -774,7 +774,7 @@ def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
 
     save(ml_dtypes.float8_e4m3fn)
     same = words[:3] + words[2:3]
-    assert "say no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
+    assert "has no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
     assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "e4m3,e4m3,f32,f32", code=2).stderr
     given = ["--formats", "e4m3,e4m3,e4m3"]
     assert (

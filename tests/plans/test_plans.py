@@ -386,7 +386,7 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
         ("sum(mma, c)", "sum(nma, c)", 12, r"steps\.d: column 5 of the expression: unknown unit 'nma'; did you mean"),
         ("sum(mma, c)", "sum(splt(2, mma, r), c)", 12, r"unknown stage 'splt'; did you mean 'split'"),
         ("sum(mma, c)", "sum(split(0, mma, r), c)", 12, r"split: 0 is impossible"),
-        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list says where K is cut: it needs a place"),
+        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list has places to cut K at: it needs one"),
         ("sum(mma, c)", "sum(split([8, 8], mma, r), c)", 12, r"split: K cannot be cut at 8 after 8: places rise"),
         ("sum(mma, c)", "sum(split([0], fma, r), c)", 12, r"split: K cannot be cut at 0 after 0"),
         ("sum(mma, c)", "sum(split([6], mma, r), c)", 12, r"cut at 6 after 0: .* are multiples of 4"),
