@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined_branch
 
-EVERY_ORDER = 5  # the most terms of which every order is tried
+EVERY_ORDER = 5  # terms up to which every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
 AT_ONCE: tuple[Kind, ...] = ("fused", "exact")  # steps that add many terms
 
 
 def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
-    """Every order of few terms; of more terms the orders of published units and libraries: all at once, one after
+    """For few terms every order; for more terms, the orders of published units and libraries: all at once, one after
     another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
     trees = list(binary_trees(leaves)) if len(leaves) <= EVERY_ORDER else []
