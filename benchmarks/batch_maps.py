@@ -132,7 +132,7 @@ def held(mapper: Mapper, one: Batch) -> tuple[int, int, list[Shape]]:
     """Of new random shapes: how many are right, how many are open, and which are wrong."""
     mapper.deadline, mapper.rng = None, np.random.default_rng(SEED)
     mapper.multiply = lambda a, b, c: one.of(a, b)
-    relied = np.array([said.confirmed for said in mapper.found.rules], dtype=np.bool_)
+    relied = np.array([entry.confirmed for entry in mapper.found.rules], dtype=np.bool_)
     right, left, wrong = 0, 0, []
     for number in range(SHAPES if mapper.rules else 0):
         shape = mapper.random_shape(number)

@@ -449,10 +449,10 @@ def outcome(name: str, seconds: float) -> tuple[str, float, str]:
             unit = parse_unit(file.read_text(encoding="utf-8"), file.name)
             wrong, count = _wrong(one, unit)
             text = " ".join(str(found["unit"]).split("steps:")[-1].split())
-            said = f"exit {done.returncode}, {len(found.get('undecided', []))} open"
+            outcome_text = f"exit {done.returncode}, {len(found.get('undecided', []))} open"
             if wrong:
-                return f"WRONG ({wrong} of {count}; {found['verdict']}, {said})", took, text
-            return f"exact ({found['verdict']}, {said})", took, text
+                return f"WRONG ({wrong} of {count}; {found['verdict']}, {outcome_text})", took, text
+            return f"exact ({found['verdict']}, {outcome_text})", took, text
         told = found.get("differs")
         if told is None:
             return f"not found (exit {done.returncode})", took, str(found.get("why") or found.get("stage"))
@@ -484,8 +484,8 @@ def main() -> None:
         return
     for name in DESIGNS:
         if any(text in name for text in given.only.split(",")):
-            said, took, text = outcome(name, given.timeout)
-            line = f"| {name} | {said} | {took:.0f} | {text} |"
+            outcome_text, took, text = outcome(name, given.timeout)
+            line = f"| {name} | {outcome_text} | {took:.0f} | {text} |"
             keep_line(line, given.output)
 
 

@@ -146,8 +146,8 @@ def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: py
     np.save(a, np.ones((1024, 16), np.float16))
     np.save(b, np.ones((16, 2), np.float16))
     wanted = ("-o", str(tmp_path / "d.npy"), "--model", "hopper/mma/m16n8k16.f32.f16.f16.f32", "--threads", "1")
-    said = run("-v", "simulate", str(a), str(b), *wanted, "--engine", "numpy").stderr
-    assert re.search(r"^\d+ of 1024 rows, \d+ s left$", said, re.M)
+    message = run("-v", "simulate", str(a), str(b), *wanted, "--engine", "numpy").stderr
+    assert re.search(r"^\d+ of 1024 rows, \d+ s left$", message, re.M)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
@@ -160,14 +160,14 @@ def test_a_file_says_how_far_it_is_read(name: str, tmp_path: Path, monkeypatch: 
     rows = "".join(json.dumps({**ROW, "id": rng.bytes(40).hex()}) + "\n" for _ in range(2000))
     with (gzip.open if name.endswith("gz") else open)(path, "wt") as stream:
         stream.write(rows)
-    said = run("-v", "evaluate", str(path)).stderr
-    assert re.search(r"^1999 lines read$", said, re.M)  # all of the file
-    assert re.search(r"^1000 lines read, \d+ .* left$", said, re.M)
+    message = run("-v", "evaluate", str(path)).stderr
+    assert re.search(r"^1999 lines read$", message, re.M)  # all of the file
+    assert re.search(r"^1000 lines read, \d+ .* left$", message, re.M)
     piped = CliRunner().invoke(main, ["-v", "evaluate", "-"], input=rows).stderr
     assert re.search(r"^1000 lines read, \d+ .* so far$", piped, re.M)
 
 
 def test_a_question_says_how_long_it_may_take(tmp_path: Path) -> None:
     same = (f"{VOLTA}@length=2,block=2", f"{VOLTA}@length=2,block=2,carry_bits=4")
-    said = run("-v", "distinguish", *same, "--timeout", "250", "--store", str(tmp_path / "store"), code=1).stderr
-    assert re.search(r", at most 4 min$", said, re.M)
+    message = run("-v", "distinguish", *same, "--timeout", "250", "--store", str(tmp_path / "store"), code=1).stderr
+    assert re.search(r", at most 4 min$", message, re.M)

@@ -436,8 +436,8 @@ def test_what_was_found_when_the_time_ends_counts(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OutOfTimeError, match="ran out after 0 of about 500 vectors"):
         Comparison(1, until=10.0).run(pair, all_rows(pair.layout, pair.left.model, 500), 500)
     monkeypatch.undo()
-    said = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--timeout", "1e-9", code=3).stderr
-    assert "the time ran out after 0 of about" in said
+    message = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--timeout", "1e-9", code=3).stderr
+    assert "the time ran out after 0 of about" in message
 
 
 def test_rows_of_shorter_and_longer_inputs() -> None:
@@ -795,15 +795,15 @@ def test_where_c_is_added_is_said_beside_the_roundings(tmp_path: Path) -> None:
     names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2", "c")]
     for name, matrix in zip(names, (a, b, stored, (total + c).astype(np.float16), c), strict=True):
         np.save(name, matrix)
-    said = run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr
+    message = run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr
     assert (
         "the sum, rounded to f16, nearest even, and c, then rounded to f16, nearest even (D1); "
         "the sum and c, rounded to f16, nearest even (D2)"
-    ) in said
+    ) in message
     np.save(names[3], total)
-    said = run("compare", "--gemm", *names[:4], code=2).stderr
-    assert "its numbers are f32" in said
-    assert "identify --gemm --device recorded:A,B,D" in said
+    message = run("compare", "--gemm", *names[:4], code=2).stderr
+    assert "its numbers are f32" in message
+    assert "identify --gemm --device recorded:A,B,D" in message
 
 
 def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
@@ -820,12 +820,12 @@ def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
     names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
     for name, matrix in zip(names, (a, b, fused(0, 128), fused(0, 64) + fused(64, 128)), strict=True):
         np.save(name, matrix)
-    said = run("compare", "--gemm", *names, code=0).stderr.splitlines()
-    assert [line.split(" gives all")[0] for line in said if "gives all" in line] == [
+    message = run("compare", "--gemm", *names, code=0).stderr.splitlines()
+    assert [line.split(" gives all")[0] for line in message if "gives all" in line] == [
         "  D1: loop/fma", "  D2: sum(split(2, fma, r), +0)",
     ]  # fmt: skip
-    assert not any("why: C" in line for line in said)
-    assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in said)
+    assert not any("why: C" in line for line in message)
+    assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in message)
 
 
 FAR = """unit: far

@@ -106,8 +106,10 @@ def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, st
     (folder / "bench.v").write_text(bench, encoding="utf-8")
     sources = ["bench.v", "unit.v", "conditions.sv"]
     subprocess.run(["iverilog", "-g2012", "-o", "bench", *sources], cwd=folder, check=True)
-    said = subprocess.run(["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True).stdout.split()
-    return int(said[0]), said[1]
+    output = subprocess.run(
+        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.split()
+    return int(output[0]), output[1]
 
 
 @icarus

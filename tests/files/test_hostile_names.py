@@ -68,8 +68,8 @@ def test_names_in_programs_are_text(name: str, tmp_path: Path) -> None:
             made = [cc, "-std=c99", "-Wall", "-Werror", "-Wno-unused", "-trigraphs", f"{file}.c", "-o", file]
             built = subprocess.run(made, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert built.returncode == 0, built.stderr
-        said = subprocess.run(["./x"], cwd=tmp_path, capture_output=True, check=True).stdout
-        assert said.endswith(b" by " + name.encode("utf-8", "backslashreplace") + b"\n")
+        message = subprocess.run(["./x"], cwd=tmp_path, capture_output=True, check=True).stdout
+        assert message.endswith(b" by " + name.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def test_names_in_tex_are_comments() -> None:

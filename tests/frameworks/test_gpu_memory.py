@@ -99,13 +99,13 @@ def test_results_stay_in_a_gpus_memory(
     c[0] = -(a[0, 0].double() @ b[0, :, 0].double()) * (scalars or (1,))[0]  # cancels
     alpha, beta = scalars or (1, 1)
     given = (machine_of(**how), ProductRequest(fmt, fmt, fmt, alpha, beta), a, b, c if scalars else None)
-    expected, said = product(*given)
+    expected, message = product(*given)
     assert len(on_gpu(monkeypatch)) == 0
     made: list[Any] = []
     launch = Processor.launch
     monkeypatch.setattr(Processor, "launch", lambda self, *more: (made.append(more[3]), launch(self, *more))[1])
     found, same = product(*given)
-    assert same == said
+    assert same == message
     assert torch.equal(found, expected)
     assert found.isfinite().all()
     assert len(found.unique()) > 20

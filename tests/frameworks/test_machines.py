@@ -102,20 +102,22 @@ def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, p
     kind = {"f16": np.dtype(np.float16), "e4m3": np.dtype(ml_dtypes.float8_e4m3fn)}[fmt]
     a, b = a.astype(kind), b.astype(kind)
     bits = f"u{a.itemsize}"
-    found, said = product_of(machine_of("H200"), ProductRequest(fmt, fmt, how.d.name), a.view(bits), b.view(bits), None)
-    assert said == f"rounded once to {how.d.name}"
+    found, message = product_of(
+        machine_of("H200"), ProductRequest(fmt, fmt, how.d.name), a.view(bits), b.view(bits), None
+    )
+    assert message == f"rounded once to {how.d.name}"
     assert (found[0].view("u2") == mmaprobe.matmul(a[0], b[0], plan=plan).view("u2")).all()
 
 
 def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     a, b, c = numbers(1, 30, 64), numbers(1, 64, 20, seed=1), numbers(20, seed=2)
     asked = ProductRequest("f16", "f16", "f16")
-    found, said = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
+    found, message = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
     sums = mmaprobe.matmul(a[0], b[0], unit="hopper/wgmma/m64n8k16.f32.f16.f16")
     expected = (sums + c.astype(np.float32)).astype(np.float16)
     assert (found[0] == expected).all()
     assert (expected != sums.astype(np.float16) + c).any()  # rounded twice it is another one
-    assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
+    assert message == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
 def short_map(folder: Path, most: int = 64, fma: str = FMA, **more: str) -> Path:
@@ -203,7 +205,7 @@ def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"machine": "H1000"}, "unknown GPU 'H1000'"),
         ({}, "machine, unit, plan: give one of the three"),
@@ -215,10 +217,10 @@ def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
         ({"machine": "nowhere.json"}, "nowhere.json"),
     ],
 )
-def test_what_is_no_machine(given: dict[str, Any], said: str) -> None:
+def test_what_is_no_machine(given: dict[str, Any], message: str) -> None:
     with pytest.raises(MmaprobeError) as error:
         machine_of(**given)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])

@@ -79,9 +79,9 @@ def test_an_override_is_found_by_its_condition() -> None:
     assert {"the largest product is below 2^-25", "c is +-0"} <= {*difference.condition}
     assert found.fresh >= 20_000
     assert (found.wrong, found.inside) == (0, None)
-    said = found.sentences()
-    assert said[0].startswith("the device gives +0 where ")
-    assert said[1] == f"this is so on all of {found.fresh} fresh vectors"
+    sentences = found.sentences()
+    assert sentences[0].startswith("the device gives +0 where ")
+    assert sentences[1] == f"this is so on all of {found.fresh} fresh vectors"
     assert all(0 < count < whole for _, count, whole in found.shares)
 
 
@@ -123,10 +123,10 @@ def test_terms_in_the_order_of_their_sizes() -> None:
     differs = opposite & nonzero & (np.maximum(side[0], side[1]) * 2.0**28 <= np.ldexp(1.0, features["c"].values))
     assert differs.sum() > 20
     found = smallest(features, differs, ~differs)
-    said = {words(fact, features[fact.name]) for fact in found.facts}
+    sentences = {words(fact, features[fact.name]) for fact in found.facts}
     assert not found.wrong
-    assert "the second and the third term have opposite signs" in said
-    assert "the largest term over the second is at least 2^28" in said
+    assert "the second and the third term have opposite signs" in sentences
+    assert "the largest term over the second is at least 2^28" in sentences
 
 
 def test_what_cancels_and_what_is_left() -> None:

@@ -271,10 +271,10 @@ def test_a_swizzled_stage_runs_once_for_each_pass(stage: str, grain: int, length
     assert np.array_equal(simulate(a, b, c, plan, engine="numpy"), expected)
     order = [*np.flatnonzero(first), *np.flatnonzero(~first)]
     assert not np.array_equal(simulate(a[:, order], b[order], c, once, engine="numpy"), expected)
-    said, *_ = (one.text for one in stage_words(plan.sums[0].stage))
+    words, *_ = (one.text for one in stage_words(plan.sums[0].stage))
     products = counted(grain, "product")
     assert (
-        said == f"2 passes, each over {products} of every {2 * grain}: the whole of what follows, from the sum so far"
+        words == f"2 passes, each over {products} of every {2 * grain}: the whole of what follows, from the sum so far"
     )
 
 

@@ -643,11 +643,11 @@ def whole(a, b):
 def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missing: list[int] | None, text: str) -> None:
     """A mask at such a product changes nothing; the others have their order."""
     (tmp_path / "library.py").write_text(LIBRARY)
-    code, found, said = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
+    code, found, message = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
                             "--length", "24")  # fmt: skip
-    assert code == 0, said
+    assert code == 0, message
     assert found.get("left_out") == missing
-    assert text in said
+    assert text in message
     terms = {term for step in found["steps"] for term in step["terms"]}
     assert terms == set(range(24)) - set(missing or ())
 
@@ -679,7 +679,7 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     )
     assert mapped.plans == [other, one]
     assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
-    assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
+    assert not _besides(replace(mapped, rules=[message for message in mapped.rules if message.plan == one]))
     single = replace(mapped, rules=mapped.rules[:1], gives={mapped.rules[0].plan: 19}, open=[Shape(1, 4, 8)])
     assert _besides(single).endswith(" gives 19 of 19 elements looked at, and not 1 new shape")
 
@@ -694,11 +694,13 @@ def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytes
     rules[1].differ = shapes[:3]
     fails = Mapped(rules, 8, 3, shapes, gives={one: 9, other: 10}, observed=19, asked=9)
     _show(fails, 1.0)
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "another kernel" in line or "other elements" in line] == []
-    assert sum(line.startswith(said_rule.rule.text()) for line in said for said_rule in rules) == 1
-    assert f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in said
-    assert "1 rule not relied on (--json has them)" in said
+    message = capsys.readouterr().err.splitlines()
+    assert [line for line in message if "another kernel" in line or "other elements" in line] == []
+    assert sum(line.startswith(said_rule.rule.text()) for line in message for said_rule in rules) == 1
+    assert (
+        f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in message
+    )
+    assert "1 rule not relied on (--json has them)" in message
     _show(replace(fails, right=5), 1.0)
     told = capsys.readouterr().err
     assert "another kernel runs on 3 of 11 new shapes" in told
@@ -716,14 +718,15 @@ def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monk
     for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
         monkeypatch.setattr(library, name, number)
     (tmp_path / "library.py").write_text(LIBRARY)
-    code, found, said = run("identify", "--gemm", "--device", f"python:{tmp_path}/library.py:last_eight", "--formats",
-                            "f32,f32,f32", "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
-    assert code == 3, said
+    device = f"python:{tmp_path}/library.py:last_eight"
+    code, found, message = run("identify", "--gemm", "--device", device, "--formats", "f32,f32,f32",
+                               "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
+    assert code == 3, message
     assert found["left_out"]
     for one in found["left_out"]:
         length = one["shape"][2]
         assert one["products"] == list(range(length - 8, length))
-    assert "the last 8 products of K are no part of the sum in " in said
+    assert "the last 8 products of K are no part of the sum in " in message
 
 
 def test_c_and_archives_are_written_alike_in_all_commands(
@@ -766,15 +769,15 @@ def test_c_and_archives_are_written_alike_in_all_commands(
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "message"),
     [
         ("recorded:all.npz", "all.npz: matrices a, b and d are needed, and c if there is one; it has a, q"),
         ("recorded:all.npz,b.npy,d.npy", "all.npz: one matrix is needed; it has a, q: write all.npz:a for one of them"),
         ("recorded:all.npz:e,b.npy,d.npy", "all.npz: it has no matrix 'e', but a, q"),
     ],
 )
-def test_archives_of_other_matrices(device: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_of_other_matrices(device: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez("all.npz", a=np.ones((2, 2)), q=np.ones((2, 2)))
     code, _, text = run("identify", "--gemm", "--device", device)
-    assert (code, said in text) == (2, True), text
+    assert (code, message in text) == (2, True), text

@@ -114,8 +114,12 @@ def test_side_conditions_of_the_last_rule() -> None:
     reduction, other = (parse_reduction(f"recurrence@side=2,chain={chain}") for chain in (1, 2))
     sums = [bound(reduction, count) for count in (4, 16, 50)]
     assert never_overflows(reduction, 50, sums).goal == NeverOverflows(reduction, 50)
-    for numbers, known, said in ((51, sums, "51 numbers"), (50, sums[1:], "4 numbers"), (50, sums[:2], "50 numbers")):
-        with pytest.raises(RuleError, match=f"nothing is known of {said}"):
+    for numbers, known, message in (
+        (51, sums, "51 numbers"),
+        (50, sums[1:], "4 numbers"),
+        (50, sums[:2], "50 numbers"),
+    ):
+        with pytest.raises(RuleError, match=f"nothing is known of {message}"):
             never_overflows(reduction, numbers, known)
     with pytest.raises(RuleError, match="of other operations"):
         never_overflows(other, 4, sums[:1])

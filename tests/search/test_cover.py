@@ -276,9 +276,9 @@ def test_the_command_writes_vectors_that_say_what_they_reach(written: tuple[Path
     path, document = written
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert rows == document["vectors"]
-    said = {text for row in rows for text in row["reaches"]}
+    texts = {text for row in rows for text in row["reaches"]}
     kinds = [document[kind] for kind in ("conditions", "pairs", "changes")]
-    assert said == {text for kind in kinds for text in kind["reached"]}
+    assert texts == {text for kind in kinds for text in kind["reached"]}
     assert document["complete"]
     assert all(kind["out_of_reach"] for kind in kinds)
     assert all(text.startswith("differs from ") for text in document["changes"]["reached"])

@@ -317,7 +317,7 @@ def rows(name: str) -> Iterator[Vector]:
         yield from read_vectors(stream, name)
 
 
-def said(name: str, key: str) -> dict[str, str]:
+def sentences_of(name: str, key: str) -> dict[str, str]:
     """What the rows of a file say under a key that is for people, by id."""
     text = (Path(str(files("mmaprobe.hypotheses"))) / "vectors" / name).read_text(encoding="utf-8")
     found = {row["id"]: row for row in map(json.loads, text.splitlines())}
@@ -376,7 +376,7 @@ def test_every_published_probe_of_valpey_is_a_vector() -> None:
     document = json.loads((DATA / "published_probes.json").read_text(encoding="utf-8"))
     probes = {probe["id"]: probe for probe in document["probes"] if probe["id"].startswith("valpey.")}
     assert len(probes) == 18
-    found, notes = set(), said("valpey-2025.jsonl", "note")
+    found, notes = set(), sentences_of("valpey-2025.jsonl", "note")
     for vector in rows("valpey-2025.jsonl"):
         name = re.sub(r"\.(Turing|Volta|four)$", "", str(vector.id))
         found.add(name)
@@ -402,7 +402,7 @@ def test_pairs_of_monotonicity() -> None:
     normalised partial sums do not."""
     every = {str(vector.id): vector for vector in rows("fasi-2021.jsonl")}
     seen: dict[str, set[str]] = {}
-    for name, text in said("fasi-2021.jsonl", "relation").items():
+    for name, text in sentences_of("fasi-2021.jsonl", "relation").items():
         relation, _, other = text.rpartition(" ")
         pair = every[name], every[other]
         holds = RELATIONS[relation]

@@ -140,11 +140,11 @@ def _within(goal: Goal, body: Goal, level: int, error: Form, size: Form) -> froz
     rounded up as the goal says."""
     marks = frozen(single("error", level)), frozen(single("size", level))
     need(not any(mark in marks for one in body.provided for mark, _ in one.where), "a loop within has the same level")
-    said = {form for one in goal.provided for mark, form in one.where if mark == marks[0]}
-    need(len(said) == bool(body.provided), "bounds of the results so far are not said, or several")
-    for form in said:
+    forms = {form for one in goal.provided for mark, form in one.where if mark == marks[0]}
+    need(len(forms) == bool(body.provided), "bounds of the results so far are not said, or several")
+    for form in forms:
         need_close(dict(form), error)
-    told = [(marks[0], form) for form in said] + [(marks[1], frozen(size))]
+    told = [(marks[0], form) for form in forms] + [(marks[1], frozen(size))]
     return frozenset(replace(one, where=(*one.where, *told)) for one in body.provided)
 
 

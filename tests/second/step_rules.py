@@ -93,8 +93,11 @@ def need_conditions(goal: Goal, known: Iterable[Goal], *own: Condition) -> None:
     rest = goal.provided - before
     need(before <= goal.provided, "something else may not overflow")
     for one in own:
-        need(any(exactly_as(said, one) for said in goal.provided), "it is not said where nothing may overflow")
-    need(all(any(exactly_as(said, one) for one in own) for said in rest), "something else may not overflow")
+        need(
+            any(exactly_as(hypothesis, one) for hypothesis in goal.provided),
+            "it is not said where nothing may overflow",
+        )
+    need(all(any(exactly_as(hypothesis, one) for one in own) for hypothesis in rest), "something else may not overflow")
 
 
 def need_forms(tree: Any, goal: Goal, facts: Facts) -> None:
