@@ -120,9 +120,16 @@ def counts(name: str, *chosen: object, of: Sequence[Result[Any]]) -> str:
 
 def end(about: str | None, how: str, table: Sequence[str], found: Sequence[Result[Any]], output: Path | None) -> None:
     """Write the page, and end with 1 if something is wrong."""
-    told = [f"- {one.said}: {one.statement.text()}" for one in found if one.wrong or one.said == "unknown"]
+    lines_of_findings = [f"- {one.said}: {one.statement.text()}" for one in found if one.wrong or one.said == "unknown"]
     head = (about or "").partition("\n`python")[0].strip()
     which = f"Claims {found[0].statement.number} to {found[-1].statement.number}.{how}"
-    lines = [f"# {head}", "", which, "", *table, *(["", "Not decided:", "", *told] if told else [])]
+    lines = [
+        f"# {head}",
+        "",
+        which,
+        "",
+        *table,
+        *(["", "Not decided:", "", *lines_of_findings] if lines_of_findings else []),
+    ]
     put_page("\n".join(lines) + "\n", output)
     sys.exit(1 if any(one.wrong for one in found) else 0)

@@ -421,8 +421,8 @@ def table(found: Sequence[Result[Statement]]) -> list[str]:
     }  # fmt: skip
     for name, chosen in rows.items():
         own = [one for one in found if chosen(one.statement.truth)]
-        told = Counter(one.said for one in own)
-        lines.append(counts(name, *(told[kind] for kind in verdicts), of=own))
+        counts_of_verdicts = Counter(one.said for one in own)
+        lines.append(counts(name, *(counts_of_verdicts[kind] for kind in verdicts), of=own))
     return lines
 
 

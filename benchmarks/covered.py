@@ -59,12 +59,12 @@ def caught(mutant: Mutant, timeout: float) -> Caught:
             for name in mutant.models:
                 model = parse_reference(MODELS[name])
                 try:
-                    told = replay(
+                    notices = replay(
                         Mutated(model, model, shadow=shadow.__name__), cover_of(name, seconds).rows
                     ).differs.any()
                 except WidthError:
-                    told = True  # it cannot be evaluated
-                if told:
+                    notices = True  # it cannot be evaluated
+                if notices:
                     return Caught(mutant, name, not seconds)
     return Caught(mutant)
 

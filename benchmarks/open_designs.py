@@ -453,19 +453,19 @@ def outcome(name: str, seconds: float) -> tuple[str, float, str]:
             if wrong:
                 return f"WRONG ({wrong} of {count}; {found['verdict']}, {outcome_text})", took, text
             return f"exact ({found['verdict']}, {outcome_text})", took, text
-        told = found.get("differs")
-        if told is None:
+        described = found.get("differs")
+        if described is None:
             return f"not found (exit {done.returncode})", took, str(found.get("why") or found.get("stage"))
-        text = "; ".join(f"{way['how']} where {' and '.join(way['where'])}" for way in told["ways"])
-        inside = f", only where: {told['inside']}" if told.get("inside") else ""
-        return f"described (exit {done.returncode}, {told['wrong']} of {told['fresh']}{inside})", took, text
+        text = "; ".join(f"{way['how']} where {' and '.join(way['where'])}" for way in described["ways"])
+        inside = f", only where: {described['inside']}" if described.get("inside") else ""
+        return f"described (exit {done.returncode}, {described['wrong']} of {described['fresh']}{inside})", took, text
 
 
 def _wrong(one: Program, unit: Any) -> tuple[int, int]:
     shapes = Shapes(parse_signature(one.formats, one.length), seed=77)
     rows = np.concatenate([shapes.rows(kind, ROWS) for kind in KINDS])
-    told, found = one.answers(rows), evaluate_models([Model("built", unit)], rows)[0]
-    differ = (told != found) & ~(nans(told, unit.d) & nans(found, unit.d))
+    described, found = one.answers(rows), evaluate_models([Model("built", unit)], rows)[0]
+    differ = (described != found) & ~(nans(described, unit.d) & nans(found, unit.d))
     return int(differ.sum()), len(rows)
 
 

@@ -499,11 +499,11 @@ def say(text: str) -> None:
 
 def table(rows: Sequence[Row], ways: Sequence[str], file: Path) -> Iterator[str]:
     """The lines of a table of the last answers in a file."""
-    told = {(line["plan"], line["way"]): line for line in read_rows(file)}
+    outcomes = {(line["plan"], line["way"]): line for line in read_rows(file)}
     yield from table_head("plan", "formats, K, inputs", "result", *ways)
     for row in rows:
         inputs = [row.formats, str(row.length), row.convert, f"c a {row.bias}" if row.bias else ""]
-        cells = ["-" if (line := told.get((row.name, way))) is None else
+        cells = ["-" if (line := outcomes.get((row.name, way))) is None else
                  f"{'found' if line['found'] else 'wrong' if line['wrong'] else 'no'}, {line['seconds']:.0f} s"
                  for way in ways]  # fmt: skip
         what = f"{', '.join(filter(None, inputs))} | `{row.result}`, u = {row.unit}"
@@ -530,9 +530,9 @@ def main() -> None:
         for row in rows:
             one, begun = Product(row), computing()
             with patch("time.monotonic", computing):
-                told = WAYS[way](one, given.seconds)
+                outcomes = WAYS[way](one, given.seconds)
             line = json.dumps({"plan": row.name, "way": way, "seconds": round(computing() - begun, 1)} | {
-                "named" if key == "plan" else key: value for key, value in told.items()})  # fmt: skip
+                "named" if key == "plan" else key: value for key, value in outcomes.items()})  # fmt: skip
             keep_line(line, given.out)
     sys.stdout.flush()
 

@@ -300,9 +300,9 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
             lines, failed = (error.stdout or b"").decode().splitlines(), []
             found.counts["time"] += 1
         for line in lines:
-            told = json.loads(line)
-            found.counts.update(told["counts"])
-            found.missed += told["missed"]
+            record = json.loads(line)
+            found.counts.update(record["counts"])
+            found.missed += record["missed"]
         if failed:
             found.counts["broken"] += 1
         unmet = not numbers or Path(change["file"]).parent.name in CHECKERS
@@ -533,8 +533,8 @@ def _flat(text: str) -> str:
 def kept() -> list[Found]:
     """What came of changes, in their order; of changes that are no longer made nothing."""
     found = {}
-    for told in read_rows(KEPT):
-        found[tuple(told["change"])] = Counter(told["counts"]), told["missed"]
+    for record in read_rows(KEPT):
+        found[tuple(record["change"])] = Counter(record["counts"]), record["missed"]
     return [Found(change, *found[key_of(change)]) for change in changes() if key_of(change) in found]
 
 

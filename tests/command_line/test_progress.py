@@ -28,7 +28,7 @@ class Clock:
         return self.now
 
 
-def told(left: TimeLeft, text: str) -> str:
+def shown(left: TimeLeft, text: str) -> str:
     left.take(text)
     return left.text()
 
@@ -36,19 +36,19 @@ def told(left: TimeLeft, text: str) -> str:
 def test_the_time_left_follows_from_the_speed() -> None:
     clock = Clock()
     left = TimeLeft(clock)
-    assert told(left, Count(10, 100, "rows")) == "10 of 100 rows"
+    assert shown(left, Count(10, 100, "rows")) == "10 of 100 rows"
     clock.now += 1
-    assert told(left, Count(20, 100, "rows")) == "20 of 100 rows"  # too early to tell
+    assert shown(left, Count(20, 100, "rows")) == "20 of 100 rows"  # too early to tell
     clock.now += 3
-    assert told(left, Count(30, 100, "rows")) == "30 of 100 rows, 14 s left"
+    assert shown(left, Count(30, 100, "rows")) == "30 of 100 rows, 14 s left"
     clock.now += 996
-    assert told(left, Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows, 33 min left (last: x)"
-    assert told(left, Count(100, 100, "rows")) == "100 of 100 rows"
-    assert told(left, Count(50, 200, "rows")) == "50 of 200 rows"  # other work
+    assert shown(left, Count(40, 100, "rows", " (last: x)")) == "40 of 100 rows, 33 min left (last: x)"
+    assert shown(left, Count(100, 100, "rows")) == "100 of 100 rows"
+    assert shown(left, Count(50, 200, "rows")) == "50 of 200 rows"  # other work
     clock.now += 50
     assert left.text() == "50 of 200 rows, 50 s so far"
-    assert told(left, Count(51, 200, "rows")) == "51 of 200 rows, 2 h left"
-    assert told(left, Count(10, 200, "rows")) == "10 of 200 rows"  # the same again
+    assert shown(left, Count(51, 200, "rows")) == "51 of 200 rows, 2 h left"
+    assert shown(left, Count(10, 200, "rows")) == "10 of 200 rows"  # the same again
 
 
 def test_the_time_left_goes_by_between_two_texts() -> None:
@@ -56,27 +56,27 @@ def test_the_time_left_goes_by_between_two_texts() -> None:
     left = TimeLeft(clock)
     left.take(Count(0, 10, "rows"))
     clock.now += 20
-    assert told(left, Count(5, 10, "rows")) == "5 of 10 rows, 20 s left"
+    assert shown(left, Count(5, 10, "rows")) == "5 of 10 rows, 20 s left"
     clock.now += 15
     assert left.text() == "5 of 10 rows, 5 s left"
     clock.now += 15  # slower than promised: 50 s for 5 rows
     assert left.text() == "5 of 10 rows, 50 s left"
-    assert told(left, Wait("lemma", 60.0)) == "lemma, at most 60 s"
+    assert shown(left, Wait("lemma", 60.0)) == "lemma, at most 60 s"
     clock.now += 15
     assert left.text() == "lemma, at most 45 s"
-    assert told(left, Wait("lemma", 30.0)) == "lemma, at most 30 s"  # another question of the same name
+    assert shown(left, Wait("lemma", 30.0)) == "lemma, at most 30 s"  # another question of the same name
     clock.now += 40
     assert left.text() == "lemma, at most 0 s"
-    assert told(left, "building") == "building"
+    assert shown(left, "building") == "building"
     clock.now += 15
-    assert left.text() == told(left, "building") == "building, 15 s so far"
-    assert told(left, Wait("no limit", None)) == "no limit"
+    assert left.text() == shown(left, "building") == "building, 15 s so far"
+    assert shown(left, Wait("no limit", None)) == "no limit"
 
 
 def test_pieces_of_work_have_their_own_progress() -> None:
     clock, texts = Clock(), []
     left = TimeLeft(clock)
-    pieces = Pieces(lambda text: texts.append(told(left, text)), "cases")
+    pieces = Pieces(lambda text: texts.append(shown(left, text)), "cases")
     for name in pieces.of(["one", "two"]):
         pieces(Wait(name, 8.0))
         clock.now += 5
@@ -90,7 +90,7 @@ def test_pieces_of_work_have_their_own_progress() -> None:
         "2 of 2 cases",
     ]
     texts.clear()
-    alone = Pieces(lambda text: texts.append(told(left, text)), "cases")
+    alone = Pieces(lambda text: texts.append(shown(left, text)), "cases")
     for name in alone.of(["one"]):
         alone(name)
     assert texts == ["one"]

@@ -99,9 +99,9 @@ def replayed(document: dict[str, Any], first: str, second: str) -> None:
     for one in document["differences"]:
         parts = one["operands"]
         operands = Operands(*(tuple(int(x, 16) for x in parts[side]) for side in "ab"), int(parts["c"], 16))
-        told = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
-        assert told == [one["results"]["first"], one["results"]["second"]]
-        assert told[0] != told[1]
+        found = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
+        assert found == [one["results"]["first"], one["results"]["second"]]
+        assert found[0] != found[1]
 
 
 # --- devices ------------------------------------------------------------------------------------------------------
@@ -222,19 +222,19 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
         run("run", str(vectors), "--device", f"model:{model}", "-o", str(path), code=0)
         answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
     alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
-    told = compared(*alone, "-n", "1", code=0)
+    found = compared(*alone, "-n", "1", code=0)
     apart = "the first has block=8, fraction_bits=24, exponent_floor=-132, the second block=16, fraction_bits=25"
-    assert told["reason"].startswith(apart)
+    assert found["reason"].startswith(apart)
     assert re.search(
-        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", told["reason"]
+        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", found["reason"]
     )
     last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
-    told = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
-    assert told["compared"] == 200
+    found = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
+    assert found["compared"] == 200
     assert (
-        told["reason"] == "no single change of a model, and no question of the library, explains the differences below"
+        found["reason"] == "no single change of a model, and no question of the library, explains the differences below"
     )
 
 
@@ -254,8 +254,8 @@ def test_recordings_without_a_common_vector_are_told_apart_by_hypotheses() -> No
     back = compared(*reversed(both), "--model", HOPPER, code=3)
     assert [one["id"] for one in back["questions"]] == [one["id"] for one in document["questions"]]
     for one in document["questions"]:
-        (told,) = (other for other in back["questions"] if other["id"] == one["id"])
-        assert (told["first"], told["second"]) == (one["second"], one["first"])
+        (found,) = (other for other in back["questions"] if other["id"] == one["id"])
+        assert (found["first"], found["second"]) == (one["second"], one["first"])
     alike = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("H100", "B200")]
     assert "no question of the library" in compared(*alike, "--model", HOPPER, code=3)["reason"]
     absent = run("compare", both[0], both[1] + "0", "--model", AMPERE, code=2)
@@ -504,14 +504,14 @@ def test_two_functions_have_the_formats_of_the_files(tmp_path: Path) -> None:
 def test_matrices_of_two_devices(files: dict[str, str]) -> None:
     coarse = f"{HOPPER}@fraction_bits=23"
     document = compared(*gemm(files, "hopper", "coarse"), f"model:{HOPPER}", served(coarse), code=0)
-    told, [one] = document["gemm"], document["differences"]
+    found, [one] = document["gemm"], document["differences"]
     d = [np.load(files[name]) for name in ("hopper", "coarse")]
-    assert (told["differing"], told["elements"]) == (int((d[0] != d[1]).sum()), 30)
+    assert (found["differing"], found["elements"]) == (int((d[0] != d[1]).sum()), 30)
     ulps = np.abs(d[0].view(np.int32).astype(np.int64) - d[1].view(np.int32))[np.sign(d[0]) == np.sign(d[1])]
-    assert told["largest"]["ulps"] == ulps.max()
-    assert told["computed_again"]["first"] == told["computed_again"]["second"] == told["computed_again"]["elements"]
-    assert told["products"] == [told["tile"] * 16, min(told["tile"] * 16 + 16, K)]
-    assert len(told["dot_product"]["a"]) == K
+    assert found["largest"]["ulps"] == ulps.max()
+    assert found["computed_again"]["first"] == found["computed_again"]["second"] == found["computed_again"]["elements"]
+    assert found["products"] == [found["tile"] * 16, min(found["tile"] * 16 + 16, K)]
+    assert len(found["dot_product"]["a"]) == K
     assert one["terms"] <= 3 < one["terms_found"]
     replayed(document, HOPPER, coarse)
     assert best(document, "first") == ["fraction_bits=23"]
@@ -520,9 +520,9 @@ def test_matrices_of_two_devices(files: dict[str, str]) -> None:
 
 def test_matrices_and_one_model(files: dict[str, str]) -> None:
     document = compared(*gemm(files, "coarse", "hopper"), "--model", HOPPER, code=0)
-    told = document["gemm"]["model"]
-    assert (told["D1"]["agree"], told["D2"]["agree"]) == (0, told["elements"])
-    assert told["D1"]["changes"] == ["fraction_bits=23"]
+    found = document["gemm"]["model"]
+    assert (found["D1"]["agree"], found["D2"]["agree"]) == (0, found["elements"])
+    assert found["D1"]["changes"] == ["fraction_bits=23"]
     replayed(document, f"{HOPPER}@fraction_bits=23", HOPPER)
     assert document["differences"][0]["terms"] <= 3
 
@@ -550,9 +550,9 @@ def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch:
     np.save(files["coarse"], d)
     result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=3)
     assert "D2: no plan was found before the time was over" in result.stderr
-    told = json.loads(result.stdout)["gemm"]
+    found = json.loads(result.stdout)["gemm"]
     assert "no single change of the model gives both results" in result.stderr
-    assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
+    assert (found["differing"], found["dot_product"]["row"], found["dot_product"]["column"]) == (1, 2, 3)
     result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
     assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr
     run("compare", *gemm(files, "hopper", "hopper"), "--model", HOPPER, code=1)
@@ -861,6 +861,6 @@ def test_a_long_input_takes_a_screen(tmp_path: Path) -> None:
     assert len(lines) < 60
     assert json.loads(result.stdout)["differences"][0]["vector"]["b"] == b
     path = tmp_path / "one.jsonl"
-    told = run("evaluate", str(path), code=1).stderr
-    assert f" lines: mmaprobe explain {model} {path}:1\n" in told
-    assert len(told.splitlines()) < 20
+    found = run("evaluate", str(path), code=1).stderr
+    assert f" lines: mmaprobe explain {model} {path}:1\n" in found
+    assert len(found.splitlines()) < 20

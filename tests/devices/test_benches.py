@@ -168,11 +168,11 @@ def spelt(cell: str) -> list[str]:
     """The texts of a cell, each range as its members."""
     every = []
     for text in cell.split("; "):
-        if (told := re.search(r"(-?[0-9]+)\.\.(-?[0-9]+)", text)) is None:
+        if (span := re.search(r"(-?[0-9]+)\.\.(-?[0-9]+)", text)) is None:
             every.append(text)
             continue
-        numbers = range(int(told[1]), int(told[2]) + 1)
-        every += [text[: told.start()] + str(number) + text[told.end() :] for number in numbers]
+        numbers = range(int(span[1]), int(span[2]) + 1)
+        every += [text[: span.start()] + str(number) + text[span.end() :] for number in numbers]
     return every
 
 

@@ -389,11 +389,11 @@ def test_time_that_runs_out_within_an_answer_keeps_what_was_found() -> None:
                     self.check_time(vector, number + 1)
                 yield vector, d
 
-    asked, told = parse_signature("f16,f16,f16,f16", 1), list[str]()
-    outcome, _ = built_by(Slow("x86/avx512/vfmadd-ph"), asked, Options(), None, told.append, lambda _: None)
+    asked, shown = parse_signature("f16,f16,f16,f16", 1), list[str]()
+    outcome, _ = built_by(Slow("x86/avx512/vfmadd-ph"), asked, Options(), None, shown.append, lambda _: None)
     assert (outcome.verdict, outcome.unit) == ("open", None)
     assert outcome.why == "the time ran out after 0 questions about the arithmetic"
-    assert told
+    assert shown
 
 
 @pytest.mark.parametrize("refuted", [False, True])
@@ -1439,8 +1439,8 @@ def test_subnormal_factors_of_products_that_are_not_zero() -> None:
     rows = Shapes(asked).rows("small", 1600)
     for one, other in ((0, 1), (1, 0)):
         fields, beside = rows[:, one] & 0x7FFF, rows[:, other] & 0x7FFF
-        told = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
-        assert told.sum() > 20
+        shown = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
+        assert shown.sum() > 20
 
 
 def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:

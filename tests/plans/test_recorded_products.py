@@ -702,9 +702,9 @@ def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytes
     )
     assert "1 rule not relied on (--json has them)" in message
     _show(replace(fails, right=5), 1.0)
-    told = capsys.readouterr().err
-    assert "another kernel runs on 3 of 11 new shapes" in told
-    assert "no plan tried" not in told
+    printed = capsys.readouterr().err
+    assert "another kernel runs on 3 of 11 new shapes" in printed
+    assert "no plan tried" not in printed
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -764,8 +764,8 @@ def test_c_and_archives_are_written_alike_in_all_commands(
         code, _, text = run("simulate", *inputs, "-o", out, "--model", HOPPER.reference)
         assert code == 0, text
         assert np.array_equal(np.load(out), d)
-        code, told, text = run("explain", HOPPER.reference, *inputs, "--element", "1,2")
-        assert (code, told["d"]) == (0, f"{int(d.view(np.uint32)[1, 2]):08x}"), text
+        code, printed, text = run("explain", HOPPER.reference, *inputs, "--element", "1,2")
+        assert (code, printed["d"]) == (0, f"{int(d.view(np.uint32)[1, 2]):08x}"), text
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ BROKEN: list[tuple[str, Any, str, Any, dict[str, Any]]] = [
         Element(name, Index()) if word is None else word_at(word, Element(name, Index()), steps._refused)
         for name, word in zip("ab", plan.read(words), strict=True)), {"unit": "flush", "count": 1, "pairs": ((0, 0),)}),
     ("an instruction from zero loses nothing", Form, "split", lambda form, own: (NOUGHT, form), {"stage": "promote"}),
-    ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, told, each, times: told.facts,
+    ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, from_zero, each, times: from_zero.facts,
      {"stage": "plain", "addend": False, "count": 1, "pairs": ((0, 0),), "unit": "one",
       "space": SPACES[2]}),
 ]  # fmt: skip

@@ -741,10 +741,10 @@ def test_a_step_from_zero_is_of_a_loop_from_zero() -> None:
 
     general, zero = body(formats), body(frozenset())
     plain: Any = RULES["repeated"](node, (), start, general).goal
-    told: Any = RULES["repeated"](node, (), start, general, zero).goal
-    assert plain.facts.error.merged().covers(told.facts.error.merged())
-    assert told.facts.error.merged() != plain.facts.error.merged()
-    assert not told.assuming
+    restated: Any = RULES["repeated"](node, (), start, general, zero).goal
+    assert plain.facts.error.merged().covers(restated.facts.error.merged())
+    assert restated.facts.error.merged() != plain.facts.error.merged()
+    assert not restated.assuming
     refused("repeated", node, (), start, general, general)  # of any result so far
     refused("repeated", node, (), start, zero, zero)  # the others are not zero
     refused("repeated", node, (), start, general, body(frozenset(), node.body.operands[0]))  # another node

@@ -136,8 +136,8 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends
             reached = np.logical_and.reduce([met[condition] for condition in wanted]).any()
             assert reached == (wanted not in found.unreachable) == (count > 0), wanted
         else:
-            told = covering._shown_by_rows(every, [wanted]).any()
-            assert told == (wanted not in found.same) == (count > 0), wanted.name
+            shows = covering._shown_by_rows(every, [wanted]).any()
+            assert shows == (wanted not in found.same) == (count > 0), wanted.name
 
 
 @pytest.fixture(scope="module")

@@ -348,13 +348,13 @@ def test_probes_hold_what_the_models_predict(name: str) -> None:
 def test_vectors_of_mma_sim_decide() -> None:
     """Its result is what the table gives; every two hypotheses of a question have a vector that distinguishes them, and
     the first is the one shipped."""
-    told: dict[str, list[dict[str, str]]] = {}
+    predictions: dict[str, list[dict[str, str]]] = {}
     for vector in rows("mma-sim.jsonl"):
         assert vector.d == evaluate_row(vector.model, vector.operands), vector.id
-        told.setdefault(vector.extra["question"], []).append(vector.extra["predictions"])
+        predictions.setdefault(vector.extra["question"], []).append(vector.extra["predictions"])
     asked = {name for name, q in library().items() if "MMA-Sim 2.1.1" in q.source}
-    assert asked == set(told)
-    for name, found in told.items():
+    assert asked == set(predictions)
+    for name, found in predictions.items():
         models = question_named(name).models
         first = next(iter(models))
         assert same_arithmetic(models[first], parse_reference(models[first].reference.partition("@")[0]))

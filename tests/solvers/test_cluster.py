@@ -215,15 +215,15 @@ def test_study_gives_the_same_table(cluster: Watched, tmp_path: Path) -> None:
 def test_mutants_come_out_the_same_and_are_kept(cluster: Watched, tmp_path: Path) -> None:
     some = [mutant for mutant in read_mutants() if mutant.id in ("ties-down", "overflow-sign-truncated")]
 
-    def told(pool: Pool, store: Store | None) -> list[Any]:
+    def answers_of(pool: Pool, store: Store | None) -> list[Any]:
         return [replace(outcome, seconds=0) for outcome in campaign(some, 60, pool, store, lambda outcome: None)]
 
-    here = told(Pool(1), None)
+    here = answers_of(Pool(1), None)
     assert [outcome.mutant for outcome in here] == some
     with Store(tmp_path / "store.sqlite") as store:
-        assert told(cluster, store) == here
+        assert answers_of(cluster, store) == here
         cluster.run = None  # type: ignore[method-assign, assignment]
-        assert told(cluster, store) == here
+        assert answers_of(cluster, store) == here
 
 
 def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -387,8 +387,8 @@ def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
     other.write_text(
         OWN.replace("unit: own", "unit: other").replace("exact(a[0] * b[0], c)", "fused(a[0] * b[0], c, F=4)")
     )
-    told = json.loads(run("distinguish", str(one), str(other), "--solver", "bitwuzla"))
-    assert told["predictions"]["left"] != told["predictions"]["right"]
+    document = json.loads(run("distinguish", str(one), str(other), "--solver", "bitwuzla"))
+    assert document["predictions"]["left"] != document["predictions"]["right"]
     refused = CliRunner().invoke(main, ["distinguish", str(one), "ieee/fma/f16"])
     assert (refused.exit_code, "the models take different formats: e4m3i and f16" in refused.stderr) == (2, True)
     other.write_text(OWN.replace("unit: own\n", ""), encoding="utf-8")
