@@ -131,7 +131,7 @@ class Known:
     """A statement, what is said of it, in how many seconds, and the functions of queries/ that are called."""
 
     statement: Statement
-    said: str
+    verdict: str
     seconds: float
     calls: frozenset[Function]
 
@@ -180,19 +180,19 @@ def _known(number: int, true: bool) -> Known | None:
     start = time.monotonic()
     sys.settrace(called)
     try:
-        said = answer(statement)[0]
+        verdict = answer(statement)[0]
     finally:
         sys.settrace(None)
     seconds = time.monotonic() - start
-    if said == "unknown" or said.startswith("error") or (said == "equal") != true:
-        if said == "equal":
+    if verdict == "unknown" or verdict.startswith("error") or (verdict == "equal") != true:
+        if verdict == "equal":
             raise SystemExit(f"a false statement is proved without any change: {number}: {statement.text()}")
         if true or seconds > ANSWER:
             return None
     places = {(Path(code.co_filename), code.co_qualname.partition(".<")[0]) for code in calls}
     queries = ROOT / "mmaprobe" / "queries"
     own = {(str(file.relative_to(ROOT / "mmaprobe")), name) for file, name in places if file.is_relative_to(queries)}
-    return Known(statement, said, seconds, frozenset(own))
+    return Known(statement, verdict, seconds, frozenset(own))
 
 
 def answer(statement: Statement) -> tuple[str, list[Proof]]:
@@ -323,13 +323,13 @@ def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool, plans: b
     checked = 0
     for number in numbers:
         statement = known[number].statement
-        said, proofs = answer(statement)
+        verdict, proofs = answer(statement)
         counts, missed = Counter({"true" if statement.true else "false": 1}), []
-        if said.startswith("error") or said in ("fault", "refused"):
+        if verdict.startswith("error") or verdict in ("fault", "refused"):
             counts["errors"] += 1
         if statement.true:
-            counts["lost"] += said != "equal"
-        elif said == "equal":
+            counts["lost"] += verdict != "equal"
+        elif verdict == "equal":
             counts["proved"] += 1
             checked += 1
             who = noticed(statement, proofs, checked <= CHECKED)

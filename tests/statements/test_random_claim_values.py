@@ -24,17 +24,17 @@ OPTIONS = Options("bitwuzla", 15.0)
 @pytest.mark.parametrize("number", range(40))
 def test_no_answer_is_wrong(number: int) -> None:
     found = check(make(number), OPTIONS)
-    assert not found.wrong, (found.said, found.statement.text())
+    assert not found.wrong, (found.verdict, found.statement.text())
 
 
-@pytest.mark.parametrize(("number", "verdicts"), [(60, "none admitted"), (135, "holds")])
-def test_conditions_that_guess_are_seen(number: int, verdicts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "verdict"), [(60, "none admitted"), (135, "holds")])
+def test_conditions_that_guess_are_seen(number: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim with a condition at fault, decided as if what reads no number left the input out."""
     statement = make(number)
-    assert check(statement, OPTIONS).said == "at fault"
+    assert check(statement, OPTIONS).verdict == "at fault"
     monkeypatch.setattr(Conditions, "then", never_at_fault)
     found = check(statement, OPTIONS)
-    assert (found.said, found.wrong) == (verdicts, True)
+    assert (found.verdict, found.wrong) == (verdict, True)
 
 
 def words(result: int, other: int = 0x08) -> Words:
