@@ -30,7 +30,6 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.said import believed
 
 from benchmarks.campaign import parser
 from benchmarks.pages import put_page
@@ -87,6 +86,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.node_units import Maker
 from tests.oracles import node_oracle, oracle
+from tests.said import believed
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.float64]
