@@ -40,8 +40,8 @@ MOST_CARRIED = 1 << 16  # the most instructions of a chain, and so the most prod
 
 @dataclass(frozen=True)
 class Step:
-    """One step: it takes an error E and a size A of the result so far to at most growth * E + part * A + own, and to at
-    most A + size. `own` and `size` may depend on the loop variable of `level`."""
+    """One step: after it, an error E and a size A of the result so far have become at most growth * E + part * A + own,
+    and at most A + size. `own` and `size` may depend on the loop variable of `level`."""
 
     level: int
     growth: Fraction
@@ -171,8 +171,8 @@ def _after_first(from_zero: Enclosed, start: Enclosed, body: Enclosed, node: Rep
 
 @dataclass(frozen=True)
 class Chained:
-    """A chain of instructions, each with the previous result as its addend c: the effect of one instruction on |d -
-    exact|, on all finite inputs on which nothing overflows: `provided` is true in each instruction."""
+    """The effect of one instruction on |d - exact|, in a chain of instructions that each have the previous result as
+    addend c, on all finite inputs on which nothing overflows: `provided` is true in each instruction."""
 
     unit: Unit
     step: Step
