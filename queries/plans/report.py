@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 
 
 def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> ProvePlans:
-    """The document that `prove` prints of two plans, by the names that they were given; `length`: the K asked."""
+    """The document that `prove` prints about two plans. `left`, `right`: the plans' names; `length`: the K asked."""
     proofs = proof.proofs
     return ProvePlans(
         left=left,
@@ -145,8 +145,8 @@ def _result(result: PlacedResult, asked: Signature) -> ResultAt:
 def document_of_map(
     mapped: Mapped, name: str, seconds: float, error: object = None, layout: Layout = "nn"
 ) -> IdentifyGemm:
-    """The document that `identify --gemm` prints of a function of this name, which got A and B in a layout; `error`:
-    what ended it early."""
+    """The document that `identify --gemm` prints about the function `name`. `layout`: the layout of A and B in its
+    calls; `error`: the error that ended the search early."""
     return IdentifyGemm(
         device={"name": name},
         layout=ABSENT if layout == "nn" else layout,
@@ -192,7 +192,7 @@ def outline_of(tree: Node | Leaf | None) -> list[str]:
 
 
 def document_of_product(found: PlansOfResult, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
-    """The document that `identify --gemm` prints of a recorded product of `length` products in each sum."""
+    """The document that `identify --gemm` prints about a recorded matrix product with K = `length`."""
     return IdentifyProduct(
         files=list(map(str, files)),
         length=length,
@@ -228,7 +228,7 @@ def plans_found(found: PlansOfResult, first: Sequence[Plan] = ()) -> PlansFound:
 
 
 def _others(found: PlansOfResult) -> list[OtherPlan]:
-    """The plans that new elements tell from the first one."""
+    """The plans that new elements distinguish from the first plan."""
     every = []
     for one in found.others:
         plan, shown = one.plans[0], one.shown
