@@ -1,4 +1,5 @@
-"""`prove` about plans: two plans are equal, or results by the plans of a map depend on no shape (`--invariant`)."""
+"""`prove` for plans: the equality of two plans, and the independence of results from the shape, by the plans of a map
+(`--invariant`)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ LISTED = 4  # the most pairs of plans that are printed
 
 
 class PlansEqual(OfResults["PlanProof", ProvePlans]):
-    """Two plans, or two units that take K in tiles, are equal."""
+    """The statement that two plans, or two units that take K in tiles, are equal."""
 
     def check(self) -> None:
         super().check()
@@ -61,7 +62,7 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
 
 
 class Invariant(Statement["Invariance", ProveInvariant]):
-    """Results depend on no shape, by a map."""
+    """The statement that results depend on no shape, by a map."""
 
     def check(self) -> None:
         if self.line.sides:
