@@ -1,4 +1,4 @@
-"""Questions put to solvers: do two units differ, are they equal, does a claim hold?"""
+"""Questions to solvers: do two units differ, are they equal, does a claim hold?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.witness import Witness
 
 
-TERMS, SHOWN = 4, 20  # the most terms that a line shows, and the most that a table shows
+TERMS, SHOWN = 4, 20  # terms, at most, in a line and in a table
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,9 +77,9 @@ class Case:
 
 @dataclass(frozen=True, repr=False)
 class Difference:
-    """An input that decides, evaluated again. Two units differ on it: `left` and `right` are the input and the result
-    of each. Where a property fails, `right` is the case that the property compares with: another order, other signs,
-    one operand raised."""
+    """A deciding input, evaluated again. If two units differ on it, `left` and `right` are the input with each unit's
+    result. If a property fails, `right` is the case that the property compares with: another order, other signs, one
+    operand raised."""
 
     left: Case
     right: Case
@@ -152,7 +152,7 @@ class Verdicts:
 
     @property
     def _head(self) -> str:
-        """The verdict, with its subject where no input shows the subject."""
+        """The verdict, with its subject if no input shows the subject."""
         return self.verdict
 
     def _lines(self) -> list[str]:
@@ -171,8 +171,8 @@ class Verdicts:
 @dataclass(frozen=True, repr=False)
 class Distinction(Verdicts):
     """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input), or unknown
-    (time ran out). `document`: what `mmaprobe distinguish --json` prints of the two units, as a value whose attributes
-    are its keys, with what each solver answered."""
+    (time ran out). `document`: the output of `mmaprobe distinguish --json` for the two units, as a value whose
+    attributes are its keys, with each solver's answers."""
 
     document: QuestionAnswered = field(repr=False)
     differences: tuple[Difference, ...]
@@ -188,8 +188,8 @@ class Proved(Verdicts):
 
     `verdict`: for two units or plans equal (on every admitted input) or different; for a property holds or refuted; or
     unknown. `difference` is an input on which the two differ, or which refutes the property, evaluated again.
-    `document`: what `mmaprobe prove --json` prints, as a value whose attributes are its keys: which solvers proved and
-    confirmed the lemmas, the rules, and what was tried.
+    `document`: the output of `mmaprobe prove --json`, as a value whose attributes are its keys: the solvers that proved
+    and confirmed the lemmas, the rules, and the attempts.
     """
 
     document: Prove | ProvePlans = field(repr=False)
@@ -218,8 +218,8 @@ class Proved(Verdicts):
 @dataclass(frozen=True, repr=False)
 class Claimed(Verdicts):
     """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `input`: the input that decided a claim
-    about algorithms, or None; `difference`: the input that refuted a claim about units, or None. `document`: what
-    `mmaprobe verify --json` prints of the case, as a value whose attributes are its keys."""
+    about algorithms, or None; `difference`: the input that refuted a claim about units, or None. `document`: the output
+    of `mmaprobe verify --json` for the case, as a value whose attributes are its keys."""
 
     document: Claim = field(repr=False)
     input: Counterexample | None = None
@@ -263,13 +263,13 @@ def distinguish(
 
     Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
 
-    Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
-    the inputs admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two, special,
-    exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds;
-    `solver`: auto, bitwuzla, z3 or cvc5.
+    Units: `left` and `right`, of the same input formats. `count`: the number of differences, each of another kind;
+    `inputs`: the inputs admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two,
+    special, exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in
+    seconds; `solver`: auto, bitwuzla, z3 or cvc5.
 
-    Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError
-    (one of them) where evaluation does not confirm a solver's answer.
+    Raises MmaprobeError: different formats, restrictions that admit no input, unknown names; its subclass FaultError if
+    evaluation does not confirm a solver's answer.
 
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
@@ -305,7 +305,7 @@ def prove(
     Shapes: of a difference, `a` and `b` have one element for each product.
 
     Units: `left` and `right`, or `left` alone with `property`: order-independent, sign-symmetric, monotonic,
-    monotonic-addend, monotonic-product, zero-padding or exact. Of plans (plan:NAME, or what `mmaprobe.plan` returns)
+    monotonic-addend, monotonic-product, zero-padding or exact. For plans (plan:NAME, or results of `mmaprobe.plan`)
     `length` is K; without it the proof is for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
     `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for the whole proof;
     `solver` as for `distinguish`.
@@ -348,13 +348,13 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
 
     `claim`: an id of `mmaprobe list claims`, one case of it (`ID@name=value`), or the path of a claim file.
 
-    Shapes: those that the claim's file says; inputs in the document are hexadecimal patterns.
+    Shapes: those in the claim's file; inputs in the document are hexadecimal patterns.
 
     Units: those of the claim; `timeout` in seconds for each case; `solver` as for `distinguish`.
 
-    Raises MmaprobeError: a name that is not known, a file with a mistake.
+    Raises MmaprobeError: an unknown name, a file with a mistake.
 
-    Source: each claim's file says from which paper it is (docs/claims.md).
+    Source: each claim's file names its paper (docs/claims.md).
     """
     from mmaprobe.hypotheses.claim import claims_named
     from mmaprobe.queries.claims.decide import decide
@@ -431,7 +431,7 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
-    """How solvers are asked. Raises MmaprobeError."""
+    """The options of solvers. Raises MmaprobeError."""
     from mmaprobe.queries.search.distinguish import Options
 
     choice_of("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))

@@ -1,4 +1,4 @@
-"""Reading the files of a certificate from a stranger: only regular files of its folder are read."""
+"""Reading the files of an untrusted certificate: only regular files of its folder are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
-#: the most bytes of a file: of queries and proofs, and of all others
+#: the largest size of a file in bytes: of queries and proofs, and of other files
 MOST_PROOF_BYTES, MOST_BYTES = 4 << 30, 64 << 20
 PROOFS = (".smt2", ".cnf", ".drat")
 
@@ -58,8 +58,8 @@ def json_of(path: Path) -> Any:
 
 
 class FolderTexts(Mapping[str, str]):
-    """The texts of files in a folder by their names, each read when it is asked for, with the errors of `file_text`.
-    `read`: the names asked for so far."""
+    """The texts of files in a folder by name, each read at its first use, with the errors of `file_text`. `read`: the
+    names used so far."""
 
     def __init__(self, folder: Path, names: Collection[str]) -> None:
         self.folder, self.names = folder, names
