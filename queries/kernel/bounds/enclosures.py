@@ -238,10 +238,8 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
     assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = assumed - goal.assuming
-        kept, chained = (
-            {one.node for one in others if isinstance(one, KeptRounding)},
-            any(one.level == CHAIN for one in others),
-        )
+        kept = {one.node for one in others if isinstance(one, KeptRounding)}
+        chained = any(one.level == CHAIN for one in others)
         if kept or chained:
             nodes = set(walk(goal.node))
             if nodes & kept:
