@@ -61,24 +61,24 @@ def row_of(made: Source, given: Lanes) -> Lanes:
     if isinstance(made, Summands):
         return given[: made.length]
     first, *others = (row_of(row, given) for row in made.rows)
-    arguments: Any = made.arguments
+    parameters: Any = made.parameters
     match made.name:
         case "part":
-            return first[arguments[0] : arguments[1]]
+            return first[parameters[0] : parameters[1]]
         case "joined":
             return np.concatenate([first, *others])
         case "converted":
-            return rounded(first, arguments[1])
+            return rounded(first, parameters[1])
         case "column_sums":
-            return _column_sums(*arguments, first)
+            return _column_sums(*parameters, first)
         case "trees":
-            fmt, size = arguments
+            fmt, size = parameters
             groups = np.pad(first, (0, -len(first) % size)).reshape(-1, size)
             return np.array([in_tree(lambda x, y: _plus(fmt, x, y), list(group)) for group in groups])
         case "in_sequence":
             running = first[0]
             for x in first[1:]:
-                running = _plus(arguments[0], running, x)
+                running = _plus(parameters[0], running, x)
             return np.array([running])
     raise TypeError(made.name)
 

@@ -34,18 +34,18 @@ class Summands:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on rows, with its other arguments (`arguments`); its result is a row of `length` numbers."""
+    """An operation on rows, with its other arguments (`parameters`); its result is a row of `length` numbers."""
 
     name: str
     rows: tuple[Source, ...]
-    arguments: tuple[object, ...]
+    parameters: tuple[object, ...]
     length: int
 
     @property
     def shape(self) -> tuple[object, ...]:
         """The operation, and those that made its rows, without lengths and without the places where rows are parted."""
-        arguments = () if self.name == "part" else self.arguments
-        return self.name, arguments, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
+        parameters = () if self.name == "part" else self.parameters
+        return self.name, parameters, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
 
 
 Source: TypeAlias = Summands | Operation
@@ -190,7 +190,7 @@ def need_truncation(unit: Model) -> None:
 def models_of(made: Source) -> Iterator[Model]:
     """The units that operations use."""
     if isinstance(made, Operation):
-        yield from (one for one in made.arguments if isinstance(one, Model))
+        yield from (one for one in made.parameters if isinstance(one, Model))
         for row in made.rows:
             yield from models_of(row)
 
