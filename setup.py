@@ -1,5 +1,5 @@
-"""What pyproject.toml cannot say: in a source distribution the folders of mmaprobe/ are links to those beside it, as in
-the repository, so that it passes its own tests."""
+"""The part of the build that pyproject.toml cannot state: in a source distribution, as in the repository, the folders
+of mmaprobe/ are links to the folders beside it; the distribution's own tests need these links."""
 
 import shutil
 from pathlib import Path

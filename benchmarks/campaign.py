@@ -60,7 +60,7 @@ class Drawn(ABC):
         """On one line."""
 
     @abstractmethod
-    def allows(self, said: str) -> bool:
+    def allows(self, verdict: str) -> bool:
         """Whether a verdict is right."""
 
     def claim(self, folder: Path) -> Claim:
@@ -80,12 +80,12 @@ class Result(Generic[Claimed]):
     """What was said, in how many seconds, and whether that is wrong."""
 
     statement: Claimed
-    said: str
+    verdict: str
     seconds: float
 
     @property
     def wrong(self) -> bool:
-        return self.said != "unknown" and not self.statement.allows(self.said)
+        return self.verdict != "unknown" and not self.statement.allows(self.verdict)
 
 
 def asked(statement: Claimed, options: Options, refusals: Mapping[str, str] | None = None) -> Result[Claimed]:
@@ -93,11 +93,11 @@ def asked(statement: Claimed, options: Options, refusals: Mapping[str, str] | No
     start = time.monotonic()
     with TemporaryDirectory() as folder:
         try:
-            said: str = decide(statement.claim(Path(folder)), options).verdict
+            verdict: str = decide(statement.claim(Path(folder)), options).verdict
         except MmaprobeError as error:
             known = [kind for text, kind in (refusals or {}).items() if text in str(error)]
-            said = known[0] if known else "unknown" if error.exit_code == 3 else f"{type(error).__name__}: {error}"
-    return Result(statement, said, time.monotonic() - start)
+            verdict = known[0] if known else "unknown" if error.exit_code == 3 else f"{type(error).__name__}: {error}"
+    return Result(statement, verdict, time.monotonic() - start)
 
 
 def every(given: argparse.Namespace, ask: Callable[[int], Result[Claimed]]) -> list[Result[Claimed]]:
@@ -106,7 +106,7 @@ def every(given: argparse.Namespace, ask: Callable[[int], Result[Claimed]]) -> l
     for number in which(given):
         one = ask(number)
         found.append(one)
-        print(number, "WRONG" if one.wrong else "right", one.said, f"{one.seconds:.1f}", one.statement.text(),
+        print(number, "WRONG" if one.wrong else "right", one.verdict, f"{one.seconds:.1f}", one.statement.text(),
               sep=" | ", file=sys.stderr, flush=True)  # fmt: skip
     return found
 
@@ -120,9 +120,18 @@ def counts(name: str, *chosen: object, of: Sequence[Result[Any]]) -> str:
 
 def end(about: str | None, how: str, table: Sequence[str], found: Sequence[Result[Any]], output: Path | None) -> None:
     """Write the page, and end with 1 if something is wrong."""
-    told = [f"- {one.said}: {one.statement.text()}" for one in found if one.wrong or one.said == "unknown"]
+    lines_of_findings = [
+        f"- {one.verdict}: {one.statement.text()}" for one in found if one.wrong or one.verdict == "unknown"
+    ]
     head = (about or "").partition("\n`python")[0].strip()
     which = f"Claims {found[0].statement.number} to {found[-1].statement.number}.{how}"
-    lines = [f"# {head}", "", which, "", *table, *(["", "Not decided:", "", *told] if told else [])]
+    lines = [
+        f"# {head}",
+        "",
+        which,
+        "",
+        *table,
+        *(["", "Not decided:", "", *lines_of_findings] if lines_of_findings else []),
+    ]
     put_page("\n".join(lines) + "\n", output)
     sys.exit(1 if any(one.wrong for one in found) else 0)

@@ -105,8 +105,8 @@ def main() -> None:
             own[kind] += 1
             used.update(rules)
         kinds.update(own)
-        told = ", ".join(f"{number} {kind}" for kind, number in own.items())
-        rows.append(f"| {name} | {count} | {len(pairs)} | {len(chosen)} | {told} |")
+        counts = ", ".join(f"{number} {kind}" for kind, number in own.items())
+        rows.append(f"| {name} | {count} | {len(pairs)} | {len(chosen)} | {counts} |")
         print(rows[-1], f"{time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
     text = f"# {(__doc__ or '').splitlines()[0]}\n\n"
     text += f"{sum(kinds.values())} pairs, {given.seconds:g} s for each: {dict(kinds)}.\n\n" + "\n".join(rows) + "\n\n"

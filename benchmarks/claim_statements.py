@@ -104,8 +104,8 @@ class Statement(Drawn):
         inputs, terms = self.data["inputs"], self.data["terms"]
         return f"{self.data['quantifier']}, {terms} products: {self.data['claim']}; {units}; {inputs}"
 
-    def allows(self, said: str) -> bool:
-        return said == ("holds" if self.true else "refuted")
+    def allows(self, verdict: str) -> bool:
+        return verdict == ("holds" if self.true else "refuted")
 
 
 def make(number: int) -> Statement:
@@ -227,9 +227,18 @@ def table(found: list[Result[Statement]]) -> list[str]:
     lines = table_head("claims about", "number", "true", "held", "refuted", "unknown", "wrong", "s", "longest, s")
     for form in (*FORMS, "all"):
         own = [one for one in found if form in (one.statement.form, "all")]
-        said = Counter(one.said for one in own)
+        counts_of_verdicts = Counter(one.verdict for one in own)
         true = sum(one.statement.true for one in own)
-        lines.append(counts(form, true, said["holds"], said["refuted"], said["unknown"], of=own))
+        lines.append(
+            counts(
+                form,
+                true,
+                counts_of_verdicts["holds"],
+                counts_of_verdicts["refuted"],
+                counts_of_verdicts["unknown"],
+                of=own,
+            )
+        )
     return lines
 
 

@@ -235,13 +235,13 @@ class Truth:
     admitted: int
     deciding: int
 
-    def allows(self, said: str, quantifier: str) -> bool:
+    def allows(self, verdict: str, quantifier: str) -> bool:
         """Whether what was said is right."""
         by_input, by_theorem = ("refuted", "holds") if quantifier == "all" else ("holds", "refuted")
-        if said in ("at fault", by_input):
-            return bool(self.at_fault if said == "at fault" else self.deciding)
+        if verdict in ("at fault", by_input):
+            return bool(self.at_fault if verdict == "at fault" else self.deciding)
         wanted = by_theorem if self.admitted else "none admitted"
-        return said == wanted and not self.deciding and not self.at_fault
+        return verdict == wanted and not self.deciding and not self.at_fault
 
 
 def truth(inputs: Sequence[Words], where: Sequence[str], claim: str, quantifier: str) -> Truth:
@@ -270,8 +270,8 @@ class Statement(Drawn):
         units = "; ".join(" ".join(text.split()) for text in self.units.values())
         return f"{self.data['quantifier']}, {terms} products: {self.data['claim']}; {inputs}; {self.truth}; {units}"
 
-    def allows(self, said: str) -> bool:
-        return self.truth.allows(said, self.data["quantifier"])
+    def allows(self, verdict: str) -> bool:
+        return self.truth.allows(verdict, self.data["quantifier"])
 
 
 def make(which: int) -> Statement:
@@ -410,8 +410,8 @@ def check(statement: Statement, options: Options) -> Result[Statement]:
 
 
 def table(found: Sequence[Result[Statement]]) -> list[str]:
-    said = ("holds", "refuted", "at fault", "none admitted", "unknown")
-    lines = table_head("truth", "number", *said, "wrong", "s", "longest, s")
+    verdicts = ("holds", "refuted", "at fault", "none admitted", "unknown")
+    lines = table_head("truth", "number", *verdicts, "wrong", "s", "longest, s")
     rows: dict[str, Callable[[Truth], Any]] = {
         "decided by an input": lambda t: t.deciding and not t.at_fault,
         "decided by none": lambda t: t.admitted and not t.deciding and not t.at_fault,
@@ -421,8 +421,8 @@ def table(found: Sequence[Result[Statement]]) -> list[str]:
     }  # fmt: skip
     for name, chosen in rows.items():
         own = [one for one in found if chosen(one.statement.truth)]
-        told = Counter(one.said for one in own)
-        lines.append(counts(name, *(told[kind] for kind in said), of=own))
+        counts_of_verdicts = Counter(one.verdict for one in own)
+        lines.append(counts(name, *(counts_of_verdicts[kind] for kind in verdicts), of=own))
     return lines
 
 

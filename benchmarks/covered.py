@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.mutants import MODELS, Mutant, Mutated, read_mutants, shadowed
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.queries.covering.cover import Cover, Covering
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
@@ -59,12 +59,12 @@ def caught(mutant: Mutant, timeout: float) -> Caught:
             for name in mutant.models:
                 model = parse_reference(MODELS[name])
                 try:
-                    told = replay(
+                    notices = replay(
                         Mutated(model, model, shadow=shadow.__name__), cover_of(name, seconds).rows
                     ).differs.any()
                 except WidthError:
-                    told = True  # it cannot be evaluated
-                if told:
+                    notices = True  # it cannot be evaluated
+                if notices:
                     return Caught(mutant, name, not seconds)
     return Caught(mutant)
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for the covering vectors of a model")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    line, found = Line(), list[Caught]()
+    line, found = StatusLine(), list[Caught]()
     for mutant in differing():
         if arguments.only in mutant.id:
             found.append(caught(mutant, arguments.timeout))

@@ -66,13 +66,13 @@ class Job:
 def command(*arguments: str) -> Result:
     """One command of mmaprobe with --json; its document, with `exit_code`. Raises IncompleteError without one, and
     KeyboardInterrupt if the command says that it was interrupted."""
-    out, said, code = io.StringIO(), io.StringIO(), 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+    out, errors, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
             main([*arguments, "--json"])
         except SystemExit as end:
             code = int(end.code or 0)
-    lines = said.getvalue().splitlines()
+    lines = errors.getvalue().splitlines()
     if "interrupted" in lines:
         raise KeyboardInterrupt
     try:

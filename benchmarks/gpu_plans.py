@@ -143,7 +143,7 @@ def one_of(sample: Sample) -> Sample:
 
 
 def stages(
-    steps: Sequence[str], length: int, tile: int | None, result: str, split: bool, told: bool, cutlass: bool
+    steps: Sequence[str], length: int, tile: int | None, result: str, split: bool, unnamed_kernel: bool, cutlass: bool
 ) -> Iterator[Stage]:
     """Stages as kernels have them: those that split K, or the others. `told`: whether the name is that of a kernel of
     matrices, not of vectors; `cutlass`: kernels of CUTLASS begin with the products that fill no tile."""
@@ -159,7 +159,7 @@ def stages(
     if not split:
         yield from (body for body, _ in bodies)
         return
-    if not told:
+    if not unnamed_kernel:
         for body, _ in bodies:
             if isinstance(body, Chain) and body.model.length == 1:
                 yield from vectors(body, Rounding(body.d), length)
@@ -218,23 +218,23 @@ class Search:
         for split in (False, True):
             for shape in ordered:
                 kernels, tile = tiles[shape]
-                told = unnamed or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
+                unnamed_kernel = unnamed or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
                 if found.plans.get(shape) is not None:
                     continue
                 if time.monotonic() > begun + seconds:
                     found.left.add(shape)
                     continue
                 found.plans[shape] = self.plan_of(
-                    shape, kernels, self._plans(lengths[shape], kernels, tile, split, told)
+                    shape, kernels, self._plans(lengths[shape], kernels, tile, split, unnamed_kernel)
                 )
         found.seconds = round(time.monotonic() - begun, 1)
         return found
 
-    def _plans(self, length: int, kernels: str, tile: int | None, split: bool, told: bool) -> Iterator[Plan]:
+    def _plans(self, length: int, kernels: str, tile: int | None, split: bool, unnamed_kernel: bool) -> Iterator[Plan]:
         result = self.kind.result
         for convert, steps in self.several:
             short = [step for step in steps if split and "s1688gemm" in kernels and "n8k8." in step]
-            for stage in stages(short or steps, length, tile, result, split, told, "cutlass" in kernels):
+            for stage in stages(short or steps, length, tile, result, split, unnamed_kernel, "cutlass" in kernels):
                 form: Form = next(plain(self.judge.asked, stage.d, convert))
                 if (plan := form.plan(stage)) is not None:
                     yield plan

@@ -23,7 +23,7 @@ from types import ModuleType
 import yaml
 
 from benchmarks.pages import put_page, table_head
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.cli.options import opened_pool
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel import closed
@@ -151,7 +151,7 @@ class Outcome:
     mutant: Mutant
     verdict: str = "unknown"
     model: str = ""
-    said: str = ""
+    decider: str = ""
     vector: str = ""
     equal: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -223,11 +223,11 @@ def ask(mutant: Mutant, timeout: float) -> Outcome:
                     Mutated(model, model, shadow=shadow.__name__), Options("bitwuzla", timeout), confirm=False
                 )
             except (WidthError, SolverFaultError) as error:
-                outcome.verdict, outcome.said, outcome.model = "error", f"{type(error).__name__}: {error}", name
+                outcome.verdict, outcome.decider, outcome.model = "error", f"{type(error).__name__}: {error}", name
                 break
             if proof.interrupted:
                 raise KeyboardInterrupt
-            outcome.said, outcome.model, outcome.verdict = who(proof), name, proof.verdict
+            outcome.decider, outcome.model, outcome.verdict = who(proof), name, proof.verdict
             outcome.vector = vector(model, proof.witness) if proof.witness is not None else ""
             if proof.verdict != "equal":
                 break
@@ -260,11 +260,20 @@ def row(outcome: Outcome) -> str:
     if outcome.verdict == "equal":
         where = ", ".join(outcome.equal)
     elif outcome.verdict == "error":
-        what = what or outcome.said
+        what = what or outcome.decider
     elif outcome.vector:
         what = outcome.vector
         what += f" (equal on {', '.join(outcome.equal)})" if outcome.equal else ""
-    cells = (mutant.file, mutant.id, mutant.note, where, outcome.verdict, f"{outcome.seconds:.1f}", outcome.said, what)
+    cells = (
+        mutant.file,
+        mutant.id,
+        mutant.note,
+        where,
+        outcome.verdict,
+        f"{outcome.seconds:.1f}",
+        outcome.decider,
+        what,
+    )
     # joined here, as in all tables of pages: libraries pad columns, so that one longer cell would change every line
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -273,10 +282,10 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """How many came out how, and who said so."""
     verdicts = Counter(outcome.verdict for outcome in outcomes)
     different = [outcome for outcome in outcomes if outcome.verdict == "different"]
-    simulated = sum(outcome.said == "simulation" for outcome in different)
+    simulated = sum(outcome.decider == "simulation" for outcome in different)
     lines = [f"{len(outcomes)} mutants: " + ", ".join(f"{count} {name}" for name, count in sorted(verdicts.items()))]
     lines.append(f"Of the different ones simulation alone found {simulated}, a solver {len(different) - simulated}.")
-    by_term = sum(outcome.said == "one term" for outcome in outcomes if outcome.verdict == "equal")
+    by_term = sum(outcome.decider == "one term" for outcome in outcomes if outcome.verdict == "equal")
     lines.append(f"Of the equal ones {by_term} became one term with the original, the others needed a solver.")
     surprises = [outcome.mutant.id for outcome in outcomes if not outcome.expected]
     lines.append(f"Not as noted: {', '.join(surprises) or 'none'}.")
@@ -320,7 +329,7 @@ def main() -> None:
     lines = table_head(*head)
 
     mutants = [mutant for mutant in read_mutants() if arguments.only in f"{mutant.file}/{mutant.id}"]
-    line = Line()
+    line = StatusLine()
     pieces = Pieces(line.show, "mutants", len(mutants))
 
     def show(outcome: Outcome) -> None:

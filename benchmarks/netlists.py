@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.queries.covering.cover import Covering
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.questions.designs import Designed
@@ -105,7 +105,7 @@ def other_rows(layout: Layout, fmt: Format, count: int) -> Table:
 
 
 def measured(
-    reference: str, count: int | None, timeout: float, whole: bool, others: int, line: Line
+    reference: str, count: int | None, timeout: float, whole: bool, others: int, line: StatusLine
 ) -> tuple[Counter[str], int]:
     """What became of the changes of one model, and the number of covering vectors. `count`: of so many chosen at
     random; None: of every change of an operator. `others`: in place of proofs, so many rows of each kind tell changes
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=0, help="rows of each kind in place of proofs")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    line, lines = Line(), list[str]()
+    line, lines = StatusLine(), list[str]()
     for reference in arguments.models:
         if arguments.only in reference:
             found, count = measured(

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.pages import read_rows, write_rows
 from benchmarks.plan_answers import ROOT, answer
-from benchmarks.plan_units import Asked, section
+from benchmarks.plan_units import AnsweredQuestions, section
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -201,7 +201,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
     used = sorted({(name, unit) for units in FORMATS.values() for name, unit in units.items()})
     names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
     head = HEAD.format(slowest=max(row["seconds"] for row in rows))
-    return f"{head}{''.join(lines)}\n## Units\n\n{names}\n{section(Asked(None))}"
+    return f"{head}{''.join(lines)}\n## Units\n\n{names}\n{section(AnsweredQuestions(None))}"
 
 
 def _answer(row: dict[str, Any], choice: Choice) -> str:
@@ -233,7 +233,7 @@ def main() -> None:
     arguments = parser.parse_args()
     known = read_records()
     if arguments.units:
-        section(Asked(arguments.timeout))
+        section(AnsweredQuestions(arguments.timeout))
     for choice in CHOICES if not arguments.units else ():
         if not arguments.words or any(word in choice.question for word in arguments.words):
             row = known[choice.question] = record(choice, arguments.timeout)

@@ -98,7 +98,7 @@ def plan_of(step: str, reference: str) -> Plan:
     return parse_plan(text, f"{step} of {reference}", parse_reference)
 
 
-class Asked:
+class AnsweredQuestions:
     """The questions about one unit and a choice, or about two units, answered once. `timeout`: seconds for a new one;
     None where all are known."""
 
@@ -182,7 +182,7 @@ def plans_of(one: str, other: str) -> tuple[Plan, Plan]:
     return plan_of("sum(u, c)", one), plan_of("sum(u, c)", other)
 
 
-def arithmetics(ask: Asked) -> list[list[Model]]:
+def arithmetics(ask: AnsweredQuestions) -> list[list[Model]]:
     """The units, those of one arithmetic together."""
     groups: dict[tuple[str, ...], list[list[Model]]] = defaultdict(list)
     for model in chainable():
@@ -265,7 +265,7 @@ nor solvers found a proof; they were asked about all products, about a few, and 
 of the others."""
 
 
-def section(ask: Asked) -> str:
+def section(ask: AnsweredQuestions) -> str:
     """The part of the page."""
     groups = arithmetics(ask)
     rows = table(groups)
@@ -289,7 +289,7 @@ def section(ask: Asked) -> str:
     return f"{text}\n{OPEN}\n\n{''.join(pairs)}" if pairs else text
 
 
-def _cell(ask: Asked, model: Model, choice: Choice) -> str:
+def _cell(ask: AnsweredQuestions, model: Model, choice: Choice) -> str:
     """The answer of a column for a unit."""
     if not is_choice(model, choice):
         return "-"

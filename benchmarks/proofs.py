@@ -117,10 +117,10 @@ def main() -> None:
     for claim in claims():
         if arguments.only not in claim.name:
             continue
-        outcome, spent, seconds, said = ask(claim, arguments.slack)
+        outcome, spent, seconds, verdict = ask(claim, arguments.slack)
         missed += outcome != claim.expected or seconds > claim.limit
         lines.append(f"| {claim.name} | {claim.expected} | {outcome} | {spent:.1f} | {seconds:.1f} | {claim.limit} |")
-        print(lines[-1], said[:150], file=sys.stderr, flush=True)
+        print(lines[-1], verdict[:150], file=sys.stderr, flush=True)
     text = f"# {(__doc__ or '').partition(chr(10) * 2)[0]}\n\n" + "\n".join(lines) + f"\n\n{missed} missed.\n"
     if arguments.output:
         arguments.output.write_text(text, encoding="utf-8")

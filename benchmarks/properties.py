@@ -199,8 +199,8 @@ def main() -> None:
         new = ask(wanted, reference, arguments.timeout, arguments.store, not arguments.no_confirm)
         kept[reference, wanted] = better(kept.get((reference, wanted)), new)
         write_rows(kept.values(), RECORDS)
-        said = f"{new['verdict']} in {new['seconds']} s"
-        print(f"{number} of {len(todo)}: {wanted} {reference}: {said}", file=sys.stderr, flush=True)
+        verdict_text = f"{new['verdict']} in {new['seconds']} s"
+        print(f"{number} of {len(todo)}: {wanted} {reference}: {verdict_text}", file=sys.stderr, flush=True)
     PAGE.write_text(page(kept.values()), encoding="utf-8")
 
 

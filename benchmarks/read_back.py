@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.netlists import design_of
 from benchmarks.pages import keep_row, read_rows
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.search.distinguish import Options
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a proof")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
-    line, done = Line(), {row["row"] for row in read_rows(arguments.output)}
+    line, done = StatusLine(), {row["row"] for row in read_rows(arguments.output)}
     for rows in units(arguments.longest).values():
         if arguments.only in rows[0] and rows[0] not in done:
             found = measured(rows[0], arguments.timeout) | {"rows": len(rows)}

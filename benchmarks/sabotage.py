@@ -52,7 +52,7 @@ from benchmarks.statements import (
     random_unit,
 )
 from mmaprobe.queries.certificates import logged
-from mmaprobe.queries.certificates.asked import asked
+from mmaprobe.queries.certificates.asked import required_goals
 from mmaprobe.queries.certificates.certificate import Leaf
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.kernel.equality.rewriting import SameResults
@@ -131,7 +131,7 @@ class Known:
     """A statement, what is said of it, in how many seconds, and the functions of queries/ that are called."""
 
     statement: Statement
-    said: str
+    verdict: str
     seconds: float
     calls: frozenset[Function]
 
@@ -180,19 +180,19 @@ def _known(number: int, true: bool) -> Known | None:
     start = time.monotonic()
     sys.settrace(called)
     try:
-        said = answer(statement)[0]
+        verdict = answer(statement)[0]
     finally:
         sys.settrace(None)
     seconds = time.monotonic() - start
-    if said == "unknown" or said.startswith("error") or (said == "equal") != true:
-        if said == "equal":
+    if verdict == "unknown" or verdict.startswith("error") or (verdict == "equal") != true:
+        if verdict == "equal":
             raise SystemExit(f"a false statement is proved without any change: {number}: {statement.text()}")
         if true or seconds > ANSWER:
             return None
     places = {(Path(code.co_filename), code.co_qualname.partition(".<")[0]) for code in calls}
     queries = ROOT / "mmaprobe" / "queries"
     own = {(str(file.relative_to(ROOT / "mmaprobe")), name) for file, name in places if file.is_relative_to(queries)}
-    return Known(statement, said, seconds, frozenset(own))
+    return Known(statement, verdict, seconds, frozenset(own))
 
 
 def answer(statement: Statement) -> tuple[str, list[Proof]]:
@@ -300,9 +300,9 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
             lines, failed = (error.stdout or b"").decode().splitlines(), []
             found.counts["time"] += 1
         for line in lines:
-            told = json.loads(line)
-            found.counts.update(told["counts"])
-            found.missed += told["missed"]
+            record = json.loads(line)
+            found.counts.update(record["counts"])
+            found.missed += record["missed"]
         if failed:
             found.counts["broken"] += 1
         unmet = not numbers or Path(change["file"]).parent.name in CHECKERS
@@ -323,13 +323,13 @@ def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool, plans: b
     checked = 0
     for number in numbers:
         statement = known[number].statement
-        said, proofs = answer(statement)
+        verdict, proofs = answer(statement)
         counts, missed = Counter({"true" if statement.true else "false": 1}), []
-        if said.startswith("error") or said in ("fault", "refused"):
+        if verdict.startswith("error") or verdict in ("fault", "refused"):
             counts["errors"] += 1
         if statement.true:
-            counts["lost"] += said != "equal"
-        elif said == "equal":
+            counts["lost"] += verdict != "equal"
+        elif verdict == "equal":
             counts["proved"] += 1
             checked += 1
             who = noticed(statement, proofs, checked <= CHECKED)
@@ -404,7 +404,7 @@ def _log_alone(directory: Path, _: Options, files: Mapping[str, str], leaves: Se
 def replay_log(folder: Path) -> bool:
     """Whether the log in a folder states what the files beside it ask, and the goals that are there."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name != GOALS}
-    about = asked(texts)
+    about = required_goals(texts)
     engines = Engines(heard=_certified(json.loads(texts[ANSWERED])), seconds=20.0)
     try:
         goals = [one.goal for one in Replay(parse_json(texts[LOG]), about.subject, engines, texts.get(TERMS, "")).run()]
@@ -533,8 +533,8 @@ def _flat(text: str) -> str:
 def kept() -> list[Found]:
     """What came of changes, in their order; of changes that are no longer made nothing."""
     found = {}
-    for told in read_rows(KEPT):
-        found[tuple(told["change"])] = Counter(told["counts"]), told["missed"]
+    for record in read_rows(KEPT):
+        found[tuple(record["change"])] = Counter(record["counts"]), record["missed"]
     return [Found(change, *found[key_of(change)]) for change in changes() if key_of(change) in found]
 
 

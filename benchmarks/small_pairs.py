@@ -291,7 +291,7 @@ class Result:
         return [self.proof.verdict, *([self.found] if self.found else [])]
 
     @property
-    def said(self) -> str:
+    def decider(self) -> str:
         """simulation, a solver, or one term."""
         if self.proof.witness is not None:
             return "a solver" if self.proof.tried else "simulation"
@@ -351,8 +351,8 @@ def report(outcomes: Sequence[Result], seconds: float) -> str:
     ]
     for name, equal in (("equal", True), ("different", False)):
         chosen = [outcome for outcome in outcomes if outcome.pair.equal == equal]
-        said = Counter(outcome.said for outcome in chosen if outcome.proof.verdict != "unknown")
-        cells: list[object] = [name, len(chosen), *(said[who] for who in ("simulation", "a solver", "one term"))]
+        deciders = Counter(outcome.decider for outcome in chosen if outcome.proof.verdict != "unknown")
+        cells: list[object] = [name, len(chosen), *(deciders[who] for who in ("simulation", "a solver", "one term"))]
         cells += [sum(o.proof.verdict == "unknown" for o in chosen), *_times([o.seconds[0] for o in chosen])]
         searched = [outcome for outcome in chosen if outcome.found]
         cells += [len(searched), sum(o.found == "unknown" for o in searched), *_times([o.seconds[1] for o in searched])]
@@ -382,7 +382,7 @@ def main() -> None:
         outcome = check(make_pair(number), arguments.timeout)
         outcomes.append(outcome)
         pair, took = outcome.pair, " ".join(f"{x:.1f}" for x in outcome.seconds)
-        print(number, f"{pair.differing}/{len(pair.rows)}", *outcome.verdicts, outcome.said, took, describe(pair),
+        print(number, f"{pair.differing}/{len(pair.rows)}", *outcome.verdicts, outcome.decider, took, describe(pair),
               *outcome.trouble, sep=" | ", file=sys.stderr, flush=True)  # fmt: skip
     text = report(outcomes, time.monotonic() - start)
     put_page(text, arguments.output)

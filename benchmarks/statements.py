@@ -816,7 +816,7 @@ class Result:
     """What was said, in how many seconds, and what is wrong with it."""
 
     statement: Statement
-    said: str
+    verdict: str
     seconds: float
     trouble: tuple[str, ...] = ()
 
@@ -856,8 +856,8 @@ def check(statement: Statement, timeout: float) -> Result:
     """What the provers say of it, held against the truth."""
     start, options = time.monotonic(), Options(timeout=timeout)
     if statement.wanted == "error-bound":
-        statement, said, trouble = _bounded(statement, options)
-        return Result(statement, said, time.monotonic() - start, tuple(trouble))
+        statement, verdict, trouble = _bounded(statement, options)
+        return Result(statement, verdict, time.monotonic() - start, tuple(trouble))
     try:
         proofs = proofs_about(statement, options)
     except FaultError as error:
@@ -868,14 +868,14 @@ def check(statement: Statement, timeout: float) -> Result:
         places = traceback.extract_tb(error.__traceback__)[-3:]
         where = ", ".join(f"{Path(place.filename).name}:{place.lineno}" for place in places)
         return Result(statement, "fault", time.monotonic() - start, (f"{type(error).__name__}: {error} ({where})",))
-    said, seconds = proving.verdict_of(proofs), time.monotonic() - start
+    verdict, seconds = proving.verdict_of(proofs), time.monotonic() - start
     found = []
-    if said not in ("unknown", "equal" if statement.true else "different"):
+    if verdict not in ("unknown", "equal" if statement.true else "different"):
         found.append(f"it is false on {statement.broken} inputs")
     for proof in proofs:
         found += _faults(proof.problem, proof.witness)
     found += _oracle(statement)
-    return Result(statement, said, seconds, tuple(found))
+    return Result(statement, verdict, seconds, tuple(found))
 
 
 def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, list[str]]:
@@ -889,14 +889,14 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
     except FaultError as fault:
         return statement, "fault", [str(fault)]
     claimed, trouble = statement.claimed, []
-    said = "equal" if claimed is not None and passes(theorem, claimed) else "open"
-    if said == "equal" and not statement.true:
+    verdict = "equal" if claimed is not None and passes(theorem, claimed) else "open"
+    if verdict == "equal" and not statement.true:
         trouble.append(f"the bound claimed is exceeded on {statement.broken} inputs")
     error = error_of(theorem)
     for name, form in (("", error), ("merged ", error.merged())):
         if count := beyond(statement, form)[0]:
             trouble.append(f"the {name}bound is exceeded on {count} inputs")
-    return statement, said, [*trouble, *_oracle(statement)]
+    return statement, verdict, [*trouble, *_oracle(statement)]
 
 
 def _not_beyond(statement: Statement, near: Near) -> list[str]:
@@ -973,8 +973,8 @@ def _unlike_oracle(model: Model, rows: Sequence[Sequence[int]], given: Sequence[
 
 
 def report(found: Sequence[Result], seconds: float, blindly: bool) -> str:
-    judged_ = [one for one in found if one.said not in ("open",)]
-    unknown = sum(one.said in ("unknown", "refused") for one in found)
+    judged_ = [one for one in found if one.verdict not in ("open",)]
+    unknown = sum(one.verdict in ("unknown", "refused") for one in found)
     lines = [f"# {(__doc__ or '').splitlines()[0]}", (__doc__ or "").split("\n\n", 1)[1].rpartition("\n\n")[0]]
     lines.append(
         f"{len(found)} statements in {seconds:.0f} s{', the provers without examples' if blindly else ''}: "
@@ -988,13 +988,15 @@ def report(found: Sequence[Result], seconds: float, blindly: bool) -> str:
         own = [one for one in found if wanted in ("all", one.statement.wanted)]
         true = sum(one.statement.true for one in own)
         cells = [wanted, len(own), true, len(own) - true]
-        cells += [sum(one.said == said for one in own) for said in ("equal", "different", "open")]
-        cells += [sum(one.said in ("unknown", "refused") for one in own), sum(one.wrong for one in own)]
+        cells += [sum(one.verdict == verdict for one in own) for verdict in ("equal", "different", "open")]
+        cells += [sum(one.verdict in ("unknown", "refused") for one in own), sum(one.wrong for one in own)]
         times = [one.seconds for one in own]
         rows.append(f"| {' | '.join(map(str, cells))} | {sum(times):.0f} | {max(times, default=0.0):.1f} |")
     lines.append("\n".join(rows))
-    odd = [one for one in found if one.wrong or one.said in ("unknown", "refused", "fault")]
-    lines += [f"- {one.statement.number}: {one.said}; {one.statement.text()}; {'; '.join(one.trouble)}" for one in odd]
+    odd = [one for one in found if one.wrong or one.verdict in ("unknown", "refused", "fault")]
+    lines += [
+        f"- {one.statement.number}: {one.verdict}; {one.statement.text()}; {'; '.join(one.trouble)}" for one in odd
+    ]
     return "\n\n".join(lines) + "\n"
 
 
@@ -1016,7 +1018,7 @@ def main() -> None:
             found.append(check(statement, given.timeout))
         one = found[-1]
         truth = "true" if one.statement.true else f"false on {one.statement.broken}"
-        print(number, truth, one.said, f"{one.seconds:.1f}", one.statement.text(), *one.trouble, sep=" | ",
+        print(number, truth, one.verdict, f"{one.seconds:.1f}", one.statement.text(), *one.trouble, sep=" | ",
               file=sys.stderr, flush=True)  # fmt: skip
     text = report(found, time.monotonic() - start, given.blind)
     put_page(text, given.output)

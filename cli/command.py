@@ -1,4 +1,4 @@
-"""A command that checks its outputs before it runs: each is writable, no input and no other output."""
+"""The class of commands that check their outputs first: each is writable, and neither an input nor another output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2", "junit")
 FOLDER = "certificate"
 #: separators of the parts of a word that may be files, as in recorded:A,B and FILE@name=value
 SEPARATORS = re.compile(r"[:,@=\s]+")
-PARTS = 24  # the most parts looked at in a word
+PARTS = 24  # parts of a word that are tried as files, at most
 
 
 #: options of the program, not of a command
@@ -28,9 +28,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 
 class Command(click.Command):
-    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written.
-    Inputs that other inputs name are not replaced either. --timeout limits the work, unless the command says
-    otherwise."""
+    """A command. Raises InputError before any work if an output is an input, another output, or not writable; inputs
+    named by other inputs are safe too. --timeout limits the work, unless the command says otherwise."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -82,7 +81,7 @@ def _check_folder(folder: Path, named: Mapping[Path, str]) -> None:
 
 
 def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The existing files that parameters other than outputs name, alone or as part of a word."""
+    """The existing files named by parameters other than outputs, alone or as part of a word."""
     for name, value in ctx.params.items():
         for word in value if isinstance(value, tuple) else (value,):
             if name in OUTPUTS or not isinstance(word, str | Path):

@@ -1,4 +1,4 @@
-"""Completion of names in a shell, and the `completion` command. It prints click's own script, which click itself prints
+"""Completion of names in a shell, and the `completion` command. The command prints click's own script; click prints it
 only if an environment variable is set (_MMAPROBE_COMPLETE=bash_source)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ families = _completer("families")
 studies = _completer("studies")
 plans = _completer("plans")
 claim_names = _completer("claims")
-file_names = _completer()  # for parameters that also take "-", a line of a file or JSON
+file_names = _completer()  # for parameters that may also be "-", a line of a file, or JSON
 
 
 @click.command(cls=Command)

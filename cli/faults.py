@@ -16,28 +16,28 @@ from mmaprobe.smtmodel.base.wording import abridged
 NAME = "fault.txt"
 
 
-#: errors of the system for want of descriptors, memory, processes or room for temporary files
+#: the system's errors for lack of descriptors, memory, processes or room for temporary files
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
 _UNLOADED = ("failed to map segment", "cannot allocate memory", "Too many open files")  # the loader's messages
 
 
 def shortage(error: Exception) -> str:
-    """What ran out, if the system refused a resource; "" for any other error."""
+    """The text about a resource that the system refused; "" for any other error."""
     if isinstance(error, MemoryError):
         return "memory ran out"
     short = isinstance(error, OSError) and error.errno in _SHORT
     unloaded = isinstance(error, ImportError) and any(words in str(error) for words in _UNLOADED)
     if short or unloaded or (isinstance(error, RuntimeError) and "can't start new thread" in str(error)):
-        said = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-        return f"the system gives no more ({said}): see `ulimit -a`"
+        message = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        return f"the system gives no more ({message}): see `ulimit -a`"
     return ""
 
 
 def fault_text(error: Exception) -> str:
-    """The message for an unexpected error: where it occurred, and where its traceback was saved."""
-    said = abridged(" ".join(str(error).split()))
+    """The message for an unexpected error, with its place and the file of its traceback."""
+    message = abridged(" ".join(str(error).split()))
     last = traceback.extract_tb(error.__traceback__)[-1]
-    what = f"{type(error).__name__}{f': {said}' if said else ''} ({Path(last.filename).name}:{last.lineno})"
+    what = f"{type(error).__name__}{f': {message}' if message else ''} ({Path(last.filename).name}:{last.lineno})"
     whole = "".join(traceback.format_exception(error))
     command = shlex.join(["mmaprobe", *sys.argv[1:]])
     try:

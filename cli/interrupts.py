@@ -1,5 +1,5 @@
-"""What an interrupt (Ctrl-C, a polite kill, a closed terminal) does while modules are loaded, and from when on it is an
-exception; and the end of a process whose work does not come back after an interrupt or a time limit."""
+"""The effect of an interrupt (Ctrl-C, SIGTERM, a closed terminal): it ends the process while modules are loaded, and
+raises an exception later. A process whose work does not return after an interrupt or a time limit is ended."""
 
 try:
     import os
@@ -7,13 +7,13 @@ try:
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
-#: what each interrupt does if not ignored, as in a background job or under nohup
+#: each interrupt's effect, unless it is ignored as in a background job or under nohup
 _PLAIN = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-GRACE = 3.0  # seconds that the work has to come back after an interrupt
+GRACE = 3.0  # seconds for the work to return after an interrupt
 LOOK = 0.1  # seconds between two looks at the work
 
 
@@ -34,15 +34,15 @@ def _raise(number: int, frame: object) -> None:
 
 
 def _again(number: int, frame: object) -> None:
-    """Another interrupt ends the process."""
+    """End the process at a second interrupt."""
     from mmaprobe.cli.ending import end
 
     end("interrupted")
 
 
 def interrupts_leave() -> None:
-    """From now on an interrupt ends the process at once, unless it is ignored. Raised as an exception while modules are
-    loaded, it could be lost (Python ignores what a callback of its import locks raises) or be taken for a damaged
+    """From now on an interrupt ends the process at once, unless it is ignored. An exception raised while modules are
+    loaded could be lost (Python ignores exceptions in callbacks of its import locks) or be taken for a damaged
     module."""
     for number, plain in _PLAIN.items():
         if signal.getsignal(number) is plain:
@@ -50,8 +50,8 @@ def interrupts_leave() -> None:
 
 
 def interrupts_raise() -> None:
-    """From now on an interrupt raises KeyboardInterrupt, as a command expects: what was found so far is kept. Work that
-    does not come back is ended."""
+    """From now on an interrupt raises KeyboardInterrupt, on which a command keeps its findings so far. Work that does
+    not return is ended."""
     if _leave not in map(signal.getsignal, _PLAIN):
         return  # this is no process of ours
     import threading
@@ -69,7 +69,7 @@ def interrupts_raise() -> None:
 
 
 def interrupts_end(code: int) -> None:
-    """From now on an interrupt changes the exit code no more: the command has ended, and says so."""
+    """From now on an interrupt does not change the exit code: the command has ended."""
     for number in _PLAIN:
         if signal.getsignal(number) in (_leave, _raise, _again):
             signal.signal(number, lambda *_: os._exit(code))
@@ -79,8 +79,8 @@ def interrupts_end(code: int) -> None:
 
 
 def leave(code: object) -> None:
-    """End this process with an exit code, without the interpreter's shutdown, which an interrupt would end in its own
-    way."""
+    """End this process with an exit code, without the interpreter's shutdown: there an interrupt would change the exit
+    code."""
     import atexit
     import sys
     from contextlib import suppress
@@ -93,8 +93,8 @@ def leave(code: object) -> None:
 
 
 def _watch(reader: int) -> None:
-    """End the process once an interrupt or a time limit is past its time. It is a thread, woken by each signal, since
-    the main thread may be in code that hears none."""
+    """End the process once the time after an interrupt, or a time limit, is over. This runs in a thread, woken by each
+    signal, since the main thread may be in code that handles no signals."""
     import time
 
     from mmaprobe.cli.ending import end, late_text

@@ -26,7 +26,7 @@ def _echo(text: str, nl: bool = True) -> None:
         click.echo(text, err=True, nl=nl)
 
 
-class Line:
+class StatusLine:
     """Standard error, shared by the progress line and other messages, which must not mix. Thread-safe."""
 
     def __init__(self, time_left: TimeLeft | None = None) -> None:

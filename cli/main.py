@@ -100,20 +100,20 @@ class Group(click.Group):
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
-        told = False  # whether an error says why work is incomplete
+        explained = False  # whether an error says why work is incomplete
         try:
             return super().main(args, prog_name, standalone_mode=False, **rest) or 0
         except SystemExit as end:  # a command's own
             return end.code if isinstance(end.code, int) else int(end.code is not None)
         except click.ClickException as error:
-            said = io.StringIO()
-            error.show(said)
-            LINE.say(abridged(said.getvalue().rstrip("\n")))
+            message = io.StringIO()
+            error.show(message)
+            LINE.say(abridged(message.getvalue().rstrip("\n")))
             return error.exit_code
         except NobodyReadsError as error:
             return error.exit_code
         except MmaprobeError as error:
-            told = isinstance(error, IncompleteError)
+            explained = isinstance(error, IncompleteError)
             LINE.say(f"error: {error}{_also(error)}")
             return error.exit_code
         except (KeyboardInterrupt, click.Abort) as end:
@@ -126,7 +126,7 @@ class Group(click.Group):
             return _failed(error)
         finally:
             LINE.end()
-            if state.late and not told:
+            if state.late and not explained:
                 LINE.say(f"time ran out: {state.seconds:g} s were given, and the work was cut short")
 
 

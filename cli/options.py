@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from mmaprobe.cli.choice import Choice, FileName, Mebibytes, OwnFile, RoundingName, Seconds
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
@@ -251,7 +251,7 @@ def produced() -> Produced:
     return Produced(by=f"mmaprobe {VERSION}", command=command, defaults=meta.get(CONFIGURATION, ABSENT))
 
 
-LINE = Line()
+LINE = StatusLine()
 
 
 def progress(text: str, loud: int | None = None) -> None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = "") -> Signature:
-    """The formats of matrices, for `files` by the names a, b, d, and c and d2 if given: from `formats` (`a,b,d`, or
-    `a,b,c,d` with C), or from the types of the numbers in the files. `instead`: text of an alternative to --formats.
-    Raises InputError or ParameterError."""
+    """The formats of matrices, from `formats` (`a,b,d`, or `a,b,c,d` with C) or from the types of the numbers in the
+    files. `files`: by name: a, b, d and, if given, c and d2. `instead`: the text of an alternative to --formats. Raises
+    InputError or ParameterError."""
     from mmaprobe.smtmodel.evaluate.numbers import format_of
     from mmaprobe.smtmodel.inputs.signature import Signature, parse_signature
 
@@ -33,7 +33,7 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
         kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
             wanted = f"give --formats {'a,b,c,d' if 'c' in files else 'a,b,d'}{instead}"
-            raise InputError(f"numbers of type {kind} say no format: {wanted}", str(path))
+            raise InputError(f"the type {kind} of the numbers has no format: {wanted}", str(path))
         named[name] = fmt
     if named["d"] != named.get("d2", named["d"]):
         first, second = named["d"].name, named["d2"].name
@@ -47,8 +47,9 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
 def patterns_of(
     path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED, bias: bool = False
 ) -> NDArray[Any]:
-    """The bit patterns of the matrix in a file, which may be a row of numbers if it is a `bias`. `wanted`: what to do
-    about numbers that are not exact in the format, if not `convert`. Raises InputError."""
+    """The bit patterns of the matrix in a file; with `bias`, a row of numbers will do. `convert`: the rounding of
+    numbers that the format does not hold; without it they are an error, and `wanted` is the advice in its message.
+    Raises InputError."""
     from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 
     with errors_name(str(path), wanted=wanted):

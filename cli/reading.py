@@ -1,4 +1,4 @@
-"""Files of vectors, and how far a command has read them."""
+"""Files of vectors, with the share read so far in the progress line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
 
 
 def _plain(stream: IO[str]) -> IO[str]:
-    """Standard input as text, decompressed where it is compressed."""
+    """Standard input as text; compressed input is decompressed."""
     from mmaprobe.smtmodel.inputs.vectors import GZIP
 
     buffer: Any = getattr(stream, "buffer", None)

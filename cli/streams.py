@@ -38,14 +38,14 @@ class _Output(io.FileIO):
 class _Closed(io.RawIOBase):
     """Standard output that was closed before the program started. The first write raises InputError."""
 
-    told = False
+    reported = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, content: Any) -> int:
-        if not self.told:
-            self.told = True
+        if not self.reported:
+            self.reported = True
             raise InputError("is closed", NAME)
         return len(content)
 

@@ -26,7 +26,7 @@ class Fact(Part):
     value: Hex  #: its bits
     scale: int = ABSENT  #: of a number: the exponent of its last bit
     signed: bool = ABSENT  #: of a number: whether its bits are in two's complement
-    offset: int = ABSENT  #: of an exponent: what is added to its bits to get the exponent
+    offset: int = ABSENT  #: of an exponent: the number to add to its bits
     format: str = ABSENT  #: of a pattern: the format of its number
     real: str  #: its value in powers of two
 
@@ -41,11 +41,11 @@ class FirstDivergence(Part):
 
 
 class Neighbour(Part):
-    """A model with one thing changed that gives the other result."""
+    """A model with one parameter changed that gives the other result."""
 
     parameter: str  #: the parameter that is changed
     value: str | int | bool | Sequence[int]  #: its new value
-    model: str | None  #: the reference of the changed model, where it has one
+    model: str | None  #: the reference of the changed model, if it has one
     first_divergence: FirstDivergence | None  #: where it diverges from the model
 
 
@@ -102,7 +102,7 @@ class Unpredicted(Place):
 
 
 class QuestionStanding(Part):
-    """What the answers leave of a question."""
+    """The hypotheses of a question that the answers leave."""
 
     id: str  #: the question's name
     answers: int  #: answers to its vectors
@@ -124,7 +124,7 @@ class ObservedBefore(Part):
 
     answers: int  #: answers to rows with `d`
     agree: int  #: answers that equal `d`
-    first_differences: Sequence[EarlierDifference]  #: the first few that do not
+    first_differences: Sequence[EarlierDifference]  #: the first few answers that do not
 
 
 class RunDevice(Part):
@@ -170,7 +170,7 @@ class AnyInput(Input):
 
 
 class NeighboursOfSides(Part):
-    """Of each model what, changed, gives the other's result."""
+    """For each model, the changes that give the other's result."""
 
     first: Sequence[Neighbour]  #: changes of the first model that give the second's result
     second: Sequence[Neighbour]  #: changes of the second model that give the first's result
@@ -198,7 +198,7 @@ class CommonChange(Part):
 
 
 class CommonChanges(Part):
-    """Of each model the changes that explain every difference found."""
+    """For each model, the changes that explain every difference found."""
 
     first: Sequence[CommonChange]  #: changes of the first model
     second: Sequence[CommonChange]  #: changes of the second model
@@ -250,10 +250,10 @@ class DotProduct(AnyInput, ElementPlace):
 
 
 class ModelAgreement(Part):
-    """How far a model gives one matrix."""
+    """A model's agreement with one matrix."""
 
     agree: int  #: elements that it gives
-    changes: Sequence[str]  #: changes of one parameter with which it gives all
+    changes: Sequence[str]  #: changes of one parameter with which it gives all elements
     reached_after: int | None
     """after how many products its partial sum equals the first element; null where it never does"""
 
@@ -268,38 +268,38 @@ class ComparedModel(Part):
 
 
 class TellingApart(Part):
-    """An element of which two plans give different results. Every factor that is not named is +0."""
+    """An element for which two plans give different results. All factors but those listed are +0."""
 
-    products: Sequence[int]  #: the products k that are named
-    a: Sequence[Hex]  #: of each, in hexadecimal
-    b: Sequence[Hex]  #: of each
-    c: Hex  #: what is added
-    results: Sequence[Hex]  #: those of the plan that is named first and of the other
+    products: Sequence[int]  #: the products k with factors listed
+    a: Sequence[Hex]  #: the factor a of each of these products
+    b: Sequence[Hex]  #: the factor b of each of these products
+    c: Hex  #: the addend
+    results: Sequence[Hex]  #: of the plan named first, then of the other plan
 
 
 class OtherPlan(Part):
-    """A plan that gives a recorded product, and something else than the plan named first on new elements."""
+    """A plan that gives a recorded product, but differs from the plan named first on new elements."""
 
     plans: Sequence[str]  #: its names
-    differ: int  #: of how many new elements it gives something else
-    new: int  #: how many were asked; 0 if the time was over
-    told_apart: TellingApart = ABSENT  #: one with few products
+    differ: int  #: the number of new elements on which it differs
+    new: int  #: the number of new elements compared; 0 if the time was over
+    told_apart: TellingApart = ABSENT  #: a new element with few products
 
 
 class PlansFound(Part):
     """The plans of one matrix."""
 
-    plans: Sequence[str]  #: those that give every element looked at
+    plans: Sequence[str]  #: the plans that give every element looked at
     complete: bool  #: whether all were tried
     tried: int  #: how many were tried
-    untried: Sequence[str]  #: what was not tried for lack of time, in words
+    untried: Sequence[str]  #: candidates not tried for lack of time, in words
     looked_at: int  #: elements that were computed again
-    best: str | None  #: if no plan gives all: one that gives most of them
-    best_agrees: int  #: how many elements are given at most
+    best: str | None  #: if no plan gives all elements: a plan that gives most
+    best_agrees: int  #: the largest number of elements that a plan gives
     left_out: Sequence[int]  #: products k that are not in the sum
     twice: Sequence[int] = ABSENT  #: products k that are added twice
-    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
-    others: Sequence[OtherPlan] = ABSENT  #: those of `plans` that differ from the first one on other inputs
+    instead: str = ABSENT  #: the value in place of the products left out, in words
+    others: Sequence[OtherPlan] = ABSENT  #: the plans of `plans` that differ from the first plan on other inputs
 
 
 class StepOfPlan(Part):
@@ -320,19 +320,19 @@ class FirstSteps(Part):
 class ComparedPlans(Part):
     """The plans of two matrices."""
 
-    why: Sequence[str] = ABSENT  #: what the first plans of both do in different ways, in words
+    why: Sequence[str] = ABSENT  #: the differences between the first plans of both matrices, in words
     D1: PlansFound  #: the first matrix
     D2: PlansFound  #: the second matrix
     first_step: FirstSteps | None = ABSENT
-    """the first step in which these plans differ, of the first element that does; null where no step of it differs"""
+    """the first step in which these plans differ, in the first differing element; null if no step differs"""
 
 
 class ComputedAgain(Part):
     """Elements computed again by both sides."""
 
     elements: int  #: how many
-    first: int  #: in how many of them the first side gives the value in its matrix
-    second: int  #: in how many of them the second side does
+    first: int  #: in how many the first side gives its matrix's value
+    second: int  #: in how many the second side gives its matrix's value
 
 
 class Gemm(Part):
@@ -341,15 +341,15 @@ class Gemm(Part):
     elements: int  #: elements of each matrix
     differing: int  #: elements in which they differ
     first: DifferingElement | None = ABSENT  #: the first element that differs
-    largest: DifferingElement | None = ABSENT  #: the one farthest apart
-    model: ComparedModel = ABSENT  #: with --model: how far it gives the matrices
+    largest: DifferingElement | None = ABSENT  #: the element with the largest difference
+    model: ComparedModel = ABSENT  #: with --model: its agreement with the matrices
     plans: ComparedPlans = ABSENT  #: the plans that give the matrices
     computed_again: ComputedAgain = ABSENT  #: by both sides
     dot_product: DotProduct = ABSENT  #: an element to look at
     element: Sequence[int] = ABSENT  #: row and column of the element that was followed up
     tile: int | None = ABSENT  #: the tile in which the sides diverge
     products: Sequence[int] = ABSENT
-    """the range of products that are left of the dot product: the first, and the one after the last"""
+    """the range of the dot product's remaining products: the first product, and the product after the last"""
 
 
 class Compare(Document):
@@ -358,8 +358,8 @@ class Compare(Document):
     verdict: Literal["different", "unstable", "no difference", "not compared"]
     """unstable: a device contradicts itself; not compared: no vector was answered by both"""
     reason: str | None
-    """why they differ, in one sentence; null without one. Of two recordings that are not compared: what the library's
-    hypotheses say, each of which predicts every answer of one and not of the other"""
+    """why the devices differ, in one sentence; null if unknown. For two recordings that are not compared: the library's
+    hypotheses that predict every answer of one recording and not of the other"""
     compare: str | None  #: how results are compared: bits or value
     devices: Sequence[ComparedDevice]  #: the two
     compared: int  #: vectors answered by both

@@ -1,4 +1,4 @@
-"""The document of `distinguish`, and the questions that other commands ask as it does."""
+"""The document of `distinguish`, and the parts about questions that other documents share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mmaprobe.documents.prove import confirmed_text
 
 
 class SolverAnswer(Part):
-    """What one solver said to one query."""
+    """One solver's answer to one query."""
 
     solver: str  #: its name
     version: str  #: its version
@@ -24,7 +24,7 @@ class QueryAsked(Part):
 
     free_products: Sequence[int]  #: numbers of the products that were not fixed to zero
     nonnegative_only: bool  #: whether all inputs were restricted to nonnegative numbers
-    answers: Sequence[SolverAnswer]  #: what the solvers answered
+    answers: Sequence[SolverAnswer]  #: the solvers' answers
 
 
 class PairOfHypotheses(Part):
@@ -33,7 +33,7 @@ class PairOfHypotheses(Part):
     left: str  #: the first hypothesis
     right: str  #: the second hypothesis
     verdict: Literal["different", "equal", "unknown", "divided"]
-    """divided: no input distinguishes the first from all the others at once"""
+    """divided: no single input distinguishes the first hypothesis from all others"""
     reused_vector: bool  #: whether a vector found for another pair distinguishes these, too
     complete: bool  #: whether no further kind of input distinguishes them
     found_by_simulation: bool  #: whether samples, and no solver, found the vectors
@@ -42,12 +42,13 @@ class PairOfHypotheses(Part):
 
 
 def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
-    """The verdict in words. `asked`: what answered; `vectors`: what is said of those found."""
+    """The verdict in words. `asked`: the text about the engines that answered; `vectors`: the text about the vectors
+    found."""
     if pair.reused_vector:
         return "different (by a vector of another pair)"
-    said = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
-    if pair.verdict in said:
-        return f"{said[pair.verdict]}; {confirmed_text(None)} [{asked}]"
+    verdicts = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
+    if pair.verdict in verdicts:
+        return f"{verdicts[pair.verdict]}; {confirmed_text(None)} [{asked}]"
     if pair.verdict == "unknown":
         return f"unknown; tried [{asked}]"
     more = "" if pair.complete else " (there may be more kinds)"
@@ -57,7 +58,7 @@ def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
 
 
 def expected_text(expect: str | None, met: bool) -> str:
-    """Whether a verdict is the one expected; empty where none is."""
+    """The text that says whether a verdict was expected; empty without an expectation."""
     return "" if expect is None else "as expected" if met else f"EXPECTED {expect}"
 
 
@@ -73,7 +74,7 @@ class QuestionAnswered(Part):
     one_vector: str | None  #: the hypothesis that one input must distinguish from every other one
     observed: Mapping[str, str]  #: GPU: the hypothesis that agrees with it
     zeros_only: Sequence[str]  #: operands of which the restrictions admit zeros alone
-    pairs: Sequence[PairOfHypotheses]  #: every two hypotheses, and what was found
+    pairs: Sequence[PairOfHypotheses]  #: all pairs of hypotheses with their verdicts
     vectors: Sequence[Vector]  #: the inputs found
 
 

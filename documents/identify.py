@@ -8,7 +8,7 @@ from typing import Any, Literal
 from mmaprobe.documents.devices import OtherPlan
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
 
-#: how the matrices A and B lie in memory: n, row after row; t, column after column, as a transposed view of rows does
+#: the layout of the matrices A and B in memory: n, row after row; t, column after column (a transposed view)
 Layout = Literal["nn", "nt", "tn", "tt"]
 
 
@@ -16,19 +16,19 @@ class Member(Part):
     """A candidate of a class."""
 
     model: str  #: the model
-    why: str | None  #: how it is known that it is equal to the first candidate of its class
-    confirmed_by: str | Sequence[str] | None  #: the solvers that confirmed that it is equal
+    why: str | None  #: the reason why it is equal to the first candidate of its class
+    confirmed_by: str | Sequence[str] | None  #: the solvers that confirmed this
 
 
 class Class(Part):
     """Candidates that no input distinguishes."""
 
     members: Sequence[Member]  #: the candidates
-    results: Sequence[Hex]  #: the results that they give for the vectors, in order
+    results: Sequence[Hex]  #: their results for the vectors, in order
 
 
 class Impossible(Part):
-    """Combinations of a family's parameters that cannot be."""
+    """Combinations of a family's parameters that are impossible."""
 
     combinations: int  #: how many combinations there are in all
     left_out: int  #: how many of them are left out
@@ -56,14 +56,14 @@ class Outline(Part):
 
 
 class QuestionAsked(Vector):
-    """A question put to a device, and what its answer leaves."""
+    """A question put to a device, and the candidates that its answer leaves."""
 
     left: int  #: candidates left after it
     ruled_out: Mapping[str, Sequence[Any]]  #: parameter: values that no candidate left has
 
 
 class Explains(Part):
-    """A candidate that comes near."""
+    """A candidate near to the device."""
 
     model: str  #: the model
     explains: int  #: how many answers it gives
@@ -73,7 +73,7 @@ class Contradiction(Part):
     """Two answers to one question."""
 
     vector: Vector  #: the question
-    answers: Sequence[Hex]  #: what the device gave
+    answers: Sequence[Hex]  #: the device's answers
 
 
 class Identify(Document):
@@ -90,77 +90,78 @@ class Identify(Document):
     consistent: Sequence[str]
     """if several classes are left: instructions of the table that give every answer, none of them proved"""
     decided: Mapping[str, Any]  #: parameter that the family varies: its value in every candidate left
-    assumed: Mapping[str, Any]  #: parameter that the family does not vary: the value it has in all candidates
+    assumed: Mapping[str, Any]  #: parameter that the family does not vary: its value in all candidates
     undecided: Mapping[str, Sequence[Any]]  #: parameter: the values that are left
     why_undecided: Sequence[str]  #: why no input distinguishes these
     classes: Sequence[Sequence[Member]]  #: the candidates that are left; those proved equal are in one class
     open: Sequence[Sequence[str]]  #: pairs of candidates that are neither distinguished nor proved equal
     questions: int  #: how many were asked about the arithmetic
     summation_order: Outline  #: the order of the additions
-    validated: int  #: on how many vectors of validation the device was sampled
+    validated: int  #: vectors of validation put to the device
     asked: Sequence[QuestionAsked]  #: the questions about the arithmetic
-    nearest: Sequence[Explains]  #: if no candidate fits: those that come near
+    nearest: Sequence[Explains]  #: if no candidate fits: the nearest candidates
     contradictions: Sequence[Contradiction]  #: answers that contradict each other
-    would_decide: Sequence[Vector]  #: questions that a recording has no answer to, and that would decide
+    would_decide: Sequence[Vector]  #: questions without an answer in the recording that would decide
     seconds: float  #: how long it took, in seconds
 
 
 class EqualModel(Part):
-    """A unit proved equal to the unit found, on all inputs; of the device, which was sampled, nothing is proved."""
+    """A unit proved equal to the unit found, on all inputs; about the device, which was sampled, nothing is proved."""
 
     model: str  #: the unit
-    why: str  #: how it is known
+    why: str  #: the reason why it is equal
 
 
 class Beside(Part):
-    """Units that differ from the one built in one choice."""
+    """Units that differ from the built unit in one choice."""
 
-    refuted: int  #: how many an answer distinguishes from it
-    not_told: int  #: how many no answer distinguishes from it
+    refuted: int  #: the number of these that an answer refutes
+    not_told: int  #: the number of these that no answer refutes
 
 
 class NearInstruction(Part):
-    """The instruction of the table that comes nearest."""
+    """The nearest instruction of the table."""
 
     model: str  #: its name
-    different_answers: int  #: how many answers it does not give
+    different_answers: int  #: the number of answers that it does not give
     first_divergence: str | None
-    """the stage and the signal in which it first differs from the unit, or from the nearest candidate where none was
-    found, on the smallest input that distinguishes them; null where such a signal is not there"""
+    """the stage and the signal in which it first differs from the unit (if none was found, from the nearest candidate),
+    on the smallest input that distinguishes them; null without such a signal"""
 
 
 class Unexplained(Vector):
     """An answer that a candidate does not give."""
 
-    candidate: Hex  #: what the candidate gives
+    candidate: Hex  #: the candidate's result
 
 
 class DiffersWhere(Part):
     """Vectors on which a device differs from a unit in one way."""
 
-    how: str  #: in which way, in words
-    where: Sequence[str]  #: what holds on these vectors, in words
+    how: str  #: the way, in words
+    where: Sequence[str]  #: the conditions of these vectors, in words
 
 
 class Differs(Part):
-    """Where a device differs from the nearest candidate, as far as vectors say."""
+    """Where a device differs from the nearest candidate, learnt from vectors and tested on fresh vectors."""
 
     ways: Sequence[DiffersWhere]  #: the ways in which it differs
-    fresh: int  #: on how many vectors, of which nothing was learnt, this was tested
-    wrong: int  #: on how many of these it is not so
-    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, of how many
+    fresh: int  #: the number of fresh vectors that tested this
+    wrong: int  #: the number of these on which it is wrong
+    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, and how many there are
     inside: Sequence[int] = ABSENT
-    """where the device differs only there, but not on all such vectors: on how many it does, of how many"""
+    """if the device differs only on vectors with these conditions, but not on all of them: the number that differ, and
+    the number of all"""
 
 
 class Build(Document):
-    """The unit of a device of which nothing was known."""
+    """The unit of a device about which nothing was known."""
 
     device: Mapping[str, Any]  #: `name`, and what the device says of itself
     formats: Mapping[str, str]  #: the formats of a, b, c and d
     length: int  #: how many products the device adds
     verdict: str
-    """built: a unit gives every answer; unexplained: none was found that does; open: the time ended before that"""
+    """built: a unit gives every answer; unexplained: no unit was found that does; open: the time ended before"""
     error: str | None  #: the error that ended it early
     seconds: float  #: how long it took, in seconds
     unit: str | None = ABSENT  #: the unit file; this field and those below are there where the order was found
@@ -170,44 +171,44 @@ class Build(Document):
     nearest_instruction: NearInstruction | None = ABSENT  #: the nearest instruction, if none is equal
     summation_order: Outline | None = ABSENT  #: the order of the additions
     questions: int = ABSENT  #: how many questions about the arithmetic were asked
-    validated: int = ABSENT  #: on how many vectors of validation the device was sampled
-    beside: Beside = ABSENT  #: what answers say of units that differ in one choice
-    stage: str = ABSENT  #: how far the search came
+    validated: int = ABSENT  #: vectors of validation put to the device
+    beside: Beside = ABSENT  #: units that differ in one choice, and the answers that refute them
+    stage: str = ABSENT  #: the stage of the search when it ended
     left_for_time: Sequence[str] = ABSENT
-    """groups of candidates that were not looked through, as their share of the time was too short"""
-    why: str | None = ABSENT  #: why no unit was found, or what was not asked about it when the time ended
-    nearest: str | None = ABSENT  #: the candidate that comes nearest, as a unit file
+    """groups of candidates not searched, as their share of the time was too short"""
+    why: str | None = ABSENT  #: why no unit was found, or which question about it was open when the time ended
+    nearest: str | None = ABSENT  #: the nearest candidate, as a unit file
     unexplained: Sequence[Unexplained] = ABSENT  #: answers that the nearest candidate does not give
     differs: Differs | None = ABSENT  #: where the device differs from the nearest candidate, if a condition says so
 
 
 class Limit(Part):
-    """A number of an element or its product that lies between two others."""
+    """Bounds of a number of an element or of its matrix product."""
 
     kind: str
-    """number: M, N, K, or a product of them; rest: the remainder of M or N by `step`; after: 1 where the row or column
-    of the element lies after the last multiple of `step`; first: 1 where it is one of the first of those after it, the
-    others of which fill multiples of `turn`; multiple: 1 where K is a multiple of `step`"""
+    """number: M, N, K, or a product of them; rest: the remainder of M or N by `step`; after: 1 if the element's row or
+    column lies after the last multiple of `step`; first: 1 if it is one of the first rows or columns after this
+    multiple, of which the others fill multiples of `turn`; multiple: 1 if K is a multiple of `step`"""
     of: str  #: M, N, K, M * N, M * N * K, rows or columns
     step: int  #: the divisor; 0 for `number`
-    turn: int  #: for `first`: the multiples that the others fill; else 0
+    turn: int  #: for `first`: the multiples filled by the others; else 0
     least: int | None  #: the smallest value; null: no limit
     most: int | None  #: the largest value; null: no limit
     spans: Sequence[Sequence[int]]
-    """for M, N and K each, the first and the last number that the rule is about; empty: all within the limits"""
+    """for M, N and K each, the spans (first and last number) of the rule; empty: all numbers within the limits"""
 
 
 class Rule(Part):
-    """Elements of products that one plan gives."""
+    """Elements of matrix products that one plan gives."""
 
     elements: str  #: which elements, in words
     plan: str | None  #: the plan found
-    limits: Sequence[Limit]  #: the elements in numbers, for programs: those within all of these limits
-    confirmed: bool  #: whether it is relied on: some new random shapes agree, with this plan alone, and none differs
-    agree: int  #: new random shapes in which all of these elements are as the plan gives them
+    limits: Sequence[Limit]  #: for programs: the elements within all of these limits
+    confirmed: bool  #: whether it is relied on: enough new random shapes agree with this plan alone, and none differs
+    agree: int  #: new random shapes in which the plan gives all of these elements
     lengths: int = ABSENT  #: how many K the rule covers; older maps have neither this nor the next
-    lengths_asked: int = ABSENT  #: at how many of these K elements of the rule were compared with the plan
-    differ: Sequence[Sequence[int]]  #: [M, N, K] of shapes asked in which another kernel computes some
+    lengths_asked: int = ABSENT  #: the number of these K at which its elements were compared with the plan
+    differ: Sequence[Sequence[int]]  #: [M, N, K] of shapes in which the plan does not give all of these elements
 
 
 class OrderAt(Part):
@@ -221,18 +222,18 @@ class OrderAt(Part):
 class IdentifyProduct(Document):
     """Which plans give a recorded product."""
 
-    files: Sequence[str]  #: those of A, B, C where there is one, and D
+    files: Sequence[str]  #: the files of A, B, C (if there is one) and D
     length: int  #: K
-    plans: Mapping[str, str]  #: those that give every element looked at: name: the plan file
+    plans: Mapping[str, str]  #: the plans that give every element looked at: name: the plan file
     tried: int  #: how many plans were tried
-    untried: Sequence[str]  #: without a plan: what was not tried, or not wholly, as the time was over, in words
+    untried: Sequence[str]  #: without a plan: candidates not tried, at least in part, for lack of time, in words
     looked_at: int  #: elements that were computed again
-    best: str | None  #: if no plan gives all: one that gives most of them
-    best_agrees: int  #: how many elements are given at most
-    left_out: Sequence[int]  #: products k that are not in the sum; the plans are of the others
+    best: str | None  #: if no plan gives all elements: a plan that gives most
+    best_agrees: int  #: the largest number of elements that a plan gives
+    left_out: Sequence[int]  #: products k that are not in the sum; the plans add the others
     twice: Sequence[int] = ABSENT  #: products k that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
-    others: Sequence[OtherPlan] = ABSENT  #: those of `plans` that differ from the first one on other inputs
+    others: Sequence[OtherPlan] = ABSENT  #: the plans of `plans` that differ from the first plan on other inputs
     seconds: float  #: how long it took, in seconds
 
 
@@ -240,40 +241,40 @@ class LeftOut(Part):
     """Products that are missing from sums."""
 
     shape: Sequence[int]  #: [M, N, K] of a matrix product with elements without a plan
-    products: Sequence[int]  #: products k that are not in their sums
+    products: Sequence[int]  #: products k that are not in the sums of these elements
     twice: Sequence[int] = ABSENT  #: products k that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sums, in words
 
 
 class IdentifyGemm(Document):
-    """Which plan a library's matrix product runs where."""
+    """Which plan computes which elements of a library's matrix product."""
 
     device: Mapping[str, Any]  #: `name`
-    layout: Layout = ABSENT  #: how A and B lay in memory, row after row (n) or column after column (t); absent: nn
+    layout: Layout = ABSENT  #: the layouts of A and B, row after row (n) or column after column (t); absent: nn
     error: str | None  #: the error that ended it early
     rules: Sequence[Rule]  #: which elements have which plan
     plans: Mapping[str, str]  #: name: the plan file
     checked: int  #: new random shapes that were compared with the rules
-    right: int  #: those of which every element is as the rules say
-    open: Sequence[Sequence[int]]  #: [M, N, K] of those with elements of which nothing is known
-    left_out: Sequence[LeftOut]  #: what is missing from the sums of shapes that have elements without a plan
+    right: int  #: the number of these in which every element is as the rules say
+    open: Sequence[Sequence[int]]  #: [M, N, K] of these with elements that have no plan
+    left_out: Sequence[LeftOut]  #: products missing from sums, by shape with elements without a plan
     orders: Sequence[OrderAt]  #: the orders revealed
     products_asked: int  #: matrix products asked of the library
     seconds: float  #: how long it took, in seconds
 
 
 class ResultAt(Part):
-    """A result that a function gave."""
+    """A result of a function."""
 
     shape: Sequence[int]  #: M, N and K
-    stack: int  #: how many products were computed at once; 0: matrices, which are no stack
-    block: int  #: of a stack the product
+    stack: int  #: the number of products in the stack; 0: no stack
+    block: int  #: the product's number in the stack
     place: Sequence[int]  #: its row and column
     d: Hex  #: the bits
 
 
 class Depends(Part):
-    """Two results of one row and one column that differ, asked again."""
+    """Two results of one row and one column that differ, also when computed again."""
 
     results: Sequence[ResultAt]  #: the two
     a: Sequence[Hex]  #: the row of A
@@ -286,9 +287,9 @@ class IdentifyInvariant(Document):
 
     device: Mapping[str, Any]  #: `name`
     verdict: Literal["depends", "none seen", "open"]
-    """depends: two results of the same row and column differ; none seen: all of those asked are the same, which proves
-    nothing of others; open: cut short"""
-    error: str | None  #: what cut it short
+    """depends: two results of the same row and column differ; none seen: all results asked are the same, which proves
+    nothing about others; open: ended early"""
+    error: str | None  #: the error that ended it early
     fixed: Literal["M", "N"] | None  #: the side that was the same in the shapes that were compared
     shape: Sequence[int]  #: the largest M, N and K
     lengths: Sequence[int]  #: the K asked
@@ -296,9 +297,10 @@ class IdentifyInvariant(Document):
     why_not: str | None  #: why they were not
     products_asked: int  #: how many products the function computed
     compared: int  #: how many results were compared
-    depends: Depends | None  #: the two results
+    depends: Depends | None  #: the two differing results
     alike: Mapping[str, Sequence[Sequence[Sequence[int]]]]
-    """M and N, where it depends on them: groups of its values, as spans, that give row 0, or column 0, the same bits"""
+    """for M and N, if the results depend on it: groups of its values, as spans, that give row 0, or column 0, the same
+    bits"""
     seconds: float  #: how long it took, in seconds
 
 
@@ -321,17 +323,16 @@ class Order(Document):
     questions: int  #: how many it took
     seconds: float  #: how long it took, in seconds
     steps: Sequence[OrderStep] = ABSENT
-    """the sums, in the order in which they are done; this field and those below are there where it was found"""
+    """the sums, in the order of their computation; this field and those below are there if the order was found"""
     outline: Sequence[str] = ABSENT  #: as text, line by line
     places: int = ABSENT  #: binary places that the formats allow to see
     starts_from: str = ABSENT
-    """what the sum begins with; this field and those below are there where the formats let it be asked"""
+    """the start of the sum; this field and those below are there if the formats can show it"""
     products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
     products_rounded: Sequence[int] = ABSENT  #: products that are rounded before
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
     twice: Sequence[int] = ABSENT  #: products that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
     weights: Mapping[str, str] = ABSENT
-    """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
-    c"""
+    """if some terms are subtracted or scaled: by the product's number, or c, its signed power of two"""
     products_not_told: str = ABSENT  #: why no answer tells whether products are rounded

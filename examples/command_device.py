@@ -1,4 +1,5 @@
-"""A program as a device: command:python examples/command_device.py. It reads a vector a line and answers each.
+"""A program as a device: command:python examples/command_device.py. It reads one vector from each line, and answers
+each.
 
 It computes c plus the products one after another in float32, from float16 factors; put your unit in its place.
 """

@@ -23,7 +23,7 @@ def addmm(a, b, c):
 
 
 def on_gpu(a, b):
-    """With results in the inputs' format: cuBLAS, hipBLAS or what else PyTorch runs there."""
+    """With results in the inputs' format: cuBLAS, hipBLAS or another library of PyTorch's."""
     return (tensor(a).cuda() @ tensor(b).cuda()).cpu()
 
 

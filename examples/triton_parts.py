@@ -1,7 +1,7 @@
 """What Triton's `tl.dot` gives on a Hopper GPU with input_precision tf32x3, bf16x3 and bf16x6, in NumPy.
 
 Each factor is a sum of parts of fewer bits. In every tile of K, products of parts are summed from +0 in the order given
-here, the smallest first; the sum is then added to those of the tiles before, in f32.
+here, the smallest first; then the tile's sum is added to the sum of the earlier tiles, in f32.
 """
 
 import ml_dtypes
@@ -15,13 +15,13 @@ BF16X6 = ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0))
 
 
 def tf32_parts(x):
-    """The number rounded to tf32, ties away from zero, and what is left of it, truncated to tf32."""
+    """The number rounded to tf32, ties away from zero, and the remainder, truncated to tf32."""
     large = ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)
     return large, ((x - large).view(np.uint32) & 0xFFFFE000).view(np.float32)
 
 
 def bf16_parts(x):
-    """The number rounded to bf16, what is left of it rounded to bf16, and what is left then."""
+    """The number rounded to bf16, the remainder rounded to bf16, and the remainder of that."""
     parts = []
     for _ in range(3):
         parts.append(x.astype(ml_dtypes.bfloat16))
@@ -30,7 +30,7 @@ def bf16_parts(x):
 
 
 def of_parts(a, b, unit, products, tile):
-    """a b in f32, of parts of a (each M x K) and of b (K x N), with tiles of `tile` products of K."""
+    """a b in f32, from the parts of a (each M x K) and of b (K x N), in tiles of `tile` products."""
     d = np.zeros((a[0].shape[0], b[0].shape[1]), np.float32)
     for k in range(0, a[0].shape[1], tile):
         total = np.zeros_like(d)

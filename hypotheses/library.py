@@ -1,4 +1,4 @@
-"""The library shipped with the package, and files given by path."""
+"""The hypotheses shipped with the package, and hypotheses in files given by path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def yaml_files(folder: Traversable) -> list[Traversable]:
-    """Every YAML file of a folder and those below it."""
+    """Every YAML file in a folder and its subfolders."""
     found = []
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         if entry.is_dir():
@@ -46,8 +46,8 @@ def library() -> dict[str, Question]:
 def question_named(name: str, model: str | None = None) -> Question:
     """A question by id, or from a file by its path, about its own model or about another one.
 
-    `ID@MODEL` is the question ID re-targeted to MODEL, as re-targeted questions are named in vectors. Raises
-    UnknownNameError, InputError, or what `retarget` does.
+    `ID@MODEL` is the question ID re-targeted to MODEL; vectors name re-targeted questions in this way. Raises
+    UnknownNameError, InputError, and the errors of `retarget`.
     """
     plain, at, target = name.partition("@")
     if at and model is None and plain in _shipped():
@@ -59,5 +59,5 @@ def question_named(name: str, model: str | None = None) -> Question:
         file = read_yaml(read_file(Path(name)), name)
         return build_question(file) if model is None else retarget(file, model)
     if gpu_named(name) or gpus_of(name.lower()):
-        parse_reference(name)  # which says why a GPU or an architecture is not a model
+        parse_reference(name)  # its error says why a GPU or an architecture is not a model
     raise UnknownNameError("hypothesis", name, library(), hint=" (`mmaprobe list hypotheses` shows all)")

@@ -243,8 +243,8 @@ class PropertyClaim(Statement):
 
     @property
     def text(self) -> str:
-        said = self.inputs.model_dump(exclude_defaults=True)
-        admitted = ", ".join(name if value is True else f"{name}: {value}" for name, value in said.items())
+        restrictions = self.inputs.model_dump(exclude_defaults=True)
+        admitted = ", ".join(name if value is True else f"{name}: {value}" for name, value in restrictions.items())
         return f"{self.wanted}" + (f" ({admitted})" if admitted else "")
 
     @property

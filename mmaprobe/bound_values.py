@@ -1,4 +1,4 @@
-"""A proved bound evaluated for given inputs: in exact fractions, or for large matrices in f64, rounded up."""
+"""The value of a proved bound for given inputs: in exact fractions, or for large matrices in f64, rounded up."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from mmaprobe.smtmodel.plans.gemm import addend
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 
 MEASURES = ("elements", "largest")
-EXACTLY = 1 << 14  # products up to which exact fractions are computed
+EXACTLY = 1 << 14  # products up to which fractions are used
 Patterns = NDArray[Any]
-#: a row of A, a column of B and an addend, as patterns -> the bound of their result's error
+#: from a row of A, a column of B and an addend, as patterns, to the bound of the result's error
 Evaluated = Callable[[Patterns, Patterns, int], Fraction]
 
 
@@ -69,7 +69,7 @@ def value_of(
     sides = {}
     models = (bound.model,) if isinstance(bound, BoundResult) else bound.plan.models
     flushed = flushed_in(*(model.unit.result for model in models))
-    if isinstance(bound, PlanBound):  # the bound counts what words lose
+    if isinstance(bound, PlanBound):  # the bound includes the losses of words
         flushed -= {"ab"[side] for side in range(2) if bound.plan.words_read(side) != (None,)}
     for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
         sides[name] = in_f64(side, fmt)
@@ -91,8 +91,8 @@ def value_of(
 
 
 def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:
-    """The bound in the largest elements, where `measure` asks for it or no other bound is known. Raises ParameterError
-    where no rule gives this bound; None where the bound is in all elements, or where no bound is known for one K."""
+    """The bound in terms of the largest elements, if `measure` asks for it or no other bound is known; else None.
+    Raises ParameterError if no rule gives this bound."""
     if isinstance(bound, PlanBound) and not bound.sizes and bound.largest:
         return None if measure == "elements" else bound.largest[0]
     theorem = bound.theorem if isinstance(bound, BoundResult) else bound.sizes[0].theorem if bound.sizes else None
@@ -107,8 +107,8 @@ def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLarges
 
 
 def _of_largest(goal: InLargest | OfLargest, length: int, how: Model | Plan, sides: dict[str, Numbers]) -> Numbers:
-    """A bound in the largest elements of rows and columns, or of blocks, rounded up, for every element of the result.
-    Raises ParameterError."""
+    """A bound in terms of the largest elements of rows and columns, or of blocks, for every element of the result,
+    rounded up. Raises ParameterError."""
     if isinstance(goal, OfLargest):
         a, b = np.abs(sides["a"]).max(1, keepdims=True), np.abs(sides["b"]).max(0, keepdims=True)
         form = put(goal.form, lambda factor: number(length) if factor.name == COUNT else single(factor))
@@ -137,8 +137,8 @@ def _adds(how: Model | Plan) -> bool:
 
 
 def _at_once(bound: BoundResult | PlanBound, sides: dict[str, Numbers]) -> Numbers | None:
-    """The bound for every element of a product of matrices; None where the exact result is more than C + A B, or the
-    bound is in other magnitudes."""
+    """The bound for every element of a product of matrices; None if the exact result is not C + A B alone, or if the
+    bound is in terms of other magnitudes."""
     if isinstance(bound, PlanBound):
         form, plan = bound.sizes[0].form, bound.plan
         plain = all(isinstance(node, (Products, Round, Cut, ExactSum, Element, Constant, Literal)) or _is_multiple(node)

@@ -1,4 +1,4 @@
-"""How far a unit's result can be from the exact sum, proved."""
+"""Proved bounds of the distance between a unit's result and the exact sum."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Bound(Verdicts):
     """A bound of |d - exact|, where `exact` is the same sum without rounding.
 
     `verdict`: holds, refuted (a sum wraps on the input `nearest`, and the bound in `document.nearest` is the sum of all
-    magnitudes), or unknown (`document.reason`). `formula`: the bound in the magnitudes of the inputs (of a plan: for
-    the length asked), or None. `every`: the formula for every length that a chain or a plan takes without a tail, None
-    where there is none. `where`: the conditions under which both hold. `largest`: the largest value of the formula
-    where no input's exponent is above `exponent`, rounded up. `nearest`: of the inputs tried, the one whose error is
-    nearest to its bound, with `a` and `b` of K elements, and the result. `document`: what `mmaprobe prove --property
-    error-bound --json` prints, as a value whose attributes are its keys, each coefficient of a unit's bound as a
-    fraction. `proved`: the bound that `at` evaluates.
+    magnitudes), or unknown (`document.reason`). `formula`: the bound in terms of the inputs' magnitudes (for a plan: at
+    the length asked), or None. `every`: the formula for every length that a chain or a plan takes without a tail, or
+    None. `where`: the conditions under which both hold. `largest`: the largest value of the formula where no input's
+    exponent is above `exponent`, rounded up. `nearest`: the input tried whose error is nearest to its bound, with `a`
+    and `b` of K elements, and the result. `document`: the output of `mmaprobe prove --property error-bound --json`, as
+    a value whose attributes are its keys, with each coefficient of a unit's bound as a fraction. `proved`: the bound
+    that `at` evaluates.
     """
 
     document: ErrorBound | PlanErrorBound = field(repr=False)
@@ -52,10 +52,10 @@ class Bound(Verdicts):
     def _lines(self) -> list[str]:
         from mmaprobe.documents.prove import below_text
 
-        said = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
+        statement = self.formula or self.every or str(getattr(self.document, "reason", "") or "")
         below = f"where inputs are below {below_text(self.exponent)}"
         largest = [] if self.largest is None else [f"at most {self.largest:.5g} {below}"]
-        return [f"{self.verdict}: {said}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
+        return [f"{self.verdict}: {statement}", "; ".join([*largest, f"where {self.where}"] if self.where else largest)]
 
     def at(
         self, a: Any, b: Any, c: Any = None, *, convert: str | None = None, measure: Measure | None = None
@@ -98,15 +98,15 @@ def bound(
 
     Shapes: of the nearest input, `a` and `b` have one element for each product.
 
-    Units: `unit` is a unit or a plan (plan:NAME, or what `mmaprobe.plan` returns). `length` is K: the products of a
+    Units: `unit` is a unit or a plan (plan:NAME, or a result of `mmaprobe.plan`). `length` is K: the products of a
     chain of instructions, each result the next instruction's addend, or the products of a plan. Without a length the
     bound is of one instruction; a plan then has only the formula for every K. `inputs`: exponents=LOW..HIGH, of which
     HIGH (0 if it is not given) is the largest exponent in the number `largest`; the formula is for all finite inputs.
     `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for all lemmas;
     `solver` as for `distinguish`.
 
-    Raises MmaprobeError: a name that is not known, a length that the chain does not take, other restrictions;
-    FaultError (one of them) where an evaluated input is beyond the bound.
+    Raises MmaprobeError: an unknown name, a length that the chain does not take, other restrictions; its subclass
+    FaultError if an evaluated input is beyond the bound.
 
     Source: composed by rules, node by node, and compared with inputs in exact rationals (docs/prove.md, docs/plans.md);
     certificates are written by `mmaprobe prove`.

@@ -110,8 +110,8 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     until = start + seconds_of("timeout", timeout)
     with _opened(device, device_timeout, asked, until) as opened:
         tree = revealed(opened, asked, until, quietly, ends=True)
-        said = {"name": opened.name, **opened.description}
-    document = document_of(tree, asked, said, len(tree.questions), time.monotonic() - start)
+        description = {"name": opened.name, **opened.description}
+    document = document_of(tree, asked, description, len(tree.questions), time.monotonic() - start)
     return Order(document, title_of(asked), tree)
 
 
@@ -168,9 +168,9 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked, start + timeout) as opened:
         candidate, order = built(opened, asked, options, start + timeout, quietly, quietly)
-        said = {"name": opened.name, **opened.description}
+        description = {"name": opened.name, **opened.description}
     unit = described(candidate, order.questions, opened.name)
-    document = document_of(candidate, unit, order.document(), asked, said, time.monotonic() - start)
+    document = document_of(candidate, unit, order.document(), asked, description, time.monotonic() - start)
     return Identified(document, None if unit is None else Model(BUILT, unit))
 
 

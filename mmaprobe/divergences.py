@@ -1,4 +1,5 @@
-"""Where two machines part in a model, whatever framework it runs in: its products one by one, each on both machines."""
+"""The divergence of two machines in a network, whatever its framework: its products one by one, each on both
+machines."""
 
 from __future__ import annotations
 
@@ -24,28 +25,28 @@ ROWS = 256  # the most rows and columns of a product for which the bound is eval
 
 @dataclass(frozen=True)
 class Divergences:
-    """What `diverge` returns. `str()` is a table, a notebook shows the page. `document`: all of it as a value;
-    `results`: what the model returned on both machines."""
+    """The result of `diverge`. `str()` is a table, a notebook shows the page. `document`: everything as a value;
+    `results`: the model's results on both machines."""
 
     document: Diverged
     results: tuple[Any, Any] = field(repr=False)
 
     @property
     def first(self) -> Divergence | None:
-        """The first product that differs; None where none does."""
+        """The first product that differs; None if no product differs."""
         number = self.document.first
         return None if number is None else self.document.products[number]
 
     @property
     def svg(self) -> str:
-        """The picture, a document of its own."""
+        """The picture as an SVG document."""
         from mmaprobe.reports.diverged import diverged_drawing
         from mmaprobe.reports.drawings.svg import svg_of
 
         return svg_of(diverged_drawing(self.document))
 
     def html(self, path: str | Path | None = None) -> str:
-        """The page; written to a file, if one is given."""
+        """The page as HTML; with `path`, also written to this file."""
         from mmaprobe.reports.diverged import diverged_page
 
         text = diverged_page(self.document)
@@ -64,8 +65,8 @@ class Divergences:
 
 @dataclass
 class Comparison:
-    """Products of a run on one machine, as they come, compared with the products of the same factors on another
-    machine."""
+    """A comparison of the products of a run on one machine, in their order, with products of the same factors on
+    another machine."""
 
     one: Machine
     other: Machine
@@ -75,7 +76,7 @@ class Comparison:
     found: Explained | None = None
 
     def first(self, seen: Multiplied) -> None:
-        """Takes a product of the first run."""
+        """Add a product of the first run."""
         self.rows.append(_own(seen, self.one, self.other, self.bounds))
         if self.found is None and self.rows[-1]["own"]:
             self.found = _explained(seen, self.one, self.other)
@@ -84,8 +85,8 @@ class Comparison:
     def document(
         self, second: Sequence[Multiplied], framework: str, results: Sequence[tuple[NDArray[Any], NDArray[Any]]]
     ) -> Diverged:
-        """The document, with the products of the run on the other machine, and the numbers that the model returned on
-        both. Raises ParameterError where the second run asked for other products."""
+        """The document. `second`: the products of the run on the other machine; `results`: the model's results on both.
+        Raises ParameterError if the second run had other products."""
         if [seen.shape for seen, _ in self.results] != [seen.shape for seen in second]:
             raise ParameterError(
                 "model", "it asked for other products the second time: its path depends on their results"
@@ -113,7 +114,7 @@ class Comparison:
 
 
 def whole_of(steps: NDArray[np.float64]) -> int:
-    """The largest finite number among some numbers of steps."""
+    """The largest finite number of `steps`."""
     return int(steps[np.isfinite(steps)].max(initial=0))
 
 
@@ -122,7 +123,7 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
 
 
 def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
-    """The differences that the product itself makes: both machines compute it from the factors of the first run."""
+    """The differences that arise in this product: both machines compute it from the factors of the first run."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
     d, e = seen.d, bits_of(twin)
     differ = d != e
@@ -165,7 +166,7 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
 
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
-    """The element with the largest difference, in few terms."""
+    """The element with the largest difference, reduced to few terms."""
     steps = steps_between(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)

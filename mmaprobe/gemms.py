@@ -76,11 +76,11 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
     differ = [(int(row), int(column)) for row, column in np.argwhere(results[0] != results[-1])[:DIFFERENT]]
     found = plans_of_results(recorded, differ, lambda text: None, timeout)
     documents = [document_of_product(one, (), recorded.length, time.monotonic() - start) for one in found]
-    told = None
+    identified = None
     for one, document in reversed([*zip(found, documents, strict=True)]):
-        told = IdentifiedGemm(document, one.plans, bool(one.plans) or not one.untried, told)
-    assert told is not None
-    return told
+        identified = IdentifiedGemm(document, one.plans, bool(one.plans) or not one.untried, identified)
+    assert identified is not None
+    return identified
 
 
 def _format(name: str, given: Any) -> Format:

@@ -92,9 +92,9 @@ def invariant(
     if isinstance(of, (str, os.PathLike)) and not str(of).startswith("python:"):
         if formats is not None or length is not None or shape != (SIDE, SIDE):
             raise ParameterError("formats, length, shape", "they are for a function; a map is narrowed by shapes")
-        from mmaprobe.queries.conjectures.plans import OfMap
+        from mmaprobe.queries.conjectures.plans import InvarianceConjecture
 
-        return Invariant(OfMap.of(Path(of), shapes, fixed).decide(options, confirm).document)
+        return Invariant(InvarianceConjecture.of(Path(of), shapes, fixed).decide(options, confirm).document)
     if not callable(of) and not isinstance(of, str):
         raise WantedError("of", of, WANTED)
     if shapes:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.divergences import Comparison, Divergences
 from mmaprobe.documents.emulate import Emulated
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of, product_of
 from mmaprobe.multiplied import Multiplied, Tally, bits_of
 from mmaprobe.named import WantedError, choice_of
 from mmaprobe.runner.gpu.cuda_product import product_here
@@ -54,13 +54,13 @@ def _product(machine: Machine, kind: Any, a: Numbers, b: Numbers, listen: Callab
     wanted = format_of(np.dtype(kind))
     if wanted is None:
         raise UnsupportedProductError(f"no result is rounded to {kind}")
-    asked = Asked(_format(a), _format(b), wanted.name)
+    asked = ProductRequest(_format(a), _format(b), wanted.name)
     batch = a.shape[:-2]
     x, y = a.reshape(prod(batch), *a.shape[-2:]), b.reshape(prod(batch), *b.shape[-2:])
     gpu = product_here(0) if jax.default_backend() == "gpu" else None
-    d, said = product_of(machine, asked, bits_of(x), bits_of(y), None, by=None if gpu is None else gpu.each)
+    d, after = product_of(machine, asked, bits_of(x), bits_of(y), None, by=None if gpu is None else gpu.each)
     if listen is not None:
-        listen(machine, asked, (bits_of(x), bits_of(y), bits_of(d)), said)
+        listen(machine, asked, (bits_of(x), bits_of(y), bits_of(d)), after)
     return np.asarray(d.reshape(*batch, a.shape[-2], b.shape[-1]), kind)
 
 
@@ -147,10 +147,10 @@ class Emulation:
 
     def __init__(
         self, machine: Machine, unknown: Literal["error", "native"] = "error",
-        told: Callable[[Multiplied], None] | None = None,
+        listener: Callable[[Multiplied], None] | None = None,
     ) -> None:  # fmt: skip
         self.machine, self.unknown = machine, unknown
-        self._tally = Tally(machine, f"JAX {jax.__version__}", told)
+        self._tally = Tally(machine, f"JAX {jax.__version__}", listener)
         self._saved: list[tuple[Any, Any, Any]] = []
 
     def __enter__(self) -> Emulation:
@@ -200,7 +200,7 @@ class Emulation:
                     self._not_known("a product of complex numbers")
                 return native(ctx, *args, **params)
             try:
-                asked = Asked(_format(sides[0]), _format(sides[1]), "")
+                asked = ProductRequest(_format(sides[0]), _format(sides[1]), "")
                 self._tally.plans_of(asked, shape_of(*sides, params))
             except (UnsupportedProductError, IncompleteError) as error:
                 self._not_known(str(error))
@@ -222,7 +222,7 @@ class Emulation:
         self._tally.unknown[what] += 1
 
     def _listener(self, operator: str) -> Callable[..., None]:
-        def listen(machine: Machine, asked: Asked, sides: tuple[Numbers, ...], after: str) -> None:
+        def listen(machine: Machine, asked: ProductRequest, sides: tuple[Numbers, ...], after: str) -> None:
             a, b, d = sides
             shape = (len(a), a.shape[1], b.shape[2], a.shape[2])
             self._tally.add(operator, False, asked, shape, False, after, lambda: {"a": a, "b": b, "c": None, "d": d})

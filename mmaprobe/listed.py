@@ -1,4 +1,4 @@
-"""What there is, a row for each: units, plans, formats, claims, GPUs and the other kinds of `mmaprobe list`."""
+"""The lists of `mmaprobe list`, with a row for each thing: units, plans, formats, claims, GPUs and the other kinds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPOKEN = {
 @dataclass(frozen=True, repr=False)
 class Listed(Sequence[Row], Generic[Row]):
     """The `rows` of a list of a `kind`, each a value whose attributes are the keys of `mmaprobe list --json`: `id`,
-    `summary` and those of its kind. `repr()` and a notebook show the first ones."""
+    `summary` and those of its kind. `repr()` and a notebook show the first rows."""
 
     kind: str
     rows: tuple[Row, ...]
@@ -67,12 +67,12 @@ class Listed(Sequence[Row], Generic[Row]):
 def units(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedModel]:
-    """The units that are known: instructions of the table, and units that ship as files.
+    """The known units: instructions of the table, and unit files shipped with the package.
 
-    Units: `words`, as after `mmaprobe list models`: rows that contain all of them, among which a GPU ("H100") stands
-    for its architecture; `a`, `b`, `c`, `d`: the format that an operand, or the result, has ("f16").
+    Units: `words`, as after `mmaprobe list models`: each row contains all of them; a GPU ("H100") stands for its
+    architecture. `a`, `b`, `c`, `d`: the format of an operand, or of the result ("f16").
 
-    Raises MmaprobeError: a word that is in no row (the nearest is said), an argument that is no string.
+    Raises MmaprobeError: a word that is in no row (the message has the nearest word), an argument that is no string.
 
     Source: `source` and `evidence` of each row, as `mmaprobe list` prints them: recordings of GPUs, or a publication.
     """
@@ -82,7 +82,7 @@ def units(
 def plans(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedPlan]:
-    """The plans that are known: how libraries divide K, and add what is left.
+    """The known plans: how libraries divide K, and add the products left over.
 
     Units: `words` and `a`, `b`, `c`, `d` as for `units`.
 
@@ -100,7 +100,7 @@ def formats(*words: str) -> Listed[lists.ListedThing]:
 
     Raises MmaprobeError as `units` does.
 
-    Source: docs/units.md says which standard each spelling is of.
+    Source: docs/units.md names the standard of each spelling.
     """
     return _listed("formats", _formats(), words)
 
@@ -287,7 +287,7 @@ def _families() -> list[lists.ListedFamily]:
 
 
 def _devices() -> list[lists.ListedDevice]:
-    """The instructions of processors, this machine's first, and its GPU: whether each can be used, and if not, why."""
+    """The instructions of processors, this machine's first, and GPUs, each with the reason if it cannot be used."""
     from importlib.util import find_spec
 
     from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing

@@ -170,7 +170,9 @@ class Machine:
     batched: Mapping[tuple[str, str], Rule] = field(default_factory=dict)
     laid: Mapping[tuple[str, str, Layout, bool], Rule] = field(default_factory=dict)
 
-    def rule_of(self, asked: Asked, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False) -> Rule:
+    def rule_of(
+        self, asked: ProductRequest, shape: tuple[int, int, int, int] = (1, 1, 1, 1), *, addend: bool = False
+    ) -> Rule:
         """The rule for one product of a shape (blocks, M, N, K); the rule of a map for another layout where no map for
         the product's own layout has the shape. Raises UnsupportedProductError."""
         blocks = shape[0]
@@ -293,8 +295,8 @@ def _of_maps(paths: Sequence[str]) -> Machine:
             found[key] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
         else:
             asked = ("aten.addmm",) if plan.addend else ("aten.mm", "dot_general")
-            said = f"identify --gemm: {Path(path).name}"
-            found[key] = Rule(plan_map, "recorded", said, None, asked)
+            source = f"identify --gemm: {Path(path).name}"
+            found[key] = Rule(plan_map, "recorded", source, None, asked)
     rules, with_c = ({key[:2]: rule for key, rule in sorted(found.items(), key=lambda one: one[0][2] == "nn")
                       if key[3] == addend} for addend in (False, True))  # fmt: skip
     laid = {key: rule for key, rule in found.items() if key[2] != "nn"}
@@ -397,7 +399,7 @@ def _best_units(arch: str) -> dict[tuple[str, str], tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProductRequest:
     """One product as a framework asks for it: the formats of a, b and the result; `alpha` times the sum plus `beta`
     times c; whether FP8 may be accumulated fast; `scale`: the format of scale factors, and the number of products for
     each factor; `layout`: how a and b lie in memory."""
@@ -439,7 +441,7 @@ PROCESSOR = Memory()
 
 
 def product_of(
-    machine: Machine, asked: Asked, a: Any, b: Any, c: Any, scales: Mapping[str, Patterns] | None = None,
+    machine: Machine, asked: ProductRequest, a: Any, b: Any, c: Any, scales: Mapping[str, Patterns] | None = None,
     by: Multiply | None = None, memory: Memory = PROCESSOR,
 ) -> tuple[Any, str]:  # fmt: skip
     """D as numbers (blocks x M x N, in the type of asked.d), and in words what was done with the sum. `a`: patterns
@@ -448,7 +450,7 @@ def product_of(
     and D are."""
     rule = machine.rule_of(asked, (*a.shape[:2], b.shape[2], a.shape[2]), addend=c is not None)
     plan = rule.plan
-    said = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
+    steps = [] if asked.scale is None else ["{} for {} products each".format(*asked.scale)]
     x, y = (_taken(side, name, fmt, rule.convert) for side, name, fmt in
             ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
     shape = (a.shape[0], a.shape[1], b.shape[2])
@@ -457,7 +459,7 @@ def product_of(
         sums = memory.zeros(shape, plan.d)
     elif own is not None:
         sums, c = memory.numbers(rule.product(x, y, np.broadcast_to(own, shape), None, by), plan.d), None
-        said.append("c: that of the plan")
+        steps.append("c: that of the plan")
     else:
         rule = rule if c is None and asked.alpha == 1 else rule.before_rounding
         sums = memory.numbers(rule.product(x, y, None, scales, by), rule.plan.d)
@@ -465,11 +467,11 @@ def product_of(
         wide = FORMATS["f64" if "f64" in (plan.d.name, asked.d) else "f32"]
         addend = None if c is None else memory.rounded(c, wide)
         sums = scaled(memory.rounded(sums, wide), addend, asked.alpha, asked.beta, memory)
-        said.append(f"alpha, beta and c: added to the sum in {wide.name}")
+        steps.append(f"alpha, beta and c: added to the sum in {wide.name}")
     found = memory.rounded(sums, FORMATS[asked.d])
     if found.dtype != sums.dtype:
-        said.append(f"rounded once to {asked.d}")
-    return found, "; ".join(said)
+        steps.append(f"rounded once to {asked.d}")
+    return found, "; ".join(steps)
 
 
 def _taken(side: Patterns, name: str, fmt: Format, convert: str | None) -> Patterns:

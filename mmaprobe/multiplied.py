@@ -1,5 +1,4 @@
-"""Products that a framework's context computed: each product, for a listener that compares it, and the number of each
-kind."""
+"""Products computed in a framework's context: each product, for a listener, and the number of products of each kind."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.documents.emulate import Emulated, EmulatedProduct
-from mmaprobe.machines import Asked, Machine, Patterns
+from mmaprobe.machines import Machine, Patterns, ProductRequest
 from mmaprobe.queries.plans.rules import Shape
 
 
@@ -24,12 +23,12 @@ def bits_of(numbers: NDArray[Any]) -> Patterns:
 @dataclass(frozen=True)
 class Multiplied:
     """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
-    to D, patterns of scale factors; `place`: the part of the model that asked for it."""
+    to D, patterns of scale factors; `place`: the part of the network that asked for it."""
 
     operator: str
     backward: bool
     place: str
-    asked: Asked
+    asked: ProductRequest
     shape: tuple[int, int, int, int]
     plans: tuple[str, ...]
     a: Patterns
@@ -41,7 +40,7 @@ class Multiplied:
 
 @dataclass
 class Tally:
-    """What a context computed so far. `listener` is told of each product; its arrays may change afterwards."""
+    """The products of a context so far. `listener` receives each product; its arrays may change afterwards."""
 
     machine: Machine
     framework: str
@@ -50,17 +49,19 @@ class Tally:
     native: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
 
-    def plans_of(self, asked: Asked, shape: tuple[int, int, int, int], addend: bool = False) -> tuple[str, ...]:
+    def plans_of(
+        self, asked: ProductRequest, shape: tuple[int, int, int, int], addend: bool = False
+    ) -> tuple[str, ...]:
         """The plans that compute a product (blocks, M, N, K). Raises UnsupportedProductError, and IncompleteError where
         a map has no rule."""
         rule = self.machine.rule_of(asked, shape, addend=addend)
         return () if 0 in shape else rule.plans_of(Shape(*shape[1:]))
 
     def add(
-        self, operator: str, backward: bool, asked: Asked, shape: tuple[int, int, int, int], addend: bool, after: str,
-        arrays: Callable[[], Mapping[str, Any]],
+        self, operator: str, backward: bool, asked: ProductRequest, shape: tuple[int, int, int, int], addend: bool,
+        after: str, arrays: Callable[[], Mapping[str, Any]],
     ) -> None:  # fmt: skip
-        """One more product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
+        """Add one product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
         plans = self.plans_of(asked, shape, addend)
         known = self.machine.rule_of(asked, shape, addend=addend).known_for(operator, shape, asked.layout)
         self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1
@@ -69,7 +70,7 @@ class Tally:
 
     @property
     def document(self) -> Emulated:
-        """Which plan computed each product, and what the framework itself computed."""
+        """The document: the plan of each product, and the operators that the framework computed itself."""
         products = [
             EmulatedProduct(
                 operator=operator, backward=backward, formats=formats, shape=shape, count=count, plans=plans,

@@ -1,4 +1,4 @@
-"""What multiplies: units and plans by their names."""
+"""Units and plans by name, and the checks of arguments of the Python functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Text = TypeVar("Text", bound=str)
 
 
 class WantedError(MmaprobeError, TypeError):
-    """An argument of a wrong type, and what is wanted."""
+    """An argument of a wrong type; the message names the right one."""
 
     def __init__(self, name: str, given: object, wanted: str, hint: str = "") -> None:
         super().__init__(f"{name}: {wanted} is wanted, not {type(given).__name__}{hint}")
@@ -83,7 +83,8 @@ def restrictions_of(inputs: object) -> Inputs:
 
 
 def signature_of(formats: object, length: SupportsIndex) -> Signature:
-    """What a device is asked for: formats of a, b, c and d, and the number of products. Raises MmaprobeError."""
+    """The signature of a device's questions: formats of a, b, c and d, and the number of products. Raises
+    MmaprobeError."""
     from mmaprobe.smtmodel.inputs.signature import parse_signature
 
     return parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
@@ -98,10 +99,10 @@ def unit(reference: str | os.PathLike[str]) -> Model:
     Units: the model's `a`, `b`, `c` and `d` are formats (`name`, `width` in bits); `length` is K, the number of
     products of one instruction.
 
-    Raises MmaprobeError for a name that is not known (the nearest one is said) and for a file with a mistake (its
-    line and key are said).
+    Raises MmaprobeError for an unknown name (the message has the nearest name) and for a file with a mistake (the
+    message has line and key).
 
-    Source: `mmaprobe list models` says what each model rests on: recordings of GPUs, or a publication.
+    Source: `mmaprobe list models` has the evidence for each model: recordings of GPUs, or a publication.
     """
     if not isinstance(reference, (str, os.PathLike)):
         raise WantedError("reference", reference, "the name of a unit or the path of its file")
@@ -112,13 +113,13 @@ def plan(reference: str | os.PathLike[str]) -> Plan:
     """The plan of a whole matrix product: how K is divided, and how the partial sums are added.
 
     `reference`: a name of `mmaprobe list plans`, with or without `plan:` before it; the path of a plan file (it ends in
-    .yaml); or a unit, for the plan that has it take K in tiles, from c.
+    .yaml); or a unit, for the plan in which it takes K in tiles, from c on.
 
-    Units: the plan's `a`, `b`, `c` and `d` are formats (`name`, `width` in bits); it is for every K.
+    Units: the plan's `a`, `b`, `c` and `d` are formats (`name`, `width` in bits); the plan is for every K.
 
     Raises MmaprobeError as `unit` does.
 
-    Source: each plan's file says from where it is known (docs/plans.md).
+    Source: each plan's file names its source (docs/plans.md).
     """
     if not isinstance(reference, (str, os.PathLike)):
         raise WantedError("reference", reference, "the name of a plan or the path of its file")
@@ -149,6 +150,5 @@ def gives_plan(given: object) -> bool:
 
 
 def whole_product_of(name: str, given: object) -> Plan:
-    """The plan of an argument: of a plan, of the name of one, or of a unit that takes K in tiles. Raises
-    MmaprobeError."""
+    """The plan of an argument: a plan, the name of a plan, or a unit, which takes K in tiles. Raises MmaprobeError."""
     return Plan.chained(given) if isinstance(given, Model) else plan_of(name, given)

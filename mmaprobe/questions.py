@@ -1,4 +1,4 @@
-"""Questions put to solvers: do two units differ, are they equal, does a claim hold?"""
+"""Questions to solvers: do two units differ, are they equal, does a claim hold?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.witness import Witness
 
 
-TERMS, SHOWN = 4, 20  # the most terms that a line shows, and the most that a table shows
+TERMS, SHOWN = 4, 20  # terms, at most, in a line and in a table
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,9 +78,9 @@ class Case:
 
 @dataclass(frozen=True, repr=False)
 class Difference:
-    """An input that decides, evaluated again. Two units differ on it: `left` and `right` are the input and the result
-    of each. Where a property fails, `right` is the case that the property compares with: another order, other signs,
-    one operand raised."""
+    """A deciding input, evaluated again. If two units differ on it, `left` and `right` are the input with each unit's
+    result. If a property fails, `right` is the case that the property compares with: another order, other signs, one
+    operand raised."""
 
     left: Case
     right: Case
@@ -153,7 +153,7 @@ class Verdicts:
 
     @property
     def _head(self) -> str:
-        """The verdict, with its subject where no input shows the subject."""
+        """The verdict, with its subject if no input shows the subject."""
         return self.verdict
 
     def _lines(self) -> list[str]:
@@ -172,8 +172,8 @@ class Verdicts:
 @dataclass(frozen=True, repr=False)
 class Distinction(Verdicts):
     """Whether two units differ. `verdict`: different (with `differences`), equal (on every admitted input), or unknown
-    (time ran out). `document`: what `mmaprobe distinguish --json` prints of the two units, as a value whose attributes
-    are its keys, with what each solver answered."""
+    (time ran out). `document`: the output of `mmaprobe distinguish --json` for the two units, as a value whose
+    attributes are its keys, with each solver's answers."""
 
     document: QuestionAnswered = field(repr=False)
     differences: tuple[Difference, ...]
@@ -189,8 +189,8 @@ class Proved(Verdicts):
 
     `verdict`: for two units or plans equal (on every admitted input) or different; for a property holds or refuted; or
     unknown. `difference` is an input on which the two differ, or which refutes the property, evaluated again.
-    `document`: what `mmaprobe prove --json` prints, as a value whose attributes are its keys: which solvers proved and
-    confirmed the lemmas, the rules, and what was tried.
+    `document`: the output of `mmaprobe prove --json`, as a value whose attributes are its keys: the solvers that proved
+    and confirmed the lemmas, the rules, and the attempts.
     """
 
     document: Prove | ProvePlans = field(repr=False)
@@ -204,12 +204,12 @@ class Proved(Verdicts):
     def _head(self) -> str:
         from mmaprobe.documents.prove import ProvePlans
 
-        said = self.document
+        document = self.document
         if self.difference is not None:
-            return self.verdict if said.property == "equal" else f"{said.property}: {self.verdict}"
-        sides = said if isinstance(said, ProvePlans) else said.proofs[0]
-        equal = said.property == "equal"
-        return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{said.property}, {sides.right}'}"
+            return self.verdict if document.property == "equal" else f"{document.property}: {self.verdict}"
+        sides = document if isinstance(document, ProvePlans) else document.proofs[0]
+        equal = document.property == "equal"
+        return f"{self.verdict}: {f'{sides.left} = {sides.right}' if equal else f'{document.property}, {sides.right}'}"
 
     def _lines(self) -> list[str]:
         from mmaprobe.documents.prove import proved_text
@@ -221,8 +221,8 @@ class Proved(Verdicts):
 @dataclass(frozen=True, repr=False)
 class Claimed(Verdicts):
     """The outcome of one case of a claim. `verdict`: holds, refuted or unknown. `input`: the input that decided a claim
-    about algorithms, or None; `difference`: the input that refuted a claim about units, or None. `document`: what
-    `mmaprobe verify --json` prints of the case, as a value whose attributes are its keys."""
+    about algorithms, or None; `difference`: the input that refuted a claim about units, or None. `document`: the output
+    of `mmaprobe verify --json` for the case, as a value whose attributes are its keys."""
 
     document: Claim = field(repr=False)
     input: Counterexample | None = None
@@ -266,13 +266,13 @@ def distinguish(
 
     Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
 
-    Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
-    the inputs admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two, special,
-    exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds;
-    `solver`: auto, bitwuzla, z3 or cvc5.
+    Units: `left` and `right`, of the same input formats. `count`: the number of differences, each of another kind;
+    `inputs`: the inputs admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two,
+    special, exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in
+    seconds; `solver`: auto, bitwuzla, z3 or cvc5.
 
-    Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError
-    (one of them) where evaluation does not confirm a solver's answer.
+    Raises MmaprobeError: different formats, restrictions that admit no input, unknown names; its subclass FaultError if
+    evaluation does not confirm a solver's answer.
 
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
@@ -308,7 +308,7 @@ def prove(
     Shapes: of a difference, `a` and `b` have one element for each product.
 
     Units: `left` and `right`, or `left` alone with `property`: order-independent, sign-symmetric, monotonic,
-    monotonic-addend, monotonic-product, zero-padding or exact. Of plans (plan:NAME, or what `mmaprobe.plan` returns)
+    monotonic-addend, monotonic-product, zero-padding or exact. For plans (plan:NAME, or results of `mmaprobe.plan`)
     `length` is K; without it the proof is for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
     `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for the whole proof;
     `solver` as for `distinguish`.
@@ -318,7 +318,7 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from mmaprobe.hypotheses.properties import Property, check_compared
-    from mmaprobe.queries.conjectures.models import OfModels
+    from mmaprobe.queries.conjectures.models import ModelConjecture
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -341,7 +341,7 @@ def prove(
     if property == "equal" and right is None:
         raise ParameterError("right", "give a second unit, or a property of one")
     other = None if right is None else model_of("right", right)
-    decided = OfModels.of(property, model, other, restrictions, compare).decide(options, confirm)
+    decided = ModelConjecture.of(property, model, other, restrictions, compare).decide(options, confirm)
     shown = (_difference(one.problem, one.witness) for one in decided.found if one.witness is not None)
     return Proved(decided.document, next(shown, None))
 
@@ -351,13 +351,13 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
 
     `claim`: an id of `mmaprobe list claims`, one case of it (`ID@name=value`), or the path of a claim file.
 
-    Shapes: those that the claim's file says; inputs in the document are hexadecimal patterns.
+    Shapes: those in the claim's file; inputs in the document are hexadecimal patterns.
 
     Units: those of the claim; `timeout` in seconds for each case; `solver` as for `distinguish`.
 
-    Raises MmaprobeError: a name that is not known, a file with a mistake.
+    Raises MmaprobeError: an unknown name, a file with a mistake.
 
-    Source: each claim's file says from which paper it is (docs/claims.md).
+    Source: each claim's file names its paper (docs/claims.md).
     """
     from mmaprobe.hypotheses.claim import claims_named
     from mmaprobe.queries.claims.decide import decide
@@ -434,9 +434,9 @@ def _without(more: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from mmaprobe.queries.conjectures.plans import OfPlans
+    from mmaprobe.queries.conjectures.plans import PlanConjecture
 
-    decided = OfPlans(left, right, length, (left.reference, right.reference)).decide(options, confirm)
+    decided = PlanConjecture(left, right, length, (left.reference, right.reference)).decide(options, confirm)
     proof, difference = decided.found, None
     if proof.witness is not None and proof.problem is not None:
         difference = _difference(proof.problem, proof.witness)
@@ -444,7 +444,7 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
-    """How solvers are asked. Raises MmaprobeError."""
+    """The options of solvers. Raises MmaprobeError."""
     from mmaprobe.queries.search.distinguish import Options
 
     choice_of("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))

@@ -69,8 +69,8 @@ def _fitting(row: Instruction, name: str, parameters: Collection[str], values: S
     not name, the values themselves in words."""
     model = parse_reference(row.reference)
     lines = [line for line, names in LINES.items() if names == parameters]
-    said = [with_value(model, name, value).get(line) for line in lines for value in values]
-    texts = [text for text in said if text is not None and text not in dict(arithmetic(model.unit)).values()]
+    lines_of_values = [with_value(model, name, value).get(line) for line in lines for value in values]
+    texts = [text for text in lines_of_values if text is not None and text not in dict(arithmetic(model.unit)).values()]
     texts = texts or [in_words(name, value.rpartition(": ")[2]) for value in values]
     if all(text.endswith(INNER) for text in texts):
         return alternatives_text(text.removesuffix(INNER) for text in texts) + INNER
@@ -99,8 +99,8 @@ def of_device(document: Identify, varied: Collection[str], parameters: Collectio
             return ASSUMED
         return f"answers to {counted(order.questions, 'question')} for the order; the rest is assumed"
     numbers = [str(n) for n, row in enumerate(document.asked, 1) if set(row.ruled_out).intersection(parameters)]
-    told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else question_count_text(document)
-    return f"answers to {told}"
+    questions = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else question_count_text(document)
+    return f"answers to {questions}"
 
 
 def question_count_text(document: Identify | Build) -> str:

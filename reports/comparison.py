@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector, operands_json, to_hex
 
-FEW = 16  # answers that several questions explain by chance
+BY_CHANCE = 16  # answers that several questions explain by chance
 LISTED = 100  # contradictions in JSON
 
 
@@ -89,7 +89,7 @@ class Report:
                 return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
-        if len(reasons) > 1 and min(one.whole[0].answers for one in reasons) < FEW:
+        if len(reasons) > 1 and min(one.whole[0].answers for one in reasons) < BY_CHANCE:
             names = [one.question.id for one in reasons]
             return (
                 f"too few answers to say why they differ: each of {len(names)} single causes explains them all "

@@ -247,8 +247,8 @@ def _lines(
     open_lines: dict[str, list[str]] = {}
     for parameter, values in (undecided or {}).items():
         every = [with_value(model, parameter, value) for value in values]
-        said = {name: [one[name] for one in every if name in one] for name, _ in arithmetic(unit)}
-        texts = {name: alternatives_text(texts_of) for name, texts_of in said.items() if len(set(texts_of)) > 1}
+        alternatives = {name: [one[name] for one in every if name in one] for name, _ in arithmetic(unit)}
+        texts = {name: alternatives_text(texts_of) for name, texts_of in alternatives.items() if len(set(texts_of)) > 1}
         for name, text in (texts or {parameter: " or ".join(values)}).items():
             open_lines.setdefault(name, []).append(text)
     lines = [SheetLine(line.name, "; ".join(open_lines.pop(line.name)), why) if line.name in open_lines else line

@@ -1,4 +1,4 @@
-"""What ran under `emulate`, and where two machines part, as lines of text."""
+"""The products under `emulate`, and the divergences of two machines, as lines of text."""
 
 from __future__ import annotations
 

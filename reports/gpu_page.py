@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
 STEPS = "; "  # between the number of products and the steps
-SOME = "*"  # marks what holds for some instructions of a row
+SOME = "*"  # the mark of what holds for some instructions of a row
 RECORDED_ON = (
     'A GPU in the column "rests on": its recorded results refute every value near the one in the column "what".'
 )
@@ -95,8 +95,8 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _table(*columns: str) -> list[str]:
-    """The head of a Markdown table. Tables are written by hand here and in benchmarks: libraries pad columns, so that
-    one longer cell would change every line of a table."""
+    """The head of a Markdown table. No library writes the tables here and in benchmarks: libraries pad columns, and one
+    longer cell would then change every line."""
     return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
@@ -161,7 +161,7 @@ def _row(number: int, sheet: Sheet) -> str:
     formats = values["Formats"] if len(values["Formats"]) < 60 else _shortened(values["Formats"])
     scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
     rests = "" if first in INSTRUCTIONS else f" {basis.of_file(parse_reference(first))} |"
-    formats = formats.replace("->", "→")  # browsers break lines at a hyphen, not in an arrow
+    formats = formats.replace("->", "→")  # browsers break lines at a hyphen, not at an arrow
     count = values["Products"].partition(STEPS)[0]
     return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {count} |{rests}"
 
@@ -187,25 +187,25 @@ def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
 
 
 def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
-    """What the entries of the column "rests on" mean."""
+    """The meaning of the entries in the column "rests on"."""
     rests = [line.rsplit("|", 2)[1] for line in lines]
-    said = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
-    said += [PARTLY] if any(SOME in text for text in rests) else []
-    said += [LETTERS] if sources else []
-    return [*(_wrapped(" ".join(said)) if said else []), *([""] if said else []),
+    sentences = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
+    sentences += [PARTLY] if any(SOME in text for text in rests) else []
+    sentences += [LETTERS] if sources else []
+    return [*(_wrapped(" ".join(sentences)) if sentences else []), *([""] if sentences else []),
             *(f"- {letter}: {source}" for source, letter in sources.items()), *([""] if sources else [])]  # fmt: skip
 
 
 def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
     """A row for each statement, with the numbers of the sheets that make it."""
-    told: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
+    numbers_of: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
     for number, sheet in enumerate(sheets, 1):
         for line in sheet.lines:
             if line.name in LINES:
                 value = line.value.partition(STEPS)[2] if line.name == "Products" else line.value
-                told[line.name].setdefault(value, []).append(number)
+                numbers_of[line.name].setdefault(value, []).append(number)
     rows = []
-    for name, values in told.items():
+    for name, values in numbers_of.items():
         for value, numbers in values.items():
             where = EVERY if len(numbers) == len(sheets) else ranges_text(numbers)
             rests = f" {_rests(name, sheets, numbers, sources)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""
@@ -214,8 +214,8 @@ def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
 
 
 def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int], sources: Mapping[str, str]) -> str:
-    """The basis of a line of some sheets: each kind once, with the numbers of its sheets; `*` where it holds for some
-    instructions of a sheet only."""
+    """The basis of a line: each kind of evidence once, with the numbers of its sheets; `*` if it holds only for some
+    instructions of a sheet."""
     kinds: dict[str, dict[int, str]] = {}
     for number in numbers:
         marks_of = [_kind(name, LINES[line], sources) for name in sheets[number - 1].instructions]

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from mmaprobe.queries.plans.candidates import likelihood
-from mmaprobe.queries.plans.results import Given
+from mmaprobe.queries.plans.results import PlansOfResult
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.nodes import Element, Literal, Relu, Round
@@ -20,9 +20,9 @@ C = "C:"  # key of the place where C enters
 LOOKED = 12  # plans of each result among which the two most alike are looked for
 
 
-def products_left_out(given: Sequence[Given]) -> list[str]:
+def products_left_out(results: Sequence[PlansOfResult]) -> list[str]:
     """A sentence on the difference between the products of which two results are sums, if there is a difference."""
-    texts = ["; ".join(one.products.sentences()) or "all are added once" for one in given]
+    texts = ["; ".join(one.products.sentences()) or "all are added once" for one in results]
     return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 

@@ -1,4 +1,4 @@
-"""Reads the JSON documents of commands and renders them as one page of HTML."""
+"""One HTML page for the JSON documents of commands."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, disting
 
 
 def documents(path: str) -> list[dict[str, Any]]:
-    """The JSON objects in a file, which is one document or has one on each line. Raises InputError."""
+    """The JSON objects in a file of one document, or of a document on each line. Raises InputError."""
     return [document for _, document in _numbered(path)]
 
 
@@ -111,7 +111,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or "revealed" in document:  # `order` writes `questions` too, as a number
+    if chosen is None or "revealed" in document:  # a document of `order` has `questions` too, as a number
         raise ValueError(f"no results of {COMMANDS} (with --json)")
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)
@@ -123,7 +123,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def environment(program: str) -> jinja2.Environment:
-    """The templates of the package. Everything inserted is escaped, except markup made by this package."""
+    """The templates of the package. Everything inserted is escaped, except the package's own markup."""
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,

@@ -46,8 +46,8 @@ def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
     if question.expect:
         section.facts.append(("expected", question.expect))
     for row in question.vectors[:MOST_VECTORS]:
-        vector, said = input_of(row), row.predictions or {}
-        candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
+        vector, predictions = input_of(row), row.predictions or {}
+        candidates = [(name, models[name], bits) for name, bits in predictions.items() if name in models]
         section.vectors.append(vector_view(title_of(vector), vector, candidates, pictures))
     section.more = more_vectors(len(question.vectors))
     return section

@@ -118,9 +118,9 @@ def vector_view(
     predicted = [(name, model, evaluate_row(model, vector.operands)) for name, model, _ in candidates]
     outcomes = [
         OutcomeView(
-            name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(said, to_hex(d, model.d))
+            name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(recorded, to_hex(d, model.d))
         )
-        for (name, model, d), (_, _, said) in zip(predicted, candidates, strict=True)
+        for (name, model, d), (_, _, recorded) in zip(predicted, candidates, strict=True)
     ]
     if vector.d is not None:
         agreeing = [one.name for one in outcomes if one.bits == to_hex(vector.d, vector.model.d)]
@@ -143,8 +143,8 @@ def vector_view(
     )
 
 
-def _surprise(said: str | None, now: str) -> str:
-    return "" if said in (None, now) else f"the results say {said}: another version of the model"
+def _surprise(recorded: str | None, now: str) -> str:
+    return "" if recorded in (None, now) else f"the results say {recorded}: another version of the model"
 
 
 def operands_of(vector: Vector) -> list[OperandView]:

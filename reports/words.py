@@ -402,14 +402,14 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
         if left.name.of != right.name.of:  # terms that have different names on the two sides
             texts = [f"{fact.name} {text}" for fact, text in zip((left, right), texts, strict=True)]
             return f"{difference.stage}: {both.format(left=texts[0], right=texts[1])}"
-        said = f"{difference.signal}: {both.format(left=texts[0], right=texts[1])}"
+        sides = f"{difference.signal}: {both.format(left=texts[0], right=texts[1])}"
     else:
         only = left or right
         assert only is not None
         fmt = only.format
         value = value_text(only) if fmt is None else f"{fmt.name} {number_text(only.value, fmt)}"
-        said = (first if right is None else second).format(only=f"{only.name} ({value})")
-    return f"{difference.stage}: {said}"
+        sides = (first if right is None else second).format(only=f"{only.name} ({value})")
+    return f"{difference.stage}: {sides}"
 
 
 def value_text(fact: SignalFact) -> str:

@@ -1,4 +1,4 @@
-"""The answers of a device in a growing file: nothing received is lost, and an interrupted run can continue."""
+"""A growing file of a device's answers: no answer is lost, and an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
 
-REPEATS = 4  # times that a question is asked once more if its answer differs from that of the earlier run
+REPEATS = 4  # repetitions of a question whose answer differs from the earlier run's
 
 
 def provenance(device: str) -> dict[str, Any]:
@@ -48,8 +48,8 @@ class AnswersFile:
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
         self._rows: list[tuple[int, Vector]] = []  # line number and vector of each earlier answer
-        self.description: dict[str, Any] | None = None  # of the device, from the earlier answers
-        self._cut = 0  # where writing goes on: the file's end, or the start of a last line that was cut short
+        self.description: dict[str, Any] | None = None  # the device's, from the earlier answers
+        self._cut = 0  # the place to write at: the file's end, or the start of an incomplete last line
         self._newline = b""
         if path.suffix == ".gz":
             raise InputError("answers are written as they come, uncompressed: choose a name without .gz", str(path))
@@ -112,8 +112,8 @@ class AnswersFile:
         self._write(b"")
 
     def recheck(self, device: Device, discriminating: Callable[[Vector], bool]) -> int:
-        """Ask a device some of the earlier questions again, half of them `discriminating` ones, and return the number
-        of answers that it repeated.
+        """Ask a device some of the earlier questions again, half of them from the `discriminating` questions, and
+        return the number of repeated answers.
 
         Raises InputError if an answer now differs from the earlier one, ContradictionError if the answers to one
         question now differ from each other, and DeviceError if the device fails at the first question; if it fails
@@ -137,7 +137,7 @@ class AnswersFile:
         return stood_by
 
     def _changed(self, device: Device, line: int, earlier: Answered, now: int) -> MmaprobeError:
-        """The error for an answer that differs from the file's, after the question is asked a few times more."""
+        """The error for an answer that differs from the file's, after some repetitions of the question."""
         vector, before = earlier
         for _ in range(REPEATS):
             fresh = [d for _, d in device.answers([vector]) if d is not None]
@@ -155,7 +155,7 @@ class AnswersFile:
         self._write(json.dumps(answered_row(vector, d, self.source, description)).encode() + b"\n")
 
     def _write(self, content: bytes) -> None:
-        """Write whole lines at the end. Raises OutputError; a line that did not fit is taken away again."""
+        """Write whole lines at the end. Raises OutputError, after the removal of an incomplete line."""
         try:
             if self._kept:
                 self._stream.truncate(self._cut)
@@ -219,13 +219,13 @@ class KeptDevice(Device):
 
 
 def _may_begin_answer(text: bytes) -> bool:
-    """Whether a text may be the beginning of an answer that this program wrote."""
+    """Whether a text may be the beginning of an answer written by this program."""
     head = b'{"schema": '
     return text.startswith(head) or head.startswith(text)
 
 
 def _lasting_description(description: dict[str, Any]) -> dict[str, Any]:
-    """The part of a device's description that stays the same as long as the device does."""
+    """The part of a device's description that does not change between runs."""
     return {name: value for name, value in description.items() if name != CLOCK}
 
 

@@ -23,8 +23,8 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import NAMED
 
-SIDE = 64  # rows and columns of the product, and the most questions in a call: each has its own row and column
-PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are put into every place of a product, to compare the places' results
+SIDE = 64  # rows and columns of the product; each question of a call has its own row and column
+PLACES_TRIED, PLACES_SEED = 3, 1  # inputs compared at all places of a product, and the seed of these
 Shape = tuple[int, int]
 
 
@@ -35,9 +35,9 @@ def name_of(function: str | Callable[..., Any]) -> str:
 class CallableDevice(Device):
     """Asks `function(a, b, c)`, or `function(a, b)` without an addend: a is SIDE x K, b K x SIDE, c and the result are
     SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
-    columns change from call to call, so that answers come from all places of the product. Where the same input gives
-    different results in different places (libraries have other kernels at the edges), questions are put only into
-    places with the results of `place` (row, column), and the description says so.
+    columns change from call to call: answers come from all places of the product. If the same input has different
+    results at different places (libraries have other kernels at the edges), only places with the results of `place`
+    (row, column) are used, and the description names this place.
 
     Arrays have the type of NumPy or of ml_dtypes for their format. The result may hold patterns as unsigned integers.
     """
@@ -84,8 +84,8 @@ class CallableDevice(Device):
         source.finish()
 
     def _places_alike(self, vector: Vector) -> NDArray[Any] | None:
-        """Rows and columns, each once, of places that give the same results as `place` for a few inputs put into every
-        place; None if all places do. `vector` is the question that is waiting."""
+        """Rows and columns, each once, of the places with the same results as `place` for a few inputs tried at every
+        place; None if these are all places. `vector`: the waiting question."""
         model = vector.model
         for name in list(model.formats)[3:]:
             raise self._failure(f"it takes no {NAMED[name].called}", vector)

@@ -130,8 +130,8 @@ def execute(
         raise MissingInstructionError(f"{' '.join(words[:-1]) or 'this processor'} has no {instruction}")
     results = np.frombuffer(done.stdout, dtype="<u8").astype(np.uint64)
     if done.returncode or results.shape != c.shape:
-        said = done.stderr.decode(errors="replace").strip()
-        raise IncompleteError(f"it ended with status {done.returncode} after {len(results)} results; {said}")
+        message = done.stderr.decode(errors="replace").strip()
+        raise IncompleteError(f"it ended with status {done.returncode} after {len(results)} results; {message}")
     return results
 
 

@@ -28,9 +28,9 @@ PART = 64  # questions about the summation order between two checks of the deadl
 
 @dataclass
 class Session:
-    """The questions that tell the candidates of a family apart, asked of one device. `deadline`: the end of the time
-    for the summation order, of time.monotonic; `tell` gets the findings on the way as texts, `progress` the state of
-    the work now and then; `answers`: the file of answers of an earlier run. `found`: the findings so far."""
+    """A search among a family's candidates by questions to one device. `deadline`: the end of the time for the
+    summation order, of time.monotonic; `tell` receives findings as texts, `progress` now and then the state of the
+    work; `answers`: the file of answers, with those of an earlier run. `found`: the findings so far."""
 
     device: Device
     name: str
@@ -68,8 +68,8 @@ class Session:
         return self.found
 
     def document(self, options: Options, recorded: Sequence[Vector], error: object = None) -> tuple[Identify, str]:
-        """The document that `identify FAMILY` prints, and how its units are known to be equal. `error`: what ended the
-        run early."""
+        """The document that `identify FAMILY` prints, and the reason why its units are equal. `error`: the error that
+        ended the run early."""
         units, why = equal_units(self.found, options, self.deadline)
         document = identified(
             self.family,
@@ -130,5 +130,5 @@ class Session:
         return [next(rest) if d is None else d for d in known]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The device's answers now, without those of an earlier run."""
+        """New answers of the device; answers of an earlier run are not reused."""
         return self.device.again(vectors)

@@ -25,7 +25,10 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
 SEED = 1  # of the random numbers that show which products are in a sum
-LEAST, MOST = 64, 4096  # the least and the most vectors of random numbers; a function is asked one matrix product
+LEAST_VECTORS, MOST_VECTORS = (
+    64,
+    4096,
+)  # the least and the most vectors of random numbers; a function is asked one matrix product
 PART = 64  # questions asked again between two looks at the clock
 
 
@@ -95,7 +98,7 @@ def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], 
     the device is a function, else those of vectors. Empty where the device does not answer."""
     chance = np.random.default_rng(SEED)
     whole = isinstance(device, CallableDevice)
-    count = 1 if whole else max(LEAST, min(2 * asked.length + LEAST, MOST))
+    count = 1 if whole else max(LEAST_VECTORS, min(2 * asked.length + LEAST_VECTORS, MOST_VECTORS))
     rows, columns = device.shape if isinstance(device, CallableDevice) else (1, 1)
     shapes = ((count, rows, asked.length), (count, asked.length, columns), (count, rows, columns))
     a, b, c = (from_numbers(chance.standard_normal(shape), fmt, "nearest_even")

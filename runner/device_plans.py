@@ -12,7 +12,7 @@ from mmaprobe.documents.identify import Layout
 from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.dependence import Asked, Dependence
+from mmaprobe.queries.plans.dependence import Dependence, DependenceFindings
 from mmaprobe.queries.plans.invariant import Fixed
 from mmaprobe.queries.plans.library import Mapper
 from mmaprobe.queries.plans.rules import Shape
@@ -66,7 +66,7 @@ def mapper_of(
 def dependence_of(
     device: str | Callable[..., Any], asked: Signature, top: Shape, fixed: Fixed | None, timeout: float | None,
     device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
-) -> Asked:  # fmt: skip
+) -> DependenceFindings:  # fmt: skip
     """Whether results of a function depend on the shape, asked within `timeout` seconds, for shapes up to `top`. Raises
     MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout

@@ -33,12 +33,12 @@ def contained() -> Iterator[None]:
 def in_words(error: BaseException) -> str:
     """An exception on one line, even where its own text fails."""
     try:
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
     except KeyboardInterrupt:
         raise
     except BaseException:  # also the class's name may fail
-        said = ""
-    return type(error).__name__ + (f": {said}" if said else "")
+        message = ""
+    return type(error).__name__ + (f": {message}" if message else "")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A program fed and read without blocking, in a session of its own that ends with this process.
+"""A program in a session of its own that ends with this process; its input and output never block.
 
 subprocess alone either reads to the end or can block, and asyncio would make every caller asynchronous.
 """
@@ -25,7 +25,7 @@ POLL = 0.1  # seconds between looks at whether the program still runs
 GRACE = 2.0  # seconds that a program has to end after the end of its input
 CLOSING = 1.0  # seconds to learn why a program closed its output
 
-# Kills the program's group if the guard's input ends without a line; it ends when this process does, in any way.
+# Kills the program's group if the guard's input ends without a line, as it does however this process ends.
 _GUARD = 'read -r done || kill -s KILL -- "-$1"'
 
 
@@ -98,7 +98,7 @@ class LineProcess:
             handle: Callable[[], None] = key.data
             handle()
         if not events and self._exit() is not None:
-            self.ended = True  # though another process may hold its standard output open
+            self.ended = True  # another process may still hold its standard output open
 
     def line(self, until: float) -> bytes:
         """The next line, waited for until a time of time.monotonic. Raises EndedError and LateError."""
@@ -136,7 +136,7 @@ class LineProcess:
         chunk = _read(self._process.stdout.fileno())
         if chunk is None:
             return
-        if not chunk:  # a last line without an end is dropped: the program may have died while writing it
+        if not chunk:  # a last line without an end is dropped: the program may have died within it
             self._selector.unregister(self._process.stdout)
             self.ended = True
             return
@@ -164,8 +164,8 @@ class LineProcess:
         del self._errors[:-TAIL]
 
     def _exit(self) -> os.waitid_result | None:
-        """How the program ended. Its process is not reaped, so that the number of its process group is not given to
-        another group."""
+        """The program's exit status. The process is not reaped: otherwise another group could get the number of its
+        process group."""
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
 
     def wait(self, seconds: float) -> None:
@@ -221,7 +221,7 @@ class LineProcess:
 
 
 def widen_pipe(descriptor: int) -> None:
-    """Let a pipe hold as much as is moved at once; does nothing for other files and on other systems."""
+    """Let a pipe hold `CHUNK` bytes; without effect on other files and systems."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, CHUNK)
 

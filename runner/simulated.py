@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns
 
 WORDS = 96  # random inputs that tell how many cycles a design takes
 SPARSE = 3  # of their bits, one in 2, 4 or 8 is set
-MOST = 4096  # cycles without a result, or without an input taken, that end a run
+MOST_CYCLES = 4096  # cycles without a result, or without an input taken, that end a run
 NAMES = {"verilator": "Verilator", "icarus": "Icarus Verilog"}
 PACKAGES = {"verilator": ("verilator", "g++", "make"), "icarus": ("iverilog", "vvp")}
 UNDEFINED = frozenset("xz")
@@ -52,12 +52,12 @@ TASKS = """  task cycle; begin
       word = next;
       repeat (hold) begin
         cycle; waited = 0;
-        while (!accepted && waited < MOST) begin cycle; waited = waited + 1; end
+        while (!accepted && waited < MOST_CYCLES) begin cycle; waited = waited + 1; end
       end
     end
     valid = 0; idle = 0;
     if (ENDLESS) repeat (flush) cycle;
-    else while (count < flush && idle < MOST) cycle;
+    else while (count < flush && idle < MOST_CYCLES) cycle;
     $finish;
   end
 endmodule
@@ -135,8 +135,8 @@ class SimulatedDevice(DesignDevice):
         """The output of a program that is run on the files. Raises InputError and IncompleteError."""
         done = finished(command, self.folder, self.kind)
         if done.returncode:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            error = next((line for line in said if "error" in line.lower()), said[-1] if said else "it failed")
+            output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            error = next((line for line in output if "error" in line.lower()), output[-1] if output else "it failed")
             raise InputError(f"{self.kind}: {error}", ", ".join(map(str, self.wiring.files)))
         return done.stdout.decode(errors="replace")
 
@@ -191,7 +191,7 @@ class SimulatedDevice(DesignDevice):
         parameters = ", ".join(f".{name}({value})" for name, value in self.wiring.parameters.items())
         pins = ", ".join(f".{port}({text})" for port, text in connected.items())
         head = [
-            "module mmaprobe_bench;", f"  localparam MOST = {MOST}, ENDLESS = {int(not self._tells)};",
+            "module mmaprobe_bench;", f"  localparam MOST_CYCLES = {MOST_CYCLES}, ENDLESS = {int(not self._tells)};",
             f"  reg [{total - 1}:0] word, next;", f"  wire [{self.widths[RESULT] - 1}:0] d;",
             "  reg clock = 0, reset = 0, valid = 0, running = 0, begun = 0, accepted = 0;",
             "  integer file, hold, flush, waited, now = 0, count = 0, idle = 0;",
@@ -205,8 +205,8 @@ class SimulatedDevice(DesignDevice):
     def _run(self, words: Sequence[int], **given: int) -> list[str]:
         """The outputs that the bench writes for some inputs."""
         (self.folder / "inputs.hex").write_text("".join(f"{word:x}\n" for word in words), encoding="utf-8")
-        said = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
-        rows = (line.split() for line in said.splitlines())
+        output = self._called([*self.command, *(f"+{name}={value}" for name, value in given.items())])
+        rows = (line.split() for line in output.splitlines())
         return [row[1].lower() for row in rows if len(row) == 2 and is_digits(row[0])]
 
     def _found_latency(self) -> int:
@@ -242,13 +242,13 @@ class SimulatedDevice(DesignDevice):
                 words = [word | pattern << low for word, pattern in zip(words, side[:, place].tolist(), strict=True)]
                 low += width
         count = len(words)
-        said = self._run(words, flush=count if self._tells else self.latency or 0)
-        said = said[:count] if self._tells else said[self.latency or 0 :]
-        if len(said) != count:
-            raise IncompleteError(f"{counted(len(said), 'result')} for {counted(count, 'input')}")
-        if open_ones := [text for text in said if set(text) & UNDEFINED]:
+        results = self._run(words, flush=count if self._tells else self.latency or 0)
+        results = results[:count] if self._tells else results[self.latency or 0 :]
+        if len(results) != count:
+            raise IncompleteError(f"{counted(len(results), 'result')} for {counted(count, 'input')}")
+        if open_ones := [text for text in results if set(text) & UNDEFINED]:
             raise IncompleteError(f"a result has undefined bits: {open_ones[0]}")
-        return np.array([int(text, 16) for text in said], dtype=np.uint64)
+        return np.array([int(text, 16) for text in results], dtype=np.uint64)
 
 
 _VERILATOR = ("verilator", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--timing")

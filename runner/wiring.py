@@ -117,14 +117,14 @@ class Wiring:
         return own
 
     def _read_file(self, path: Path) -> None:
-        said = validate(read_yaml(read_file(path), str(path)), PortFile)
+        file = validate(read_yaml(read_file(path), str(path)), PortFile)
         for key in PORTS:
-            if given := getattr(said, key):
+            if given := getattr(file, key):
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)
-        self.roles |= {role: port for role in ROLES if (port := getattr(said, role))}
-        self.constants |= said.constants
-        self.parameters = said.parameters | self.parameters
-        self.latency = said.latency
+        self.roles |= {role: port for role in ROLES if (port := getattr(file, role))}
+        self.constants |= file.constants
+        self.parameters = file.parameters | self.parameters
+        self.latency = file.latency
 
     @cached_property
     def idle(self) -> Mapping[str, int]:
@@ -136,9 +136,9 @@ class Wiring:
         """The ports of an operand or of the result: the ports given, else one of that name."""
         return self.ports.get(name, (name,))
 
-    def check(self, inputs: Iterable[str], outputs: Iterable[str], told: Iterable[str]) -> None:
+    def check(self, inputs: Iterable[str], outputs: Iterable[str], known: Iterable[str]) -> None:
         """Raises InputError for ports that are missing, and for inputs that are no operand and have no role and no
-        number. `told`: other inputs that are known, such as the clock."""
+        number. `known`: other inputs that are known, such as the clock."""
         inputs, outputs = list(inputs), list(outputs)
         for name in PORTS:
             side, way = (outputs, "output") if name == RESULT else (inputs, "input")
@@ -153,7 +153,7 @@ class Wiring:
             if port not in side:
                 raise InputError(f"{self.name}: {role}={port}: there is no such port; it has {', '.join(side)}")
         taken = {port for name in OPERAND_NAMES for port in self.ports_of(name)} | {*self.roles.values()}
-        taken |= {*told, *self.constants}
+        taken |= {*known, *self.constants}
         if open_ports := [name for name in inputs if name not in taken]:
             raise InputError(
                 f"{self.name}: what is the input {open_ports[0]}? ({open_ports[0]}=NUMBER, or OPERAND=PORT)"

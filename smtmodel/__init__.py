@@ -1,4 +1,4 @@
-"""Models of units, and what evaluates them."""
+"""Models of units, and their evaluation."""
 
 VERSION = "1.0.0"  # of the whole program; pyproject.toml reads it here
 __version__ = VERSION

@@ -1,4 +1,4 @@
-"""Reference results much more exact than f64, and the papers' measures of error."""
+"""Reference results much more precise than f64, and the papers' measures of error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ENTRYWISE = {"entry-1": 1, "entry-2": 2, "entry-max": np.inf}
 
 
 def slices(matrix: Floats, bits: int) -> list[Floats]:
-    """The matrix as a sum of matrices whose rows hold whole multiples, below 2^bits, of one power of two; nothing is
-    lost (Ozaki et al. 2012)."""
+    """The matrix as an exact sum of matrices; each row holds whole multiples, below 2^bits, of one power of two (Ozaki
+    et al. 2012)."""
     slices, rest = [], matrix
     while rest.any():
         largest = np.abs(rest).max(axis=1, keepdims=True)
@@ -30,8 +30,8 @@ def slices(matrix: Floats, bits: int) -> list[Floats]:
 def exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """A * B as an unevaluated sum of two f64 matrices, good to about 2^-100 of the largest part.
 
-    Products of slices are exact in f64 in whatever order the matrix product adds, and their sum is kept in double
-    words. The numbers may be of any size that keeps clear of overflow and of subnormals.
+    Products of slices are exact in f64, whatever the order of the additions, and their sum is kept in double words.
+    Numbers must be far from overflow and from subnormals.
     """
     bits = (53 - math.ceil(math.log2(a.shape[1] + 1))) // 2 - 1
     left, right = slices(a, bits), [part.T for part in slices(np.ascontiguousarray(b.T), bits)]
@@ -52,8 +52,8 @@ def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def size_of(matrix: Floats, norm: str) -> float:
-    """The l1, l2 (spectral) or infinity norm, or an entrywise one: the sum of magnitudes, the root of the sum of
-    squares, the largest magnitude. Clear of underflow."""
+    """The l1, l2 (spectral) or infinity norm, or an entrywise norm: the sum of magnitudes, the root of the sum of
+    squares, the largest magnitude. The computation avoids underflow."""
     largest = float(np.abs(matrix).max())
     if not largest:
         return 0.0
@@ -78,7 +78,7 @@ def percent_error(result: float, exact: float) -> float:
 
 
 def measures_of_bound(bound: Floats) -> dict[str, float]:
-    """Bounds on the magnitudes of `signed_measures`, for errors of which none is larger than its bound."""
+    """Bounds on the magnitudes of `signed_measures`, from bounds of the errors."""
     return {"mean": float(bound.mean()), "deviation": math.sqrt(float(np.square(bound).mean())), "negative": 100.0}
 
 

@@ -19,7 +19,7 @@ KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
 @dataclass(frozen=True)
 class Point:
-    """What one row is about. `drawn`: what else the numbers depend on (see `Study.drawn`)."""
+    """The subject of one row. `drawn`: what else the row's numbers depend on (see `Study.drawn`)."""
 
     study: str
     seed: int
@@ -45,7 +45,7 @@ class Table:
             text = path.read_text(encoding="utf-8", errors=NOT_UTF8) if path.exists() else ""
             check_utf8(text, str(path))
             header = _line((*KEYS, *measures))
-            if len(text) < len(header) and header.startswith(text):  # new, or cut in its header
+            if len(text) < len(header) and header.startswith(text):  # a new file, or one cut within its header
                 path.write_text(header, encoding="utf-8")
             else:
                 self._read(text)
@@ -94,7 +94,8 @@ class Table:
 
 @contextmanager
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
-    """A table that no other run changes until its rows are in order. Raises as Table, and if another run has it."""
+    """A block with a table that no other run can change. Raises as `Table` does, and InputError if another run has the
+    table."""
     make_folder(path.parent)
     with open_claimed(path):
         yield Table(path, measures)

@@ -85,9 +85,9 @@ def _listen(path: str) -> None:
 
 def _answer(connection: socket.socket) -> None:
     size, streams, _, _ = socket.recv_fds(connection, 8, 3)
-    said = b""
-    while len(said) < int(size):
-        said += connection.recv(int(size) - len(said))
+    request = b""
+    while len(request) < int(size):
+        request += connection.recv(int(size) - len(request))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command = os.fork()
     if not command:
@@ -95,7 +95,7 @@ def _answer(connection: socket.socket) -> None:
         for place, stream in enumerate(streams):
             os.dup2(stream, place)
             os.close(stream)
-        _run(*json.loads(said))
+        _run(*json.loads(request))
     # whoever asked waits for the end of this process: if they are gone before, nobody wants the command to go on
     Thread(target=lambda: connection.recv(1) or os.kill(command, signal.SIGKILL), daemon=True).start()
     _, status = os.waitpid(command, 0)

@@ -74,8 +74,8 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object; those of its parts are added to `parts`."""
-    said = _said(kind)
-    properties = {name: dict(sorted({**_type(one, parts), "description": said[name]}.items()))
+    descriptions = _said(kind)
+    properties = {name: dict(sorted({**_type(one, parts), "description": descriptions[name]}.items()))
                   for name, one in kinds_of(kind).items()}  # fmt: skip
     return {
         **({"additionalProperties": True} if issubclass(kind, Input) else {}),

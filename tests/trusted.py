@@ -185,15 +185,15 @@ SHOWN = (
 def lines(path: Path) -> tuple[int, int]:
     """The lines of a file, and those of code: neither blank nor comment nor docstring."""
     text = path.read_text(encoding="utf-8")
-    said: set[int] = set()
+    docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
-            said |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+            docstrings |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
             code |= set(range(token.start[0], token.end[0] + 1))
-    return len(text.splitlines()), len(code - said)
+    return len(text.splitlines()), len(code - docstrings)
 
 
 def size(*parts: Part) -> tuple[int, int]:

@@ -70,10 +70,10 @@ def page(campaign: Campaign, parts: Sequence[Part]) -> str:
 def _never(campaign: Campaign, names: Sequence[str]) -> Iterator[str]:
     """The statements that refused in no call of any rule, each once."""
     sites = {site for own in campaign.tallies.values() for site in own.refused}
-    told = set[Refusal]()
+    listed = set[Refusal]()
     for name in names:
-        own = [one for one in conditions_of(name) if one not in told and not any(map(one.holds, sites))]
-        told.update(own)
+        own = [one for one in conditions_of(name) if one not in listed and not any(map(one.holds, sites))]
+        listed.update(own)
         own = [one for one in own if one.text not in UNREACHED]
         if own:
             yield f"- `{name}`: {'; '.join(f'`{one.text}`' for one in own)}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-from benchmarks.rules.crossing import Seen
+from benchmarks.rules.crossing import RecentCalls
 from benchmarks.rules.numbers import Unchecked
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.equality.rewriting import REWRITES
@@ -67,7 +67,7 @@ class Campaign:
 
     def begin(self, part: str) -> None:
         """A part, which knows nothing of what was called in others."""
-        self.seed, self.rng, self.seen = part, random.Random(part), Seen()
+        self.seed, self.rng, self.recent = part, random.Random(part), RecentCalls()
 
     def tally(self, name: str) -> Tally:
         return self.tallies.setdefault(name, Tally())
@@ -79,12 +79,12 @@ class Campaign:
         """The theorem of a rule, its goal held against its meaning; None where the rule refuses."""
         theorem = self._called(name, arguments, named, check)
         if theorem is not None and check:
-            self.seen.add(theorem)
+            self.recent.add(theorem)
             for _ in range(CROSSED if self.tally(name).instances < PLENTY else 0):
-                changed = self.seen.changed(theorem, self.rng)
+                changed = self.recent.changed(theorem, self.rng)
                 made = None if changed is None else self._called(name, (), changed)
                 if made is not None:
-                    self.seen.add(made)
+                    self.recent.add(made)
         return theorem
 
     def _called(
@@ -97,7 +97,7 @@ class Campaign:
             own.refused[site_of(error.__traceback__)] += 1
             return None
         except Exception as error:
-            own.broken[_told(error)] += 1
+            own.broken[_error_text(error)] += 1
             return None
         own.theorems += 1
         if check:
@@ -120,7 +120,7 @@ class Campaign:
             own.unchecked += 1
             return
         except Exception as error:
-            own.broken[_told(error)] += 1
+            own.broken[_error_text(error)] += 1
             return
         if reason is not None:
             own.false.append(f"{self.seed}: {goal.statement()}: {reason}")
@@ -148,7 +148,7 @@ class Campaign:
         return found
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     file, line = site_of(error.__traceback__)
     return f"{type(error).__name__}: {error} ({Path(file).name}:{line})"
 

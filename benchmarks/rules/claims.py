@@ -394,7 +394,10 @@ def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: ra
     try:
         wanted = share_claim(assertion)
     except RuleError:
-        for other in [*campaign.seen.of(Apart)[-3:], *campaign.seen.of(Errs)[-3:]]:  # what is wrong is seen before that
+        for other in [
+            *campaign.recent.of(Apart)[-3:],
+            *campaign.recent.of(Errs)[-3:],
+        ]:  # what is wrong is seen before that
             call("compares", assertion, [other])
         return
     space = wanted.space

@@ -29,7 +29,7 @@ KEPT = 40  # of each kind, the last ones
 READ = (Reduction, Assertion)  # what is read from texts, which check more of it than it does itself
 
 
-class Seen:
+class RecentCalls:
     """What rules were called with, and what they made: the last of each kind."""
 
     def __init__(self) -> None:

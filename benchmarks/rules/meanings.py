@@ -30,7 +30,7 @@ from benchmarks.rules.numbers import (
     table_of,
 )
 from benchmarks.rules.units import Window, reads, window
-from mmaprobe.queries.kernel.bounds.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
+from mmaprobe.queries.kernel.bounds.enclosures import CHAIN, Assumption, Enclosed, Facts, KeptRounding
 from mmaprobe.queries.kernel.bounds.forms import Factor, Form
 from mmaprobe.queries.kernel.bounds.induction import Carried, Chained, Closed
 from mmaprobe.queries.kernel.bounds.sums import FromZero
@@ -275,7 +275,7 @@ def any_number(formats: list[Format], drawn: Patterns) -> Value:
 def enclosed(goal: Enclosed, rng: random.Random, largest: bool = False) -> Iterator[str]:
     """`largest`: magnitudes of a and b are those of the largest elements."""
     assumed = {one.level: one.formats for one in goal.assuming if isinstance(one, Assumption)}
-    kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
+    kept = frozenset(one.node for one in goal.assuming if isinstance(one, KeptRounding))
     facts, places = goal.facts, dict(goal.places)
     assert isinstance(goal.unit, Unit)
     forms = [facts.low, facts.high, facts.size, facts.weight]

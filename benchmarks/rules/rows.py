@@ -20,7 +20,7 @@ from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
 from mmaprobe.queries.kernel.cases.conditions import Met, conditions_of, hangs
 from mmaprobe.queries.kernel.cases.unreachable import Unreachable
-from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
+from mmaprobe.queries.kernel.integers.rows import BELOW_ONE, Bounded, NeverOverflows, Source, Summands, largest_counts
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
 from mmaprobe.queries.solvers.asking import Engines
@@ -58,27 +58,27 @@ def rounded(x: Lanes, fmt: Format) -> Lanes:
 
 def row_of(made: Source, given: Lanes) -> Lanes:
     """The row that operations make of numbers."""
-    if isinstance(made, Given):
+    if isinstance(made, Summands):
         return given[: made.length]
     first, *others = (row_of(row, given) for row in made.rows)
-    told: Any = made.told
+    parameters: Any = made.parameters
     match made.name:
         case "part":
-            return first[told[0] : told[1]]
+            return first[parameters[0] : parameters[1]]
         case "joined":
             return np.concatenate([first, *others])
         case "converted":
-            return rounded(first, told[1])
+            return rounded(first, parameters[1])
         case "column_sums":
-            return _column_sums(*told, first)
+            return _column_sums(*parameters, first)
         case "trees":
-            fmt, size = told
+            fmt, size = parameters
             groups = np.pad(first, (0, -len(first) % size)).reshape(-1, size)
             return np.array([in_tree(lambda x, y: _plus(fmt, x, y), list(group)) for group in groups])
         case "in_sequence":
             running = first[0]
             for x in first[1:]:
-                running = _plus(told[0], running, x)
+                running = _plus(parameters[0], running, x)
             return np.array([running])
     raise TypeError(made.name)
 
@@ -122,7 +122,7 @@ def bounded(goal: Bounded, rng: random.Random) -> Iterator[str]:
 
 
 def _count(made: Source) -> int:
-    return made.length if isinstance(made, Given) else max(map(_count, made.rows))
+    return made.length if isinstance(made, Summands) else max(map(_count, made.rows))
 
 
 def never_overflows(goal: NeverOverflows, rng: random.Random) -> Iterator[str]:

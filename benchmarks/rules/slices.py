@@ -202,10 +202,10 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         if wraps is None:
             continue
         about = plan, length + rng.choice((0, 0, 0, 0, 1, -1)), rng.choice((3, 4, 4, 6, 10, 40, -1)), wraps
-        lost, told = (campaign.call(f"loses_of_{what}", *about) for what in ("largest", "elements"))
+        lost, bounded = (campaign.call(f"loses_of_{what}", *about) for what in ("largest", "elements"))
         times = Fraction(2) ** rng.choice((20, 22, 23, 24, 25, 26, 28, 30))
-        if told is not None:
-            campaign.call("within_classical", told, rng.choice((0, 0, 1, 2, 3, -1)), times)
+        if bounded is not None:
+            campaign.call("within_classical", bounded, rng.choice((0, 0, 1, 2, 3, -1)), times)
         if lost is not None:
             campaign.call("within_span", lost, rng.choice((0, 0, 1, 2, 4, 6, -1)), times)
 

@@ -70,8 +70,8 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     progress("")
     document = document_of(folder, findings)
     counts = Counter(one.kind for one in document.findings)
-    said = Counter(one.says for one in document.findings if one.kind == "fine")
-    files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
+    sentences = Counter(one.says for one in document.findings if one.kind == "fine")
+    files, proofs = counted(sentences[MEANING["smt2"]], "file"), counted(sentences[MEANING["drat"]], "proof")
     verified = f"{proofs} verified{f' by {document.checker}' if document.checker else ''}"
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
     say({

@@ -1,4 +1,4 @@
-"""The part of `compare` that starts from two result matrices."""
+"""`compare` for two result matrices of one product."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Files:
     """The files of two results of one product: A, B, D1 and D2, C if there is one, and the files of scale factors by
-    name. `formats`, `convert`: the values of the options. `save`: the path from which the paths of the plans' files are
-    made."""
+    name. `formats`, `convert`: the values of the options. `save`: the path from which the names of the plan files are
+    derived."""
 
     sides: Sequence[Path]
     c: Path | None
@@ -60,7 +60,8 @@ def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
     files: Files, seconds: float | None,
 ) -> None:  # fmt: skip
-    """From differing matrices to a dot product of a few terms. `seconds`: the command's. Raises MmaprobeError."""
+    """Reduce differing matrices to a dot product of a few terms. `seconds`: the time for the whole command. Raises
+    MmaprobeError."""
     from mmaprobe.queries.compare.devices import Pair, compared_model
     from mmaprobe.queries.compare.gemm import differing_elements, reproduced
     from mmaprobe.smtmodel.inputs.signature import Signature
@@ -87,11 +88,11 @@ def run_gemm(
     if isinstance(model, Signature):
         report.gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds, files.save))
         return
-    told = reproduced(model, matrices, differences.chosen, pair.problem, progress)
+    fit = reproduced(model, matrices, differences.chosen, pair.problem, progress)
     progress("")
-    _show_reproduced(told, pair)
-    report.gemm = gemm = replace(gemm, model=_reproduced(told, model))
-    ends = told.models
+    _show_reproduced(fit, pair)
+    report.gemm = gemm = replace(gemm, model=_reproduced(fit, model))
+    ends = fit.models
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
         _follow(
             comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, differences
@@ -109,8 +110,8 @@ def run_gemm(
 def _plans(
     model: Model, matrices: Matrices, differences: Differences, seconds: float | None, save: Path | None
 ) -> ComparedPlans:
-    """The plans, and the instructions of the table, that give each result; why the two most alike plans, one of each
-    result, differ, and the first step in which they differ."""
+    """The plans and instructions of the table that reproduce each result; for the two most similar plans, one of each
+    result, the difference and the first step in which they differ."""
     from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
@@ -141,7 +142,7 @@ def _plans(
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
-    """Print the first step of an element in which two plans differ, as each plan computes it, and return both steps."""
+    """Print the first step of an element in which two plans differ, and return it as each plan computes it."""
     from mmaprobe.queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)
@@ -164,7 +165,7 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, differences: Differences) -> None:
-    """Recompute the elements on both devices, and reduce the first divergence."""
+    """Recompute the elements on both devices, and reduce the first divergence to a few terms."""
     from mmaprobe.queries.compare.gemm import reduce, traced
 
     report.pair = pair
@@ -238,24 +239,24 @@ def _show_elements(differences: Differences, pair: Pair) -> None:
             say(f"  {word}: [{one.row}, {one.column}]: {' | '.join(texts)}{ulps}")
 
 
-def _show_reproduced(told: Reproduced, pair: Pair) -> None:
+def _show_reproduced(fit: Reproduced, pair: Pair) -> None:
     for index in (0, 1):
-        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements compared"
-        if told.changes[index]:
-            text += f"; all of them with one change: {', '.join(told.changes[index])}"
-        elif told.models[index] is None:
+        text = f"  {pair.left.name} gives D{index + 1} in {fit.agree[index]} of {fit.elements} elements compared"
+        if fit.changes[index]:
+            text += f"; all of them with one change: {', '.join(fit.changes[index])}"
+        elif fit.models[index] is None:
             text += "; no single change gives all of them"
-            if told.reached[index] is not None:
-                text += f" (after {told.reached[index]} products its partial sum equals the first element)"
+            if fit.reached[index] is not None:
+                text += f" (after {fit.reached[index]} products its partial sum equals the first element)"
         say(text)
 
 
-def _reproduced(told: Reproduced, model: Model) -> ComparedModel:
+def _reproduced(fit: Reproduced, model: Model) -> ComparedModel:
     first, second = (
         ModelAgreement(agree=agree, changes=changes, reached_after=reached)
-        for agree, changes, reached in zip(told.agree, told.changes, told.reached, strict=True)
+        for agree, changes, reached in zip(fit.agree, fit.changes, fit.reached, strict=True)
     )
-    return ComparedModel(model=model.reference, elements=told.elements, D1=first, D2=second)
+    return ComparedModel(model=model.reference, elements=fit.elements, D1=first, D2=second)
 
 
 def _element(one: Element | None, pair: Pair) -> DifferingElement | None:

@@ -111,12 +111,12 @@ def _show(document: Document, every: bool) -> None:
     ):
         if not (total := len(kind.reached) + len(kind.out_of_reach) + len(kind.open)):
             continue
-        said = [f"{len(kind.reached)} of {total} reached"]
+        parts = [f"{len(kind.reached)} of {total} reached"]
         if kind.out_of_reach:
-            said.append(f"{len(kind.out_of_reach)} proved out of reach")
+            parts.append(f"{len(kind.out_of_reach)} proved out of reach")
         if kind.open:
-            said.append(f"{len(kind.open)} open")
-        say(f"  {words}: {', '.join(said)}")
+            parts.append(f"{len(kind.open)} open")
+        say(f"  {words}: {', '.join(parts)}")
         if kind is not document.pairs:
             say_list([_unreached(one.condition) for one in kind.out_of_reach], every)
         say_list([f"not decided: {one}" for one in kind.open], every)

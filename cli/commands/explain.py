@@ -207,8 +207,8 @@ def _vector(model: Model, row: dict[str, Any], place: str) -> Vector:
                 theirs, ours = (side.formats.get(operand.name) for side in (own, model))
                 if theirs != ours:
                     words = [fmt.name if fmt else "none" for fmt in (theirs, ours)]
-                    said = f"the vector's format is {words[0]}, that of {model.reference} {words[1]}"
-                    raise ValueError(f"{operand.key}: {said}")
+                    difference = f"the vector's format is {words[0]}, that of {model.reference} {words[1]}"
+                    raise ValueError(f"{operand.key}: {difference}")
         for name in ("a", "b"):
             given[name] = _shortened(row, name, model.length)
         return parse_row(given)

@@ -16,7 +16,7 @@ from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
 
-#: format -> description, and the function that makes bytes of evaluated rows and says what is left out
+#: format -> description, and module and name of the function from evaluated rows to an `Export`
 FORMATS = {
     "csv": ("a table of hexadecimal patterns, one vector a line", "tables", "csv_table"),
     "npz": ("NumPy arrays of unsigned integers", "tables", "npz_arrays"),
@@ -32,7 +32,7 @@ FORMATS = {
               "benches", "riscv_test"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
-#: formats of models, as FORMATS
+#: the same for formats of models
 OF_MODELS = {
     "verilog": (
         "a module in Verilog that computes what the model FILE does, combinational or a pipeline (--stages)",
@@ -64,12 +64,12 @@ OF_MODELS = {
     ),
 }
 BINARY = ("npz", "aiger")
-HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
+HELP = """Write the vectors of FILE, with their models' results, in a format of other programs.
 
 \b
 {formats}
 
-Or write a model, named in the place of FILE:
+Or write a model, with its name in the place of FILE:
 
 \b
 {models}
@@ -88,14 +88,14 @@ def _listed(formats: dict[str, tuple[str, str, str]]) -> str:
     return "\n".join(f"{name:<10} {row[0]}" for name, row in formats.items())
 
 
-#: what people call a kind of file -> the formats of that kind
+#: the usual name of a kind of file -> the formats of that kind
 KINDS = {
     "sv": ("verilog", "coverage", "memh", "cocotb"), "systemverilog": ("verilog", "coverage", "memh", "cocotb"),
     "v": ("verilog",), "h": ("c", "cpp"), "hex": ("memh",), "uvm": ("coverage", "cocotb"), "xml": ("junit",),
 }  # fmt: skip
 
 
-#: how the names of files in some formats end
+#: format -> the ending of its files' names
 ENDINGS = {".csv": "csv", ".npz": "npz", ".xml": "junit", ".smt2": "smt2", ".btor2": "btor2", ".aig": "aiger",
            ".aag": "aiger"}  # fmt: skip
 
@@ -124,7 +124,7 @@ class _FormatName(Choice):
     "--stages",
     type=WholeNumber(0, 64),
     metavar="N",
-    help="Of verilog: N registers from each input to d (default: 0).",
+    help="With verilog: N registers from each input to d (default: 0).",
 )
 def export(
     file: str, wanted: str, output: str | None, model: str | None, tininess: str | None, stages: int | None
@@ -136,15 +136,15 @@ def export(
     if wanted in BINARY and output in (None, "-") and _terminal():
         raise click.UsageError(f"{wanted} is binary, and standard output is a terminal: name a file with --output")
     if tininess is not None and wanted != "fptest":
-        raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
+        raise click.UsageError(f"--tininess needs --format fptest: {wanted} has no flags")
     if stages is not None and wanted != "verilog":
-        raise click.UsageError(f"--stages is of Verilog: {wanted} has none")
+        raise click.UsageError(f"--stages needs --format verilog: {wanted} has no registers")
     if (own := ENDINGS.get(Path(output or "").suffix, wanted)) != wanted:
         raise click.UsageError(f"{output} has the ending of {own}: give --format {own}, or {wanted} another name")
     candidate = parse_reference(model) if model else None
     if wanted in OF_MODELS:
         if candidate is not None:
-            raise click.UsageError(f"--model is of vectors: {wanted} is of the model {file}")
+            raise click.UsageError(f"--model names the model of vectors: {wanted} writes the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
         made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given, *[stages] * bool(stages))

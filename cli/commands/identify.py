@@ -46,10 +46,13 @@ if TYPE_CHECKING:
 @click.option(
     "--formats",
     metavar="A,B,C,D",
-    help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c. Instructions have theirs.",
+    help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c. Instructions have their own.",
 )
 @click.option(
-    "--length", type=Length(), metavar="K", help="Without FAMILY: the number of products. Instructions have theirs."
+    "--length",
+    type=Length(),
+    metavar="K",
+    help="Without FAMILY: the number of products. Instructions have their own.",
 )
 @click.option(
     "--scale", metavar="FORMAT/BLOCK",

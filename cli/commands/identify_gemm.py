@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
     from mmaprobe.cli.question import Question
-    from mmaprobe.queries.plans.library import Mapped, Said
+    from mmaprobe.queries.plans.library import Mapped, MappedRule
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.plans import Plan
@@ -28,8 +28,8 @@ Sides = tuple[int, int, int]  # M, N and K
 USUAL = "64,64"  # --shape
 LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
-MANY = 16  # the least number of shapes whose common parity of M, N or K is printed
-MOST = 65536  # largest M, N or K: vocabularies have about this many words
+LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
+LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
@@ -41,9 +41,9 @@ def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sid
         raise click.UsageError("--gemm needs --formats and --length")
     spans = [part.partition("..") for part in (USUAL if text is None else text).split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
-    known = all(is_digits(one.strip()) and 0 < int(one) <= MOST for side in sides for one in side)
+    known = all(is_digits(one.strip()) and 0 < int(one) <= LARGEST_SIDE for side in sides for one in side)
     if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):
-        wanted = f"M,N or M,N,K, whole numbers from 1 to {MOST}, or spans LOW..HIGH"
+        wanted = f"M,N or M,N,K, whole numbers from 1 to {LARGEST_SIDE}, or spans LOW..HIGH"
         raise ParameterError("--shape", f"{text!r}: give {wanted}")
     if (len(sides) == 3) is not (length is None):
         raise ParameterError("--length", "K is given once: there, or as the last number of --shape M,N,K")
@@ -57,7 +57,7 @@ def map_gemm(question: Question) -> int:
     from mmaprobe.queries.plans.report import document_of_map
     from mmaprobe.runner.device_plans import mapper_of
 
-    start, (asked, least, most) = time.monotonic(), function_of(question, MOST)
+    start, (asked, least, most) = time.monotonic(), function_of(question, LARGEST_SIDE)
     given = "" if question.timeout is None else f" than --timeout {question.timeout:g}"
     try:
         mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
@@ -157,35 +157,37 @@ def _show(mapped: Mapped, seconds: float) -> None:
         for line in outline_of(tree):
             say(f"  {line}")
     left_out, unsure = 0, 0
-    for said in mapped.rules:
-        if said.plan is None:
+    for entry in mapped.rules:
+        if entry.plan is None:
             continue
-        if not said.confirmed if mapped.fails else said.agree <= len(said.differ):
+        if not entry.confirmed if mapped.fails else entry.agree <= len(entry.differ):
             left_out += 1
             continue
-        unsure += not said.confirmed
-        if not said.confirmed and unsure > UNSURE:
+        unsure += not entry.confirmed
+        if not entry.confirmed and unsure > UNSURE:
             continue
-        say(f"{said.rule.text()}: {said.plan.reference}")
-        if said.differ:
-            total = counted(said.agree + len(said.differ), "new shape")
-            say(f"  another kernel runs on {len(said.differ)} of {total}: {some_of(said.differ, LISTED)}")
-        elif said.confirmed:
-            say(f"  {counted(said.agree, 'random shape')}: bit for bit so; {_lengths(said)} asked")
-        elif said.agree < said.wanted:
-            say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
+        say(f"{entry.rule.text()}: {entry.plan.reference}")
+        if entry.differ:
+            total = counted(entry.agree + len(entry.differ), "new shape")
+            say(f"  another kernel runs on {len(entry.differ)} of {total}: {some_of(entry.differ, LISTED)}")
+        elif entry.confirmed:
+            say(f"  {counted(entry.agree, 'random shape')}: bit for bit so; {_lengths(entry)} asked")
+        elif entry.agree < entry.wanted:
+            say(f"  {counted(entry.agree, 'random shape')}: too few to rely on")
         else:
-            say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
+            say(
+                f"  {counted(entry.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong"
+            )
     if unsure > UNSURE:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
-        where = "elsewhere " if any(said.confirmed for said in mapped.rules) else ""
+        where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
         say(f"{where}no plan tried gives its arithmetic{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
     why = "not relied on" if mapped.fails else "that at most half of the new shapes there bear out"
     if left_out:
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")
-    if not mapped.fails and any(said.plan is None for said in mapped.rules):
+    if not mapped.fails and any(entry.plan is None for entry in mapped.rules):
         say("other elements that were looked at: no plan found")
     if mapped.open:
         say(f"nothing is known of {counted(len(mapped.open), 'random shape')}: {some_of(mapped.open, LISTED)}")
@@ -209,9 +211,9 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     say(f"not done: {left}a check of the rules on new random shapes; to go on, give more{given}")
 
 
-def _lengths(said: Said) -> str:
+def _lengths(entry: MappedRule) -> str:
     """The K of its range at which a rule was compared with the library, in words."""
-    every, asked = said.rule.lengths, len(said.lengths)
+    every, asked = entry.rule.lengths, len(entry.lengths)
     if asked < len(every):
         return f"{asked:,} of {len(every):,} K"
     whole = every[-1] - every[0] == len(every) - 1
@@ -244,7 +246,7 @@ def _parity(shapes: Sequence[Shape]) -> str:
     """The sides, of M, N and K, that are odd in all of many shapes, or even in all of them, in words."""
     sides = {"M": [x.rows for x in shapes], "N": [x.columns for x in shapes], "K": [x.length for x in shapes]}
     alike = [f"{name} {'odd' if every[0] % 2 else 'even'}" for name, every in sides.items()
-             if len(shapes) >= MANY and len({side % 2 for side in every}) == 1]  # fmt: skip
+             if len(shapes) >= LEAST_SHAPES and len({side % 2 for side in every}) == 1]  # fmt: skip
     return f", all of {' and '.join(alike)}" if alike else ""
 
 

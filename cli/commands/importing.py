@@ -66,8 +66,8 @@ def _rows(lines: Iterable[str], name: str, model: Model) -> Iterator[dict[str, o
         if not words:
             continue
         if len(words) not in (wanted, wanted + 1):
-            said = f"{counted(len(words), 'word')}, where {model.reference} has {wanted - 1} operands and a result"
-            raise InputError(said, name, number)
+            mismatch = f"{counted(len(words), 'word')}, where {model.reference} has {wanted - 1} operands and a result"
+            raise InputError(mismatch, name, number)
         row: dict[str, object] = {"id": f"line-{number}", "model": model.reference}
         rest = iter(words)
         for side, count in counts.items():

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 FORMATS = click.option(
     "--formats", metavar="A,B,C,D",
-    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have theirs.",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have their own.",
 )  # fmt: skip
 LENGTH = click.option(
-    "--length", type=Length(), metavar="K", help="The number of products, up to 4096. Instructions have theirs."
+    "--length",
+    type=Length(),
+    metavar="K",
+    help="The number of products, up to 4096. Instructions have their own.",
 )
 
 
@@ -117,7 +120,7 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
 
 def _say_seen(questions: Sequence[Question]) -> None:
-    """Print that the order was not revealed, and the last questions with their answers."""
+    """Print the failure to reveal the order, and the last questions with their answers."""
     from mmaprobe.smtmodel.arithmetic.display import value_text
 
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")

@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.prove_bounds import PlanBounds, UnitBound
-from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Line, Statement
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, CommandLine, Statement
 from mmaprobe.cli.commands.prove_models import Design, Models
 from mmaprobe.cli.commands.prove_plans import Invariant, PlansEqual
 from mmaprobe.cli.completion import file_names, models
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
 
 #: kind of statement -> whether a command line asks this kind, if it asks no kind above
-KINDS: dict[type[Statement[Any, Any]], Callable[[Line], bool]] = {
+KINDS: dict[type[Statement[Any, Any]], Callable[[CommandLine], bool]] = {
     Invariant: lambda line: line.rules is not None,
     PlanBounds: lambda line: line.wanted == ERROR_BOUND and len(line.sides) == 1 and line.names_plan,
     UnitBound: lambda line: line.wanted == ERROR_BOUND,
@@ -103,7 +103,7 @@ def prove(
     """
     from mmaprobe.smtmodel.tables.reference import Named
 
-    line = Line(tuple(map(Named, models)), **asked)
+    line = CommandLine(tuple(map(Named, models)), **asked)
     statement = next(kind for kind, is_asked in KINDS.items() if is_asked(line))(line)
     decided = statement.conjecture.decide(options, confirm)
     options.progress("")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.prove_line import ERROR_BOUND, Found, OfSides, Said
+from mmaprobe.cli.commands.prove_line import ERROR_BOUND, AnyDocument, Found, OfSides
 from mmaprobe.cli.options import refuse, say
 from mmaprobe.documents.prove import ErrorBound, Nearest, NumericBound, PlanErrorBound, PlanFormula, below_text
 from mmaprobe.smtmodel.base.wording import counted
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN = 8  # products of an input that is printed
 
 
-class OfBound(OfSides[Found, Said]):
+class OfBound(OfSides[Found, AnyDocument]):
     """The error of one model or plan has a bound."""
 
     def check(self) -> None:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 ERROR_BOUND = "error-bound"
 Found = TypeVar("Found")
-Said = TypeVar("Said")
+AnyDocument = TypeVar("AnyDocument")
 
 
 @dataclass(frozen=True)
-class Line:
+class CommandLine:
     """A command line, without the options that all kinds of statements read alike. `sides`: the models, plans or
     designs; `rules`: the file of a map."""
 
@@ -59,11 +59,11 @@ class Line:
         return "; a plan is a model at one K: plan:NAME@length=K" if self.names_plan else ""
 
 
-class Statement(ABC, Generic[Found, Said]):
+class Statement(ABC, Generic[Found, AnyDocument]):
     """One kind of statement, as a command line asks it. Raises UsageError for options that it does not read, and
     MmaprobeError for a statement that cannot be asked."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: CommandLine) -> None:
         self.line = line
         self.check()
         self.conjecture = self.conjectured()
@@ -73,15 +73,15 @@ class Statement(ABC, Generic[Found, Said]):
         """Refuse the options that are not read."""
 
     @abstractmethod
-    def conjectured(self) -> Conjecture[Found, Said]:
+    def conjectured(self) -> Conjecture[Found, AnyDocument]:
         """The conjecture to decide."""
 
     @abstractmethod
-    def show(self, found: Found, document: Said) -> None:
+    def show(self, found: Found, document: AnyDocument) -> None:
         """Print the verdict and its details."""
 
 
-class OfSides(Statement[Found, Said]):
+class OfSides(Statement[Found, AnyDocument]):
     """A statement about models, plans or designs that are named."""
 
     def check(self) -> None:
@@ -92,7 +92,7 @@ class OfSides(Statement[Found, Said]):
             refuse(f"{self.line.wanted} is a property of results", "flags")
 
 
-class OfResults(OfSides[Found, Said]):
+class OfResults(OfSides[Found, AnyDocument]):
     """A statement about results: two sides give equal results, or the results of one side have a property."""
 
     def check(self) -> None:

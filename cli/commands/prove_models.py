@@ -15,7 +15,7 @@ from mmaprobe.hypotheses.properties import FALLING
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
-    from mmaprobe.queries.conjectures.models import OfModels
+    from mmaprobe.queries.conjectures.models import ModelConjecture
     from mmaprobe.queries.tactics.records import Proof
     from mmaprobe.smtmodel.evaluate.model import Model
 
@@ -25,7 +25,7 @@ NAMED = 3  # the most lemmas whose names are in the first line
 class Models(OfResults["list[Proof]", Prove]):
     """Two models are equal, or one has a property."""
 
-    conjecture: OfModels
+    conjecture: ModelConjecture
 
     def check(self) -> None:
         super().check()
@@ -34,13 +34,15 @@ class Models(OfResults["list[Proof]", Prove]):
         if self.line.wanted.startswith("monotonic"):
             refuse(FALLING, "compare")
 
-    def conjectured(self) -> OfModels:
-        from mmaprobe.queries.conjectures.models import OfModels
+    def conjectured(self) -> ModelConjecture:
+        from mmaprobe.queries.conjectures.models import ModelConjecture
 
         line, models = self.line, [self.flagged(side.model) for side in self.line.sides]
         if line.wanted == "equal" and len(models) != 2:
             raise click.UsageError("give two models, or one model and --property")
-        return OfModels.of(line.wanted, models[0], models[1] if len(models) > 1 else None, line.inputs, line.compare)
+        return ModelConjecture.of(
+            line.wanted, models[0], models[1] if len(models) > 1 else None, line.inputs, line.compare
+        )
 
     def flagged(self, model: Model) -> Model:
         """A model, or, with --flags, the model of its exceptions."""
@@ -64,8 +66,8 @@ class Models(OfResults["list[Proof]", Prove]):
 class Design(Models):
     """A design gives the results of a model, or the model's exceptions at the port for flags."""
 
-    def conjectured(self) -> OfModels:
-        from mmaprobe.queries.conjectures.models import OfModels
+    def conjectured(self) -> ModelConjecture:
+        from mmaprobe.queries.conjectures.models import ModelConjecture
         from mmaprobe.queries.kernel.questions.designs import Designed
         from mmaprobe.runner.rtl import RtlDevice
 
@@ -76,7 +78,9 @@ class Design(Models):
         model, text = self.flagged(line.sides[0].model), texts[1].removeprefix(DESIGN)
         if line.flags is not None and ",d=" not in text:
             text = f"{text},d=flags"
-        return OfModels("equal", [Designed(model, model, inputs, line.compare or "bits", RtlDevice(text).design)])
+        return ModelConjecture(
+            "equal", [Designed(model, model, inputs, line.compare or "bits", RtlDevice(text).design)]
+        )
 
 
 def _headline(document: Prove) -> str:

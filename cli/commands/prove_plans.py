@@ -1,4 +1,5 @@
-"""`prove` about plans: two plans are equal, or results by the plans of a map depend on no shape (`--invariant`)."""
+"""`prove` for plans: the equality of two plans, and the independence of results from the shape, by the plans of a map
+(`--invariant`)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from mmaprobe.documents.prove import ElementAt, ProveInvariant, ProvePlans, prov
 from mmaprobe.smtmodel.base.wording import counted, spans_text
 
 if TYPE_CHECKING:
-    from mmaprobe.queries.conjectures.plans import OfMap, OfPlans
+    from mmaprobe.queries.conjectures.plans import InvarianceConjecture, PlanConjecture
     from mmaprobe.queries.plans.equal import PlanProof
     from mmaprobe.queries.plans.invariant import Invariance
 
@@ -22,7 +23,7 @@ LISTED = 4  # the most pairs of plans that are printed
 
 
 class PlansEqual(OfResults["PlanProof", ProvePlans]):
-    """Two plans, or two units that take K in tiles, are equal."""
+    """The statement that two plans, or two units that take K in tiles, are equal."""
 
     def check(self) -> None:
         super().check()
@@ -32,11 +33,11 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
         if self.line.restrictions or self.line.compare:
             raise click.UsageError(why)
 
-    def conjectured(self) -> OfPlans:
-        from mmaprobe.queries.conjectures.plans import OfPlans
+    def conjectured(self) -> PlanConjecture:
+        from mmaprobe.queries.conjectures.plans import PlanConjecture
 
         left, right = self.line.sides
-        return OfPlans(left.plan, right.plan, self.line.length, (left.text, right.text))
+        return PlanConjecture(left.plan, right.plan, self.line.length, (left.text, right.text))
 
     def show(self, found: PlanProof, document: ProvePlans) -> None:
         if document.verdict == "equal":
@@ -61,7 +62,7 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
 
 
 class Invariant(Statement["Invariance", ProveInvariant]):
-    """Results depend on no shape, by a map."""
+    """The statement that results depend on no shape, by a map."""
 
     def check(self) -> None:
         if self.line.sides:
@@ -71,11 +72,11 @@ class Invariant(Statement["Invariance", ProveInvariant]):
         refuse("it is about the results of two models", "flags")
         refuse(f"it is for {ERROR_BOUND}", "latex", "measure")
 
-    def conjectured(self) -> OfMap:
-        from mmaprobe.queries.conjectures.plans import OfMap
+    def conjectured(self) -> InvarianceConjecture:
+        from mmaprobe.queries.conjectures.plans import InvarianceConjecture
 
         assert self.line.rules is not None
-        return OfMap.of(self.line.rules, self.line.shapes, self.line.fixed)
+        return InvarianceConjecture.of(self.line.rules, self.line.shapes, self.line.fixed)
 
     def show(self, found: Invariance, document: ProveInvariant) -> None:
         explain = self.line.explain

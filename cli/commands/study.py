@@ -89,7 +89,7 @@ def _check_pictures(folder: Path, name: str) -> None:
                 raise InputError(f"no study has drawn it, as there is no {name}.csv: name another folder", str(path))
 
 
-DIGITS = 9  # of a size
+DIGITS = 9  # digits of a size, at most
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What commands print about the certificates that they write."""
+"""The writing of certificates by commands, and the text about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def attach(
 ) -> tuple[Attached, MmaprobeError | None]:
     """Write certificates into a folder by `write` within `seconds` (None: each part has a limit of its own), print what
     they contain, and return the document with them. An error is returned, not raised, as the proof is valid without a
-    certificate: it is printed first, then `check_attached` raises the error."""
+    certificate: the document is printed first, then `check_attached` raises the error."""
     from mmaprobe.queries.certificates.place import written_apart
 
     allow(seconds)

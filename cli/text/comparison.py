@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import Contradiction
     from mmaprobe.reports.comparison import Report
 
-SHOWN = 5  # explanations of each sort, and contradictions
+SHOWN = 5  # explanations of each kind printed, and contradictions, at most
 
 
 def show(report: Report) -> None:
@@ -63,8 +63,8 @@ def _show_difference(report: Report, index: int) -> None:
 
 
 def _show_changes(report: Report, index: int, side: int) -> None:
-    """Print the neighbours of one model that explain a difference: those that explain every difference, with their
-    first divergence, then the rest by name."""
+    """Print the neighbours of one model that explain a difference: first the neighbours that explain every difference,
+    with their first divergence; then the names of the others."""
     from mmaprobe.reports.words import change_text
 
     near = {one.change: one for one in report.changes[index][side]}
@@ -85,17 +85,17 @@ def _show_common(report: Report) -> None:
     shown = "the difference" if count == 1 else f"all {count} differences"
     for word, side in (("first", 0), ("second", 1)):
         if report.common[side] or any(near[side] for near in report.changes):
-            told = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
+            listed = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
             start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
-            say(start + (told or "none"))
+            say(start + (listed or "none"))
     complete = [one for one in report.found if one.complete]
     if not complete:
         say("no question of the library has hypotheses that predict every answer of both devices")
     for one in complete[:SHOWN]:
         say(f"{one.question.id} ({len(one.differences)} of {count}): {one.question.question}")
         for word, supports in (("first", one.left), ("second", one.right)):
-            told = ", ".join(f"{s.hypothesis!r} ({s.agree} of {s.answers} answers)" for s in supports)
-            say(f"  {word:>6} agrees with {told}")
+            listed = ", ".join(f"{s.hypothesis!r} ({s.agree} of {s.answers} answers)" for s in supports)
+            say(f"  {word:>6} agrees with {listed}")
     for word, rest in (
         ("more questions", complete[SHOWN:]),
         ("questions that explain differences, but not every answer", [o for o in report.found if not o.complete]),

@@ -1,4 +1,4 @@
-"""What `identify FAMILY` found out, as text."""
+"""The findings of `identify FAMILY` as text."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CONTRADICTIONS = 3  # contradictions printed as text
 
 
 def show_identified(document: Identify, family: Family, identification: Identification, why: str) -> None:
-    """Print what the document says, with the operands of `identification`; `why`: how the units of the document are
-    known."""
+    """Print the document, with the operands of `identification`; `why`: the reason why the units of the document are
+    equal."""
     say(
         f"{counted(document.candidates, 'candidate')}, {counted(document.questions, 'question')}, "
         f"{document.summation_order.questions} more for the "
@@ -36,7 +36,7 @@ def show_identified(document: Identify, family: Family, identification: Identifi
         _show_misfit(document, family, identification)
     elif document.classes:
         _show_left(document, family, why)
-    elif not document.contradictions and document.error is None:  # an error is printed as one
+    elif not document.contradictions and document.error is None:  # an error is printed elsewhere
         say("cut short")
 
 
@@ -55,7 +55,7 @@ def _show_misfit(document: Identify, family: Family, identification: Identificat
 
 
 def _show_left(document: Identify, family: Family, why: str) -> None:
-    """What the candidates that are left have in common, and in what they differ."""
+    """Print what the remaining candidates have in common, and where they differ."""
     identified = document.verdict == "identified"
     if document.consistent:
         say(f"consistent with every answer: {some_of(document.consistent)}")

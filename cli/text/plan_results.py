@@ -17,7 +17,7 @@ from mmaprobe.smtmodel.plans.plantext import step_text
 if TYPE_CHECKING:
     from mmaprobe.queries.plans.apart import Other
     from mmaprobe.queries.plans.recorded import Recorded
-    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.queries.plans.results import PlansOfResult
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # bits of results that hide much
@@ -37,37 +37,37 @@ def say_wrapped(sentence: str, label: str = "") -> None:
 
 
 def sentences(
-    given: Given, recorded: Recorded, seconds: float | None = None, first: Sequence[Plan] = ()
+    found: PlansOfResult, recorded: Recorded, seconds: float | None = None, first: Sequence[Plan] = ()
 ) -> list[str]:  # fmt: skip
-    """A sentence for each fact, with lists as further lines. `seconds`: the time given; `first`: plans that are named
+    """A sentence for each fact, with lists as further lines. `seconds`: the time found; `first`: plans that are named
     before the others."""
-    lines = given.products.sentences()
-    others = " of the others" if given.left_out and not given.products.instead else " of these" if lines else ""
-    names = given.names(first)
-    looked = f"all of the {counted(given.looked, 'element')} looked at" if given.looked else "these results"
+    lines = found.products.sentences()
+    others = " of the others" if found.left_out and not found.products.instead else " of these" if lines else ""
+    names = found.names(first)
+    looked = f"all of the {counted(found.looked, 'element')} looked at" if found.looked else "these results"
     if names:
-        groups = [[plan.reference for plan in other.plans] for other in given.others]
+        groups = [[plan.reference for plan in other.plans] for other in found.others]
         own = next((group for group in groups if names[0] in group), None)  # None: in the first plan's group
         apart = {name for group in groups for name in group}
         also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
         lines.append(f"{names[0]}{others} gives {looked}{_listed('; so do', also)}")
-        lines += _apart(given, names[0], len(names), recorded)
-    elif not given.tried:
+        lines += _apart(found, names[0], len(names), recorded)
+    elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: the time was over before the first one")
     else:
-        none = f"none of the {given.tried} plans tried{others}" if given.tried > 1 else f"no plan{others}"
+        none = f"none of the {found.tried} plans tried{others}" if found.tried > 1 else f"no plan{others}"
         lines.append(f"{none} gives {looked}")
-        if given.best is not None:
-            best = given.best
+        if found.best is not None:
+            best = found.best
             roundings = "".join(f", {name}: {how}" for name, how in step_text(best.plan)[1].items()
                                 if how not in best.plan.reference)  # fmt: skip
             share = f"{best.agree} of {best.looked} ({best.agree / best.looked:.0%})"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
-        if not given.untried:
+        if not found.untried:
             lines.append(ELSE)
-    if given.untried:
+    if found.untried:
         more = "" if seconds is None else f"; to go on, give more than --timeout {seconds:g}"
-        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}{more}")
+        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(found.untried)}{more}")
     return lines
 
 
@@ -83,32 +83,32 @@ def _listed(words: str, names: Sequence[str]) -> str:
     return "\n".join([f"{words}:", *names[:LISTED], *more]) if names else ""
 
 
-def _apart(given: Given, name: str, count: int, recorded: Recorded) -> list[str]:
+def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> list[str]:
     """The plans that give the first plan's elements, but others on other inputs, and such an input. `name`: the plan
     already named; `count`: how many give these elements."""
     from mmaprobe.queries.plans.apart import narrowest
 
-    lines, known = list[str](), [other for other in given.others if other.asked]
-    if given.others:
-        shortest = name == given.plans[0].reference
+    lines, known = list[str](), [other for other in found.others if other.asked]
+    if found.others:
+        shortest = name == found.plans[0].reference
         why = "the shortest one, of the likeliest unit" if shortest else "the one most like the other result's"
         lines.append(f"{count} plans give these elements, which do not show which one is true; named first: {why}")
     if known:
         counts = [one.differ for one in known]
         differ = f"{min(counts)}{f' to {max(counts)}' if max(counts) > min(counts) else ''}"
-        than = f" than {given.plans[0].reference}" if name != given.plans[0].reference else ""
+        than = f" than {found.plans[0].reference}" if name != found.plans[0].reference else ""
         give = "others give" if known[1:] else "other gives"
         words = f"{len(known)} {give} something else{than} in {differ} of {known[0].asked:,} new elements"
         lines.append(_listed(words, [one.plans[0].reference for one in known]))
         lines.append(
             f"a product of more rows and columns, recorded too, tells them apart: {known[0].asked:,} elements or more"
         )
-    if unasked := len(given.others) - len(known):
+    if unasked := len(found.others) - len(known):
         lines.append(f"the time was over before {counted(unasked, 'other plan')} with these elements met new ones")
-    if given.others and (fmt := narrowest(given.plans[0])).width <= NARROW:
+    if found.others and (fmt := narrowest(found.plans[0])).width <= NARROW:
         lines.append(f"in {fmt.name} one product does not tell these plans apart")
-    if not given.products and (one := next((one for one in known if one.shown), None)) is not None:
-        lines.append(_input_text(given.plans[0], one, recorded))
+    if not found.products and (one := next((one for one in known if one.shown), None)) is not None:
+        lines.append(_input_text(found.plans[0], one, recorded))
     return lines
 
 
@@ -136,20 +136,21 @@ def _input_text(plan: Plan, other: Other, recorded: Recorded) -> str:
     return "\n".join([words, f'python -c "{code[0]}; \\', *(f"  {line}; \\" for line in code[1:-1]), f'  {code[-1]}"'])
 
 
-def save_plan(path: Path | None, plans: Sequence[Plan], given: Given | None = None) -> None:
-    """Write the first of some plans, and say so. `given`: what was found of a recorded
-    result; if its sum lacks or repeats products, nothing is written."""
+def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | None = None) -> None:
+    """Write the first of some plans to a file, and print this. `found`: the findings about a recorded result; if its
+    sum lacks or repeats products, nothing is written."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 
     if path is None or not plans:
         return
-    if given is not None and given.products:
-        say(f"not saved: a plan file adds every product once, and {given.names()[0]} is of what is summed here")
+    if found is not None and found.products:
+        name = found.names()[0]
+        say(f"not saved: a plan file adds every product once, and {name} is the plan of the products summed here")
         return
     write_whole(path, plan_text(plans[0]))
     others = ""
-    if given is not None and given.others:
-        plan = counted(len(given.others), "other plan")
+    if found is not None and found.others:
+        plan = counted(len(found.others), "other plan")
         others = f" ({plan} may be the true one: ask for a product that tells them apart)"
     say(f"saved: {path}: {plans[0].reference}{others}")

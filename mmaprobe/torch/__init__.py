@@ -6,7 +6,7 @@
     print(machine)
 
 `matmul`, `addmm`, `bmm`, `linear` and `scaled_mm` are products of tensors as a unit, a plan or a GPU computes them;
-`emulate` is a context for all of a model's products; `diverge` says where two machines part in a model.
+`emulate` is a context for all products of a network; `diverge` shows where two machines diverge in a network.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Convolutions as matrix products: patches times weights, as im2col does it.
+"""Convolutions as matrix products of patches and weights (im2col).
 
-K of the result runs over the channels of a group and the places of the kernel; of the gradient of the weights over
-images and places of the result; the gradient of the input is a convolution of its own.
+K of the result runs over the channels of a group and the places of the kernel; K of the weights' gradient over images
+and places of the result. The gradient of the input is a transposed convolution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Places = Sequence[int]
 
 
 def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: int) -> Any:
-    """The patches of images (N x C x ...), padded: groups x (N * places) x (channels of a group * kernel), and the
+    """The patches of padded images (N x C x ...), as groups x (N * places) x (channels of a group * kernel); and the
     places of the result."""
     windows, axes = x, len(kernel)
     for place in range(axes):
@@ -31,7 +31,7 @@ def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: i
 
 
 def _padded(x: Any, padding: Sequence[tuple[int, int]]) -> Any:
-    """Zeros on both sides of each dimension of places; a negative number of zeros cuts places off."""
+    """Images with zeros on both sides of each dimension of places; a negative number cuts places off."""
     flat = [size for pair in reversed(padding) for size in pair]
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
@@ -60,7 +60,7 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
 
 
 def _laid(found: Any, *sides: Any) -> Any:
-    """A result in the memory layout that PyTorch gives it: channels last if one of the sides has channels last."""
+    """A result in PyTorch's memory layout: channels last if one of the sides has channels last."""
     own = [suggest_memory_format(side) for side in sides]
     return found.contiguous(
         memory_format=next((one for one in own if one != torch.contiguous_format), torch.contiguous_format)
@@ -78,7 +78,8 @@ def _transposed(
     multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, padding: Places, dilation: Places, groups: int,
     more: Places,
 ) -> Any:  # fmt: skip
-    """Images spread, convolved with the turned weights. `more`: places at the end of the result."""
+    """The transposed convolution: spread images, convolved with the turned weights. `more`: further places at the end
+    of the result."""
     edges = []
     for size, step, pad, extra in zip(weight.shape[2:], dilation, padding, more, strict=True):
         edge = step * (size - 1) - pad

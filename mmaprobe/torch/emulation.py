@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import (
 from torch.utils._pytree import tree_map_only
 
 from mmaprobe.documents.emulate import Emulated
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of
 from mmaprobe.multiplied import Multiplied, Tally
 from mmaprobe.named import choice_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
@@ -69,7 +69,7 @@ class Products:
             raise ParameterError("a and b", f"batches of {a.shape[0]} and {b.shape[0]} matrices")
         if c is not None and c.dtype not in (a.dtype, TYPE_OF[d or format_of("a", a)]):
             raise ParameterError("c", f"numbers of {c.dtype}, those of a and b being {a.dtype}")
-        asked = Asked(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast,
+        asked = ProductRequest(format_of("a", a), format_of("b", b), d or format_of("a", a), alpha, beta, fast,
                       layout=layout_of(a, b))  # fmt: skip
         return self.context.multiplied(self.operator, self.backward, asked, a, b, c)
 
@@ -92,7 +92,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         self.machine, self.unknown, self.backward = machine, unknown, backward
         self._tally = Tally(machine, f"PyTorch {torch.__version__}", listener)
         self._settings: list[ExitStack] = []
-        self._said: UnsupportedProductError | IncompleteError | None = None  # the last product that was refused
+        self._refusal: UnsupportedProductError | IncompleteError | None = None  # the last product that was refused
 
     # -- the context
 
@@ -110,8 +110,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
             super().__exit__(*error)
         finally:
             self._settings.pop().close()
-        if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._said is not None:
-            raise self._said from error[1]  # TorchScript does not keep the text of this error
+        if isinstance(error[1], RuntimeError) and "TorchScript" in str(error[1]) and self._refusal is not None:
+            raise self._refusal from error[1]  # TorchScript does not keep the text of this error
 
     @contextmanager
     def again(self) -> Iterator[None]:
@@ -171,10 +171,10 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         """Counts an operator that may multiply matrices. Raises UnsupportedProductError unless it is native by
         choice."""
         if self.unknown == "error":
-            self._said = UnsupportedProductError(
+            self._refusal = UnsupportedProductError(
                 f"{name} may multiply matrices and is not emulated; unknown='native' computes it as it is"
             )
-            raise self._said
+            raise self._refusal
         self._tally.unknown[name] += 1
 
     def _known(self, func: Any, known: Any, given: dict[str, Any], args: Any, kwargs: Any) -> Any:
@@ -193,8 +193,8 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         except (UnsupportedProductError, IncompleteError) as error:
             if self.unknown == "error":
                 hint = "; unknown='native' computes such products as they are"
-                self._said = type(error)(f"{name}: {error}{hint}")
-                raise self._said from None
+                self._refusal = type(error)(f"{name}: {error}{hint}")
+                raise self._refusal from None
             self._tally.unknown[name] += 1
             return _native(func, args, kwargs)
         except (ParameterError, RuntimeError, ValueError, IndexError):
@@ -211,7 +211,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         return result
 
     def multiplied(
-        self, name: str, backward: bool, asked: Asked, a: Any, b: Any, c: Any,
+        self, name: str, backward: bool, asked: ProductRequest, a: Any, b: Any, c: Any,
         scales: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
         """The result of a product of blocks, which is counted."""

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from mmaprobe.arrays import patterns_of
-from mmaprobe.machines import Asked, Machine, UnsupportedProductError, machine_of, product_of
+from mmaprobe.machines import Machine, ProductRequest, UnsupportedProductError, machine_of, product_of
 from mmaprobe.named import WantedError, choice_of, model_of
 from mmaprobe.runner.gpu.cuda_product import CudaProduct, product_here
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -48,14 +48,14 @@ def registered(machine: Machine) -> str:
 
 
 def product(
-    machine: Machine, asked: Asked, a: Any, b: Any, c: Any = None, scales: Mapping[str, Any] | None = None
+    machine: Machine, asked: ProductRequest, a: Any, b: Any, c: Any = None, scales: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
     """D of tensors (blocks x M x K, blocks x K x N; c broadcasts to D), and what was done with the sum. Tensors of
     uint8 are patterns, as all scale factors are."""
     factors, gpu = scales and {name: patterns(side) for name, side in scales.items()}, _gpu(a.device)
     if gpu is None:
-        d, said = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
-        return tensor_of(d, TYPE_OF[asked.d], a.device), said
+        d, after = product_of(machine, asked, patterns(a), patterns(b), None if c is None else numbers(c), factors)
+        return tensor_of(d, TYPE_OF[asked.d], a.device), after
     plan = machine.rule_of(asked, (*a.shape[:2], b.shape[2], a.shape[2]), addend=c is not None).plan
     x, y = (words(side).contiguous() if own == fmt.name else patterns(side)
             for side, own, fmt in ((a, asked.a, plan.a), (b, asked.b, plan.b)))  # fmt: skip
@@ -74,7 +74,7 @@ def _gpu(device: Any) -> CudaProduct | None:
 
 
 def _computed(a: Any, b: Any, c: Any, machine: str, d: str, backward: str) -> Any:
-    asked = Asked(format_of("a", a), format_of("b", b), d, layout=layout_of(a, b))
+    asked = ProductRequest(format_of("a", a), format_of("b", b), d, layout=layout_of(a, b))
     return product(_MACHINES[machine], asked, a, b, c)[0]
 
 

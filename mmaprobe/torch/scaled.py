@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from mmaprobe.machines import Asked, UnsupportedProductError
+from mmaprobe.machines import ProductRequest, UnsupportedProductError
 from mmaprobe.torch.tensors import format_of
 
 #: torch.nn.functional.ScalingType by number: whole matrices, rows or columns, blocks of 16 (NVFP4) and of 32 (MX)
@@ -23,7 +23,7 @@ class Blocked:
     """A product of one block of patterns, tensors of uint8 (1 x M x K and 1 x K x N), with the patterns of scale
     factors (1 x M x K / block, 1 x K / block x N)."""
 
-    asked: Asked
+    asked: ProductRequest
     a: Any
     b: Any
     scales: Mapping[str, Any]
@@ -55,7 +55,7 @@ def blocked(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: int, swizzled: t
         sides.append(_factors(factor, rows, x.shape[1] // block, is_swizzled))
     if scale == "ue4m3" and any(bool((side >> 7).any()) for side in sides):
         raise UnsupportedProductError("a scale factor is negative")
-    asked = Asked(one, other, "f32", scale=(scale, block))
+    asked = ProductRequest(one, other, "f32", scale=(scale, block))
     return Blocked(asked, x[None], y.mT[None], {"scale_a": sides[0][None], "scale_b": sides[1].mT[None]})
 
 

@@ -1,7 +1,7 @@
-"""Threads that are started inside a context, and work that is handed to pools of threads there, run inside it too.
+"""Contexts in threads: threads started inside a context, and work handed to pools of threads there, run inside it too.
 
 A dispatch mode belongs to one thread. While a context is open, `Thread.start` and `ThreadPoolExecutor.submit` give new
-work the contexts of the thread that asks for it; once a context ends, work that still runs is native.
+work the contexts of the calling thread; after the end of a context, work that still runs is native.
 """
 
 from __future__ import annotations

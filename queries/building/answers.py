@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
 
-Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any leaves
+NonzeroLeaves = frozenset[Leaf] | None  # the leaves that are not zero; None: any leaves
 BUILT = "built"  # the reference of units made of drafts
 BATCH = 512  # vectors of validation at a time
 TOGETHER = 64  # units evaluated between two looks at the clock
@@ -40,7 +40,7 @@ class Answered:
     rows: Table
     answers: Patterns
     rank: int
-    kept: Kept = None
+    kept: NonzeroLeaves = None
     number: int = field(default_factory=count().__next__)
 
 
@@ -99,7 +99,7 @@ class DeviceAnswers:
                 f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at {self.at}"
             )
 
-    def put(self, rows: Table, rank: int, kept: Kept) -> Answered:
+    def put(self, rows: Table, rank: int, kept: NonzeroLeaves) -> Answered:
         """Put questions to the device. Raises the errors of `ask`."""
         answers = np.array(self.ask([self.vector(row) for row in rows]), dtype=np.uint64)
         asked = Answered(rows, answers, rank, kept)

@@ -335,8 +335,8 @@ class Builder:
         least = wrong_on(sample, near).sum(axis=1)
         best = [near[at] for at in np.argsort(least, kind="stable")[:MENDS]]
         whole = wrong_on(np.arange(len(rows)), best)
-        told = np.flatnonzero(whole.any(axis=0))
-        some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(told)[:MENDED]]))
+        differing = np.flatnonzero(whole.any(axis=0))
+        some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(differing)[:MENDED]]))
         for _ in range(TURNS):  # what gives these gives not all: it is changed further, by what it gives wrongly
             if not (changed := mended(best, partial(wrong_on, some))):
                 break
@@ -344,8 +344,8 @@ class Builder:
             if not whole.any(axis=1).all():
                 return [Candidate(None, changed[at]) for at in np.flatnonzero(~whole.any(axis=1))]
             ranked = np.argsort(whole.sum(axis=1), kind="stable")[:MENDS]
-            best, told = [changed[at] for at in ranked], np.flatnonzero(whole[ranked].any(axis=0))
-            some = np.union1d(some, self.random.permutation(told)[:MENDED])
+            best, differing = [changed[at] for at in ranked], np.flatnonzero(whole[ranked].any(axis=0))
+            some = np.union1d(some, self.random.permutation(differing)[:MENDED])
         return []
 
     def _near(self) -> list[tuple[Unit, Draft]]:
@@ -469,15 +469,15 @@ class Builder:
         self.answers.progress("describing where the nearest unit differs")
         try:
             new = np.concatenate([self.shapes.rows(kind, SHOWN) for kind in KINDS])
-            told, models = ask(new), [Model(BUILT, unit) for unit in near]
-            wrong = (self.answers.same(evaluate_models(models, new)) != told).sum(axis=1)
+            own_answers, models = ask(new), [Model(BUILT, unit) for unit in near]
+            wrong = (self.answers.same(evaluate_models(models, new)) != own_answers).sum(axis=1)
             sizes = [len(list(walk(unit.result))) for unit in near]
             ranked = [near[at] for at in np.lexsort((sizes, wrong)).tolist()]
             units, known = ranked[:COMPARED], {model.unit for model in self.known}
             units += [unit for unit in ranked if unit in known][:1]  # which a simple condition may be about
             units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
             rows, answers = joined_rows(self.answers.every)
-            rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), told])
+            rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), own_answers])
             return Describer(self.asked, self.shapes, ask, until).described(units, rows, answers)
         except IncompleteError:  # a recording has no answers to other vectors
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mmaprobe.queries.building.answers import BUILT, Kept
+from mmaprobe.queries.building.answers import BUILT, NonzeroLeaves
 from mmaprobe.queries.building.draft import Draft, Step, round_to
 from mmaprobe.queries.building.drafter import Drafter
 from mmaprobe.queries.building.roles import RoledTree, kinds_of
@@ -41,15 +41,15 @@ class Sketch:
         self.parts, self.asked, self.weights = parts, asked, parts[0].weights
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
-        self._drafters: dict[tuple[int, Kept], Drafter] = {}
-        self._units: dict[tuple[Draft, Kept], Unit] = {}
+        self._drafters: dict[tuple[int, NonzeroLeaves], Drafter] = {}
+        self._units: dict[tuple[Draft, NonzeroLeaves], Unit] = {}
 
     def start(self) -> list[Draft]:
         addend = round_to(self.asked.c) if self.weights.get("c", ADDED)[1] else None
         steps = (Step(round_to(self.asked.d)),) * self.count
         return [Draft(steps, tree, addend=addend) for tree in range(len(self.parts))]
 
-    def unit(self, draft: Draft, kept: Kept) -> Unit:
+    def unit(self, draft: Draft, kept: NonzeroLeaves) -> Unit:
         """The unit of a draft; if only the leaves `kept` are not zero, restricted to these. Raises ParameterError."""
         if (draft, kept) not in self._units:
             if len(self._units) >= REMEMBERED:
@@ -57,14 +57,14 @@ class Sketch:
             self._units[draft, kept] = self._drafted(draft, kept)
         return self._units[draft, kept]
 
-    def possible_unit(self, draft: Draft, kept: Kept) -> Unit | None:
+    def possible_unit(self, draft: Draft, kept: NonzeroLeaves) -> Unit | None:
         """As `unit`; None where the draft's parts exclude each other."""
         try:
             return self.unit(draft, kept)
         except ParameterError:
             return None
 
-    def _drafted(self, draft: Draft, kept: Kept) -> Unit:
+    def _drafted(self, draft: Draft, kept: NonzeroLeaves) -> Unit:
         turns = self.parts[draft.tree].turns
         if kept is not None and draft.parts.passes == "whole" and "c" in turns:
             kept = frozenset((*kept, "c"))  # c stands for the result of the pass before

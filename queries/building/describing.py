@@ -1,5 +1,5 @@
-"""Where a device differs from the nearest unit: the smallest condition, on operands and on signals of the unit's
-datapath, that holds on the vectors on which device and unit differ and on no other vector; tested on fresh vectors."""
+"""Where a device differs from the nearest unit: the smallest condition that holds exactly on the vectors on which
+device and unit differ, over operands and signals of the unit's datapath; fresh vectors test it."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 Ask = Callable[[Table], Patterns]
 
-FRESH = 20_000  # vectors on which a condition is tested, and from which nothing was learnt
-BATCH = 1_000  # fresh vectors asked together
+FRESH = 20_000  # new vectors on which a condition is tested
+BATCH = 1_000  # fresh vectors in one question to the device
 LEARNT = 4_000  # vectors from which a condition is learnt
-TRIED = 20  # facts of which every pair and every three are tried together
-SPLITS = 8  # flags, and sizes, by which the vectors that differ are split in two
-MOST = 8  # the most facts of a condition
+TRIED = 20  # facts of which every pair and every triple is tried
+SPLITS = 8  # flags, and as many sizes, tried to split the differing vectors in two
+MOST_FACTS = 8  # the most facts of a condition
 TURNS = 24  # turns of learning from fresh vectors that refute conditions
-ROUNDS = 8  # further turns, in which conditions only have to be necessary (hold where vectors differ)
+ROUNDS = 8  # further turns, in which a condition only has to be necessary (it holds wherever vectors differ)
 EXACT = 0.7  # share of the time after which conditions only have to be necessary
-GOOD = 0.6  # the largest share of the vectors that do not differ on which a necessary condition may hold
-NEAR = 0.5  # share of the vectors, and of random vectors, on which a device may differ from a unit that is near it
-FEW = 0.01  # vectors about which conditions may be wrong, for each vector that differs
-BAD = 0.002  # share of the fresh vectors about which conditions may be wrong
-SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which no other unit is looked at
-CHOOSING = 0.3  # share of the time after which no other unit is looked at
-MANY = 24.0  # cost above which conditions only have to be necessary
-HALF = 0.6  # two conditions replace a single one if they are wrong about less than this share of its wrong vectors
+GOOD = 0.6  # largest share of the agreeing vectors on which a necessary condition may hold
+NEAR = 0.5  # largest share of the vectors, and of random vectors, on which a device differs from a near unit
+WRONG_ALLOWED = 0.01  # wrong verdicts of conditions allowed for each vector that differs
+BAD = 0.002  # largest share of fresh vectors with a wrong verdict of the conditions
+SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which a unit is taken before all units are compared
+CHOOSING = 0.3  # share of the time after which no further unit is compared
+LARGEST_COST = 24.0  # cost above which conditions only have to be necessary
+HALF = 0.6  # two conditions replace one if they have less than this share of its wrong verdicts
 PART = 0.04  # each fact of a necessary condition rules out at least this share of the vectors that do not differ
 RANDOM: tuple[Kind, ...] = ("middle", "anything")
 SHAPED: tuple[Kind, ...] = ("heavy", "small", "vanishing", "subnormal", "large")
 
 
 class Fact(NamedTuple):
-    """A statement about a vector: a flag (`at` is None) is set (`holds`) or not set; a number is at least `at`
-    (`holds`) or at most `at`."""
+    """A statement about a feature of a vector. For a flag (`at` is None): it is set (`holds`) or not; for a number: it
+    is at least `at` (`holds`) or at most `at`."""
 
     name: str
     at: int | None
@@ -76,10 +76,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Description:
-    """Where a device differs from `unit`. `fresh`: the number of vectors on which the conditions were tested; `wrong`:
-    the number of these about which the conditions were wrong; `shares`: a kind of vectors in words, how many of these
-    differ, and how many there are. `inside`: of a condition that is only necessary, the number of vectors on which it
-    holds and device and unit differ, and the number of all vectors on which it holds."""
+    """Where a device differs from `unit`. `fresh`: the number of vectors that tested the conditions; `wrong`: the
+    number of these with a wrong verdict; `shares`: for each kind of vectors, in words, the number that differ and the
+    number of all. `inside`: for a condition that is only necessary, the number of differing vectors on which it holds,
+    and the number of all vectors on which it holds."""
 
     unit: Unit
     differences: tuple[Difference, ...]
@@ -118,8 +118,8 @@ def words(fact: Fact, feature: Feature) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """Facts that all hold on the vectors that differ. `wrong`: the number of vectors that do not differ on which all
-    these facts hold too."""
+    """Facts that all hold on the vectors that differ. `wrong`: the number of agreeing vectors on which all these facts
+    hold too."""
 
     facts: tuple[Fact, ...]
     cost: float
@@ -127,14 +127,13 @@ class Condition:
 
 
 def rank_of(every: Sequence[Condition]) -> tuple[int, float]:
-    """The number of vectors about which conditions are wrong, then the cost of the conditions."""
+    """The number of wrong verdicts of conditions, then the cost of the conditions."""
     return sum(one.wrong for one in every), sum(one.cost for one in every)
 
 
 def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: bool = False) -> Condition:
     """The cheapest facts that hold on every vector in `differs` and, together, on as few vectors in `other` as
-    possible. `quick`: facts are only chosen one after another, each by how many further vectors of `other` it
-    excludes."""
+    possible. `quick`: a greedy choice alone, in which each fact excludes the most further vectors of `other`."""
     facts, costs, excluded = list[Fact](), list[float](), list[Flags]()
     inside, outside = np.flatnonzero(differs), np.flatnonzero(other)
     for name, feature in features.items():
@@ -155,9 +154,9 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
     if not facts or not len(left):
         return Condition((), 0.0, len(left))
     table, prices = np.array(excluded), np.array(costs)
-    counted = table.astype(np.float32)  # of counts below 2^24, which are exact: a product of matrices is quicker
+    counted = table.astype(np.float32)  # counts below 2^24 are exact, and a product of f32 matrices is quicker
     chosen = list[int]()
-    while left.any() and len(chosen) < MOST:
+    while left.any() and len(chosen) < MOST_FACTS:
         gains = (counted @ left) / prices
         best = int(gains.argmax())
         if not gains[best]:
@@ -171,10 +170,10 @@ def smallest(features: dict[str, Feature], differs: Flags, other: Flags, quick: 
 
 
 def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArray[np.float64]) -> Condition:
-    """A condition of fewer, or cheaper, facts that is wrong on no more vectors, if one, two or three of the TRIED facts
-    that exclude most vectors form such a condition; else the given condition."""
+    """A condition of at most three of the TRIED facts that exclude most vectors, if it is cheaper and wrong on no more
+    vectors; else the given condition."""
     ranked = np.argsort(-table.sum(axis=1) / prices, kind="stable")[:TRIED].tolist()
-    sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # of what each fact excludes
+    sets = {k: int.from_bytes(np.packbits(table[k]).tobytes(), "big") for k in ranked}  # vectors excluded
     most = table.shape[1] - condition.wrong
     for size in range(1, min(3, len(condition.facts)) + 1):
         for some in combinations(ranked, size):
@@ -188,8 +187,8 @@ def _fewer(condition: Condition, facts: list[Fact], table: Flags, prices: NDArra
 
 
 def conditions(features: dict[str, Feature], differs: Flags, other: Flags, depth: int = 2) -> list[Condition]:
-    """One condition for all vectors that differ; or several conditions, each for a part of these vectors, where several
-    are right about more vectors. `depth`: how often a part is split again."""
+    """One condition for all vectors that differ; or several conditions, each for a part of these vectors, if they have
+    fewer wrong verdicts. `depth`: how often a part is split again."""
     whole = smallest(features, differs, other)
     if not whole.wrong or not depth:
         return [whole]
@@ -213,15 +212,15 @@ def _sides(fact: Fact) -> tuple[Fact, Fact]:
 
 
 def _part(features: dict[str, Feature], differs: Flags, other: Flags, fact: Fact, depth: int) -> list[Condition]:
-    """Conditions for the vectors on which a fact holds; each condition has this fact as well."""
+    """Conditions for the vectors on which a fact holds; the fact is part of each condition."""
     side = holds(fact, features)
     return [Condition((fact, *(x for x in one.facts if x != fact)), one.cost + features[fact.name].cost, one.wrong)
             for one in conditions(features, differs & side, other & side, depth)]  # fmt: skip
 
 
 def _parting(features: dict[str, Feature], differs: Flags, other: Flags, whole: Condition) -> list[Fact]:
-    """Facts that hold on some of the vectors that differ, but not on all: flags that are set, and sizes larger, or
-    smaller, than on every other vector on which the condition `whole` holds."""
+    """Facts that hold on some, not all, of the vectors that differ: flags that are set, and sizes beyond those of every
+    agreeing vector on which the condition `whole` holds."""
     wrong, count, found = other.copy(), int(differs.sum()), list[tuple[float, Fact]]()
     for fact in whole.facts:
         wrong &= holds(fact, features)
@@ -258,7 +257,7 @@ def necessary(features: dict[str, Feature], differs: Flags, other: Flags) -> lis
 
 
 def _few(features: dict[str, Feature], other: Flags, condition: Condition) -> Condition:
-    """The condition with only those of its facts that each rule out a good part of `other`."""
+    """The condition without the facts that rule out less than `PART` of `other`."""
     kept, left, cost = list[Fact](), other.copy(), 0.0
     for fact in condition.facts:
         inside = left & holds(fact, features)
@@ -272,24 +271,24 @@ def _few(features: dict[str, Feature], other: Flags, condition: Condition) -> Co
 
 
 def ways(d: Patterns, own: Patterns, fmt: Format) -> NDArray[np.str_]:
-    """In what way each result of the device differs from the unit's result, in words."""
+    """For each result of the device, the way in which it differs from the unit's result, in words."""
     sign = np.uint64(fmt.sign_bit)
     one, other = (np.where(nans(side, fmt), np.uint64(0), side & ~sign) for side in (d, own))
-    said = np.full(len(d), "the device gives another number", dtype="<U64")
+    texts = np.full(len(d), "the device gives another number", dtype="<U64")
     same = (d & sign) == (own & sign)
     step = one.astype(np.int64) - other.astype(np.int64)
     last = 1 << fmt.padding
-    said[same & (step > 0)] = "the device gives a larger magnitude"
-    said[same & (step < 0)] = "the device gives a smaller magnitude"
-    said[same & (step == last)] = "the device gives one unit more in the last place"
-    said[same & (step == -last)] = "the device gives one unit less in the last place"
-    said[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
-    said[~same & (one == other)] = "the device gives the other sign"
-    said[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
-    said[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
-    said[nans(own, fmt)] = "the device gives no NaN, the unit does,"
-    said[nans(d, fmt)] = "the device gives NaN"
-    return said
+    texts[same & (step > 0)] = "the device gives a larger magnitude"
+    texts[same & (step < 0)] = "the device gives a smaller magnitude"
+    texts[same & (step == last)] = "the device gives one unit more in the last place"
+    texts[same & (step == -last)] = "the device gives one unit less in the last place"
+    texts[(one != 0) & (other == 0)] = "the device gives no zero, the unit does,"
+    texts[~same & (one == other)] = "the device gives the other sign"
+    texts[(one == 0) & ((d & sign) != 0)] = "the device gives -0"
+    texts[(one == 0) & ((d & sign) == 0)] = "the device gives +0"
+    texts[nans(own, fmt)] = "the device gives no NaN, the unit does,"
+    texts[nans(d, fmt)] = "the device gives NaN"
+    return texts
 
 
 # -- learning and testing
@@ -305,9 +304,9 @@ class Describer:
         self.random = np.random.default_rng(3)
 
     def described(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> Description | None:
-        """The description of one of `units`, tested on fresh vectors. The unit with the smallest description by the
-        answers so far is tried first; the next unit, if the conditions are wrong about too many fresh vectors. None if
-        this is so for every unit, or if the time is over."""
+        """The description by one of `units`, tested on fresh vectors. Units are tried in the order of their
+        descriptions' size by the answers so far, until one has few enough wrong verdicts on fresh vectors. None if no
+        unit has, or if the time is over."""
         rows, first = np.unique(rows, axis=0, return_index=True)
         answers = answers[first]
         ranked: list[tuple[tuple[bool, bool, float, float], int]] = []
@@ -324,8 +323,8 @@ class Describer:
         return next((found for found in tested if found is not None), None)
 
     def _tested(self, unit: Unit, rows: Table, answers: Patterns) -> Description | None:
-        """Learn conditions, and test them on fresh vectors; learn again from the vectors that refute the conditions.
-        Where this does not end, the conditions only have to be necessary."""
+        """Learn conditions, test them on fresh vectors, and learn again from the vectors that refute them. After
+        `TURNS` turns, or a share of the time, the conditions only have to be necessary."""
         exact = time.monotonic() + EXACT * (self.until - time.monotonic())
         for turn in range(TURNS + ROUNDS):
             loose = turn >= TURNS or time.monotonic() > exact
@@ -340,9 +339,9 @@ class Describer:
                 batch = np.concatenate([part for _, part in parts])
                 results = self.ask(batch)
                 own = learnt.results(batch)
-                differs, told = results != own, learnt.predicted(batch, own)
-                mistaken = differs & ~told if learnt.one_sided else differs != told
-                inside = inside + np.array([(differs & told).sum(), told.sum()])
+                differs, predicted = results != own, learnt.predicted(batch, own)
+                mistaken = differs & ~predicted if learnt.one_sided else differs != predicted
+                inside = inside + np.array([(differs & predicted).sum(), predicted.sum()])
                 start = 0
                 for name, part in parts:
                     here = differs[start : start + len(part)]
@@ -410,9 +409,9 @@ class _Way(NamedTuple):
 
 
 class _Learnt:
-    """What is learnt of a unit from answers: for each way in which answers differ from its results, conditions; or, if
-    `loose` or where these conditions are wrong or costly, necessary conditions, one of which has to hold on every
-    vector that differs (`one_sided`). `far`: most vectors differ."""
+    """Conditions learnt from answers for a unit: for each way in which answers differ from the unit's results; or, if
+    `loose` or where these conditions are too wrong or costly, necessary conditions, one of which holds on every vector
+    that differs (`one_sided`). `far`: most vectors differ."""
 
     def __init__(
         self, asked: Signature, unit: Unit, rows: Table, answers: Patterns, random: np.random.Generator,
@@ -426,7 +425,7 @@ class _Learnt:
             keep = differs | (random.random(len(rows)) < LEARNT / len(rows))
             if differs.sum() > LEARNT // 2:
                 keep &= ~differs | (random.random(len(rows)) < LEARNT / 2 / differs.sum())
-            keep[-LEARNT // 4 :] = True  # the vectors that refuted earlier conditions
+            keep[-LEARNT // 4 :] = True  # they refuted earlier conditions
             rows, answers, own, differs = rows[keep], answers[keep], own[keep], differs[keep]
         self.rows, self.differs = rows, differs
         self.features = features_of(asked, unit, rows)
@@ -434,9 +433,9 @@ class _Learnt:
         self.one_sided = False
         if not differs.any():
             return
-        told = ways(answers, own, unit.d)
-        for how in dict.fromkeys(told[differs].tolist()):
-            here = differs & (told == how)
+        texts = ways(answers, own, unit.d)
+        for how in dict.fromkeys(texts[differs].tolist()):
+            here = differs & (texts == how)
             given = np.unique(answers[here])
             instead = int(given[0]) if len(given) == 1 else None
             other = ~differs if instead is None else ~differs & (own != given[0])
@@ -445,7 +444,7 @@ class _Learnt:
             joint = conditions(self.features, differs, ~differs)
             if rank_of(joint) <= self.rank:
                 self.ways = [_Way("the device gives another result", None, joint)]
-        if loose or self.rank[0] > FEW * differs.sum() + 2 or self.rank[1] > MANY:
+        if loose or self.rank[0] > WRONG_ALLOWED * differs.sum() + 2 or self.rank[1] > LARGEST_COST:
             self.one_sided = True
             self.ways = [_Way("the device differs", None, necessary(self.features, differs, ~differs))]
         self._texts = {fact: words(fact, self.features[fact.name])
@@ -461,15 +460,14 @@ class _Learnt:
 
     @property
     def order(self) -> tuple[bool, bool, float, float]:
-        """The order of the unit among several: units that differ on most vectors come last."""
+        """The unit's place among several units, least first: units that differ on most vectors come last."""
         return self.far, self.one_sided, *self.rank
 
     @property
     def good(self) -> bool:
-        """Whether every condition has a fact, and a necessary condition holds on few enough of the vectors that do not
-        differ."""
-        said = bool(self.ways) and all(one.facts for one in self._every)
-        return said and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
+        """Whether every condition has a fact and, if necessary only, holds on few enough of the agreeing vectors."""
+        complete = bool(self.ways) and all(one.facts for one in self._every)
+        return complete and (not self.one_sided or self.rank[0] <= GOOD * (~self.differs).sum())
 
     def results(self, rows: Table) -> Patterns:
         """The unit's results, with one pattern for all NaNs."""

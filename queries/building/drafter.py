@@ -1,4 +1,4 @@
-"""Units made of a summation tree and a draft: the tree gives the steps, the draft the expression of each step."""
+"""Units made from a summation tree and a draft: the tree has the steps, the draft the expression of each step."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ from mmaprobe.smtmodel.nodes.rewriting import replaced, with_operands
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-REPEATED = 3  # repetitions from which on steps are written as a loop
-PERIODS = (1, 2, 3, 4, 8)  # the lengths of the repeated patterns that are searched for in a chain
-DEEPEST = 75  # the most nested steps without a loop; each step takes about ten nested calls of Python
+REPEATED = 3  # repetitions that make a loop, at least
+PERIODS = (1, 2, 3, 4, 8)  # lengths of repeated patterns that a chain is searched for
+DEEPEST = 75  # nested steps without a loop, at most: a step takes about ten nested calls of Python
 SWAPPED = ("second", "zero_second")  # starts that begin with the second product
 
-Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and the branches that it adds
+Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and the branches added
 Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
 Loop = tuple[tuple[int, int], ...]
 Formed = Callable[[Groups], list[list[Node]]]  # the products of a step, in groups
@@ -67,7 +67,7 @@ class TooDeepError(Exception):
 
 
 class Drafter:
-    """Makes the units of drafts for one tree. `plain`: units are made without loops, for a tree of few leaves."""
+    """Makes the units of drafts for one tree. `plain`: without loops, for a tree of few leaves."""
 
     def __init__(self, part: RoledTree, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
@@ -78,10 +78,10 @@ class Drafter:
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, draft: Draft) -> Unit:
-        """The unit of a draft. Raises ParameterError where its parts exclude each other, and TooDeepError."""
+        """The unit of a draft. Raises ParameterError if the draft's parts exclude each other, and TooDeepError."""
         asked, parts, result = self.asked, draft.parts, None
         if parts.passes == "whole" and not (isinstance(self.root, Sum) and self.root.has_c):
-            raise ParameterError("passes", "there is no c for the result of another one")
+            raise ParameterError("passes", "a second pass needs c, which takes the result of the first")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
             result = self._result(_Making(self, draft, pairs, result))
         assert result is not None
@@ -97,7 +97,7 @@ class Drafter:
         return result if last is None else rounded(result, last)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
-        """The start of a chain, and its steps in stretches, each with the period of its repetition."""
+        """The start of a chain, and its steps in stretches, each with its period."""
         assert self.outliner is not None
         if id(branch) not in self._chains:
             start, steps = self.outliner.steps(branch)
@@ -110,8 +110,8 @@ class Drafter:
         return self._chains[id(branch)]
 
     def _repeats(self, steps: Sequence[Added], period: int) -> int:
-        """How many times the pattern of the first `period` steps occurs in succession, its products shifted by one
-        constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer periods."""
+        """The number of successive occurrences of the first `period` steps, with products shifted by a constant stride.
+        Fewer than REPEATED occurrences count as 1 for a period of 1, and as 0 for longer periods."""
         assert self.outliner is not None
         distances, count = set[int](), period
         for step, other in zip(steps, steps[period:], strict=False):
@@ -133,18 +133,18 @@ class Drafter:
 
 
 class _Making:
-    """Makes one unit. `pairs`: the parts of a and b that are multiplied. `before`: an expression in place of c. `base`:
-    the first product of the loop whose body is made, to which the indices of products are relative."""
+    """Makes one unit. `pairs`: the parts of a and b to multiply. `before`: an expression in place of c. `base`: in the
+    body of a loop, the loop's first product, to which indices of products are relative."""
 
     def __init__(
         self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None, base: int = 0
     ) -> None:
         self.drafter, self.draft, self.pairs, self.before, self.base = drafter, draft, pairs, before, base
-        self.odd: dict[Node, int] = {}  # how many more fraction bits than its step a term keeps (fewer if negative)
+        self.odd: dict[Node, int] = {}  # by term, its fraction bits kept minus the step's
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
-        """The pairs of parts for each time that a step is made: one pair each time, or all at once."""
+        """The pairs of parts of each pass of a step: one pair in each pass, or all in one."""
         return [(pair,) for pair in self.pairs] if self.draft.parts.passes == "steps" else [self.pairs]
 
     def does(self, node: Sum) -> Step:
@@ -152,21 +152,21 @@ class _Making:
         return self.draft.steps[self.drafter.roles[id(node)]]
 
     def multiplies(self, branch: Sum) -> bool:
-        """Whether sums are multiplied by powers of two, and all terms of this sum have the same power."""
+        """Whether this sum as a whole is multiplied by a power of two: all its terms have the same power."""
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
         return times_power_of_two(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
-        """A term times its power of two, where terms are multiplied."""
+        """A term times its power of two, if single terms are multiplied."""
         if self.draft.scaled == "sums" and leaf in self.drafter.inside:
             return term
         return times_power_of_two(term, self.drafter.weights.get(leaf, ADDED)[1])
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
         """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
-        products; `level`: the level of the next loop inside; `depth`: the number of enclosing steps. Raises
+        products; `level`: the level of the next loop within; `depth`: the number of enclosing steps. Raises
         TooDeepError."""
         if depth > DEEPEST:
             raise TooDeepError
@@ -186,7 +186,7 @@ class _Making:
                 last, alone = steps[-1][0], False
                 if result is None:
                     result, steps = self.begun(start, steps, loop, level, depth)
-                    alone = self.draft.start in SWAPPED  # the first step now adds the earlier product
+                    alone = self.draft.start in SWAPPED  # the first step adds the earlier product
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
                     alone = False
@@ -205,9 +205,8 @@ class _Making:
         return result
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
-        """The arithmetic of a step of a chain, the number of stores of the running sum before it, and for each of its
-        products whether the product keeps other fraction bits, and whether it is exact where other products are
-        rounded."""
+        """The arithmetic of a step of a chain; the number of stores of the running sum before it; and for each product
+        of the step, whether it keeps other fraction bits, and whether it is exact where other products are rounded."""
         fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
         leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
         return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
@@ -220,8 +219,8 @@ class _Making:
         return max(self.drafter.turns[leaf] for branch in branches for leaf in leaves_of(branch)) // store.every
 
     def joined(self, value: Node, branch: Sum | Leaf, node: Sum, added: Sequence[Sum | Leaf]) -> Node:
-        """The value of a branch as an operand of the step `node`, which adds `added` to it: rounded further where the
-        roles differ or the running sum is stored in between."""
+        """The value of a branch as an operand of the step `node`, which adds `added` to it: rounded again if the roles
+        differ, or if the running sum is stored in between."""
         if isinstance(branch, Sum):
             leaves = self.does(branch).leaves
             if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
@@ -236,7 +235,7 @@ class _Making:
     def begun(
         self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
     ) -> tuple[Node, list[Added]]:
-        """The expression with which a chain begins, and the steps that follow."""
+        """The first expression of a chain, and the steps that follow."""
         node, added = steps[0]
         other = added[0]
         if isinstance(start, Sum) or start == "c" or node.kind != "binary" or isinstance(other, Sum):
@@ -251,15 +250,15 @@ class _Making:
         return self.in_passes(node, [start], zero, loop, level), steps
 
     def in_passes(self, node: Sum, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
-        """The products of a step and its other operands, added in one pass, or in one pass for every pair of parts."""
+        """The products and the other operands of a step, added in one pass, or in a pass for each pair of parts."""
         for pairs in self.passes if leaves else [self.pairs]:
             own = self.products(leaves, loop, level, pairs)
             others = [self.total(node, lambda _, own=own: [own], others)]  # type: ignore[misc]
         return others[0]
 
     def _goes_on(self, start: Leaf, steps: Sequence[Added]) -> bool:
-        """Whether the first product continues the stride of the products in the next REPEATED steps, so that one loop
-        can add all of them."""
+        """Whether the first product continues the stride of the products in the next REPEATED steps: one loop then adds
+        all of them."""
         numbers = [start, *(added[0] for _, added in steps[:REPEATED])]
         if self.drafter.outliner is None or len(steps) < REPEATED:
             return False
@@ -317,8 +316,8 @@ class _Making:
         return self.total(node, groups, [*sums, *ends])
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int, pairs: Sequence[Pair]) -> list[Node]:
-        """Products of some parts as terms of a sum: one range (Each) for three or more products that are evenly spaced
-        and without scale factors. Products that keep other fraction bits are terms by themselves."""
+        """Products of some parts as terms of a sum: one range (Each) for three or more evenly spaced products without
+        scale factors. A product that keeps other fraction bits is a term of its own."""
         if self.draft.odd is not None and not self.draft.odd[0].isdisjoint(leaves):
             odd, more = self.draft.odd
             terms: list[Node] = []
@@ -373,7 +372,7 @@ class _Making:
     # -- sums
 
     def alone(self, node: Sum, terms: Sequence[Node]) -> Node:
-        """Terms added with the arithmetic of a step that has no products."""
+        """Terms added with a step's arithmetic, without products."""
         return self.total(node, lambda _: [], terms)
 
     def total(self, node: Sum, products: Formed, others: Sequence[Node]) -> Node:
@@ -382,14 +381,14 @@ class _Making:
         sum_of, fmt = does.sum, does.rounding(d)
         if does.first is not None and not any(products("")):
             assert does.aligned is not None
-            sum_of = replace(does.aligned, items=(TERMS,))  # no products that these terms join
+            sum_of = replace(does.aligned, items=(TERMS,))  # no products to add these terms to
             if does.between is not None and isinstance(does.joins, FusedSum):
                 sum_of = replace(does.joins, items=(TERMS,))
         if not does.negated:
             [result] = self.filled(sum_of, products, others, fmt)
             return result if does.how is None else rounded(result, does.how)
         if does.how is None:
-            raise ParameterError("negated", "only sums that are rounded are drafted so")
+            raise ParameterError("negated", "only a rounded sum can be negated in a draft")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
         inverted = [self.opposite(term, fmt) for term in others]
         [result] = self.filled(
@@ -398,8 +397,8 @@ class _Making:
         return negated_number(rounded(result, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
-        """The terms of a sum's expression with its holes filled; a hole may stand for several terms. A sum in which
-        other terms join a finished sum is left out where there are no other terms. `fmt`: the format of the result."""
+        """The terms of a sum's expression with holes filled; a hole may stand for several terms. A sum that adds other
+        terms to a finished sum is left out if there are no other terms. `fmt`: the format of the result."""
         if isinstance(node, Hole):
             own = [] if node == OTHERS else [term for part in products(node.groups) for term in part]
             return own if node.name == PRODUCTS.name else [*own, *others]
@@ -430,11 +429,12 @@ class _Making:
             own = self.drafter.asked.a
             return replace(term, left=negated_number(term.left, own))
         if not term.is_number:
-            raise ParameterError("negated", "a sum that is not rounded has no sign to change")
+            raise ParameterError("negated", "only a rounded sum has a sign to change")
         return negated_number(term, fmt)
 
     def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
-        """A fused sum of terms, each with the position of the operand whose parameters it gets."""
+        """A fused sum of terms; the number beside each term is the position of the operand whose parameters it
+        takes."""
         bits, least, asked = node.fraction_bits, node.least, self.drafter.asked
         total = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
         if isinstance(bits, tuple):
@@ -452,8 +452,8 @@ class _Making:
         Raises ParameterError for a running sum that starts from c in another format."""
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
-                raise ParameterError("normalised", "a sum so far may be a number of two formats")
-            term = Round(term, Rounding(fmt))  # changes no value, but makes the running sum a factor
+                raise ParameterError("normalised", "a sum so far starts from c in another format")
+            term = Round(term, Rounding(fmt))  # no value changes, but the running sum can be a factor
         if isinstance(term, Constant) or not term.is_number:
             return term
         return Product(term, power_of_two(0), True)
@@ -474,14 +474,14 @@ MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}
 
 
 def mirrored(mode: Mode) -> Mode:
-    """The mode in which -x is rounded to the negative of x rounded in `mode`."""
+    """The mode that rounds -x to the negative of what `mode` rounds x to."""
     return MIRRORED.get(mode, mode)
 
 
 def mirrored_how(how: Round) -> Round:
-    """A rounding in the mirrored mode, and its first rounding to fewer bits too."""
+    """A rounding in the mirrored mode; a first rounding to fewer bits is mirrored too."""
     term, mode = how.term, how.rounding.mode
-    assert not is_stochastic(mode)  # no unit that is built takes random bits
+    assert not is_stochastic(mode)  # no built unit takes random bits
     term = replace(term, mode=mirrored(term.mode)) if isinstance(term, Cut) else term
     return Round(term, replace(how.rounding, mode=mirrored(mode)))
 

@@ -156,49 +156,49 @@ class _Features:
             self._flag("opposite", self.products.negative[:, 0] != c.negative[:, 0],
                        "not all products have the sign of c", "all products and c have one sign", 1.1)  # fmt: skip
 
-    def say_terms(self, told: str, by_field: bool, more: float) -> None:
+    def say_terms(self, order: str, by_field: bool, more: float) -> None:
         """The terms in the order of their exponents, or of their exponent fields, in which subnormal numbers have the
-        exponent of the smallest normal number. `told`: the words for the order; `more`: the cost of the order."""
+        exponent of the smallest normal number. `order`: the words for the order; `more`: the cost of the order."""
         terms = self.products.beside(self.read["c"]) if self.asked.addend else self.products
         ranked = terms.ordered(terms.field if by_field else terms.exponent)
         own = ranked.field if by_field else ranked.exponent
-        what = f"{told}the largest term has a"
-        self._flag(f"{told}first negative", ranked.negative[:, 0], f"{what} minus sign", f"{what} plus sign",
+        what = f"{order}the largest term has a"
+        self._flag(f"{order}first negative", ranked.negative[:, 0], f"{what} minus sign", f"{what} plus sign",
                    1.1 + more)  # fmt: skip
         for at, pair in enumerate(pairwise(("largest", "second", "third")[: own.shape[1]])):
-            self._say_neighbours(ranked, own, at, told, *pair, 1.1 + more)
+            self._say_neighbours(ranked, own, at, order, *pair, 1.1 + more)
         if by_field:
             self._say_over("the exponent field of the largest term over the second", own[:, 0], ranked.exponent[:, 1],
                            1.2 + more)  # fmt: skip
-        self._say_rest(ranked, own, told, 1.2 + more)
-        what = f"the last bit of {told}the largest term"
+        self._say_rest(ranked, own, order, 1.2 + more)
+        what = f"the last bit of {order}the largest term"
         self._size(what, ranked.last[:, 0], what, 1.2 + more)
 
     def _say_over(self, what: str, larger: Places, smaller: Places, cost: float) -> None:
         self._size(what, np.where(smaller > LOW, larger - smaller, LOW), what, cost)
 
     def _say_neighbours(
-        self, ranked: _Numbers, own: Places, at: int, told: str, larger: str, smaller: str, cost: float
+        self, ranked: _Numbers, own: Places, at: int, order: str, larger: str, smaller: str, cost: float
     ) -> None:
         """A term and the next smaller one."""
-        self._say_over(f"{told}the {larger} term over the {smaller}", own[:, at], own[:, at + 1], cost)
-        what, one = f"{told}the {larger} and the {smaller} term", f"{told}the {smaller} term"
+        self._say_over(f"{order}the {larger} term over the {smaller}", own[:, at], own[:, at + 1], cost)
+        what, one = f"{order}the {larger} and the {smaller} term", f"{order}the {smaller} term"
         opposite = ranked.negative[:, at] != ranked.negative[:, at + 1]
         self._flag(f"{what} have", opposite, f"{what} have opposite signs", f"{what} have one sign", cost)
         self._flag(f"{what} cancel", ranked.cancel(at), f"{what} cancel", f"{what} do not cancel", cost)
         self._flag(f"{one} zero", ranked.zero[:, at + 1], f"{one} is +-0", f"{one} is not zero", cost)
 
-    def _say_rest(self, ranked: _Numbers, own: Places, told: str, cost: float) -> None:
+    def _say_rest(self, ranked: _Numbers, own: Places, order: str, cost: float) -> None:
         """The sum of all terms but the largest."""
         rest, first = ranked.values[:, 1:].sum(axis=1), np.where(ranked.negative[:, 0], -1, 1)
-        what = f"{told}the sum of all but the largest term"
+        what = f"{order}the sum of all but the largest term"
         self._flag(f"{what} with", np.sign(rest) == first, f"{what} has its sign", f"{what} has not its sign", cost)
         self._flag(f"{what} zero", rest == 0, f"{what} is zero", f"{what} is not zero", cost)
         self._flag(f"{what} against", np.sign(rest) == -first, f"{what} has the other sign",
                    f"{what} has not the other sign", cost)  # fmt: skip
         below = np.where(rest == 0, LOW, np.frexp(np.where(rest == 0, 1.0, rest))[1] - 1)
         over = np.where((rest == 0) | (own[:, 0] == LOW), LOW, own[:, 0] - below)
-        what = f"{told}the largest term over the sum of all others"
+        what = f"{order}the largest term over the sum of all others"
         self._size(what, over, what, cost)
 
     def say_signals(self, unit: Unit, rows: Table) -> None:

@@ -13,7 +13,7 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 MORE = (-1, 1, -2, 2)  # differences of the fraction bits of a lane from those of the others
-MOST = 256  # the most lanes that are tried
+MOST_LANES = 256  # the most lanes that are tried
 
 
 def lanes_of(part: RoledTree) -> list[frozenset[int]]:
@@ -38,5 +38,5 @@ def with_one_lane(base: Draft, part: RoledTree, wrong: Table, asked: Signature) 
     counts = nonzero(wrong[:, :length], asked.a) & nonzero(wrong[:, length : 2 * length], asked.b)
     lanes = [lane for lane in lanes_of(part) if counts[:, list(lane)].any(axis=1).all()]
     for more in MORE:
-        for lane in lanes[:MOST]:
+        for lane in lanes[:MOST_LANES]:
             yield replace(base, odd=(lane, more))

@@ -1,7 +1,7 @@
-"""Likely values, as data: the values with which holes of a draft are filled, in the order in which they are tried.
+"""A table of likely values for the holes of a draft, in the order in which they are tried.
 
-After the values of this table come a node's own variants, and further nodes around it. A new kind of node is tried
-without a change of this table, once its class has the methods `variants` and `around`."""
+A node's own variants, and further nodes around it, follow the values of this table. A new kind of node needs no row
+here: its class has the methods `variants` and `around`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SIGNS: tuple[Zero, ...] = _first_of(ZEROS, "ieee", "exact_positive", "positive")
 INNER = tuple(FORMATS[name] for name in ("f32", "f64", "bf16", "f16", "e8m13", "tf32"))  # formats of sums within a unit
 ROOMY = INNER[:2]  # formats in which sums are often kept
 SHORT = INNER[2:4]  # formats in which running sums are stored
-WIDE = FORMATS["f64"]  # the format for sums with more bits than the result has
+WIDE = FORMATS["f64"]  # the format for sums with more bits than the result
 # -- sums
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
 GUARDS = range(1, 9)  # bits kept of an inexact sum beyond those of its format
-FEWER = range(9)  # bits beyond those of a format, to which a sum that seems exact might be cut
+FEWER = range(9)  # bits beyond a format's to which a seemingly exact sum may be cut
 MOST_BITS = 40  # the most bits of a fused sum, unless the result has more
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # groups of products that are summed first
-JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
+JOINED = range(10)  # bits of a finished sum beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits to which the sum with a late addend is cut
 STORED = tuple(2**k for k in range(1, 12))  # numbers of steps between two stores of a running sum
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")

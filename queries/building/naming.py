@@ -1,4 +1,4 @@
-"""Which instructions of the table, and shipped units, a unit is equal to: by normal form, else by proof."""
+"""The instructions of the table, and the shipped units, that are equal to a unit: by normal form, else by proof."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import units
 
-FEW = 16  # bits of all operands together, up to which every input is evaluated
+EVERY_INPUT_BITS = 16  # bits of all operands together up to which every input is evaluated
 NAMING = 20.0  # seconds for proofs that a candidate of a family is a unit of the table
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
@@ -54,9 +54,9 @@ class Naming:
 def name_of(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
 ) -> Naming:
-    """Which of the models `others`, which agree with `own` on all inputs asked so far, are equal to it: by normal form,
-    then by rewriting, then for at most `most` of the rest (None: for all) by evaluation on every input where inputs are
-    few, else by proof, until the deadline (of time.monotonic)."""
+    """The models of `others` that are equal to `own`; all of them agree with it on the inputs asked so far. Normal
+    forms are compared first, then rewriting is tried; at most `most` of the rest (None: all) are evaluated on every
+    input if there are few inputs, else compared by proof, until the deadline (of time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
     same, witnesses, rest = _by_evaluation(own, _without(others, equal)[:most], deadline)
@@ -71,15 +71,14 @@ def name_of(
 def _by_evaluation(
     own: Model, others: Sequence[Model], deadline: float | None
 ) -> tuple[list[tuple[Model, str]], list[tuple[int, ...]], list[Model]]:
-    """The models that give the same result as `own` on every input, each with the reason; for each model that does not,
-    an input on which it differs; and the models that have too many inputs to evaluate, or were not reached before the
-    deadline."""
+    """The models with the same result as `own` on every input, each with the reason; an input on which each other model
+    differs; and the models with too many inputs to evaluate, or not reached before the deadline."""
     same: list[tuple[Model, str]] = []
     witnesses: list[tuple[int, ...]] = []
     left: list[Model] = []
     for model in others:
         problem = Candidates(own.any_nan, model.any_nan)
-        rows = every_row(problem.layout, FEW)
+        rows = every_row(problem.layout, EVERY_INPUT_BITS)
         if rows is None or (deadline is not None and time.monotonic() > deadline):
             left.append(model)
         elif len(differ := np.flatnonzero(replay(problem, rows).differs)):
@@ -139,7 +138,7 @@ def _patterned(node: Node, nan: int | None, width: int) -> Node:
         fits = nan is not None and fmt.width == width and exact_value(nan, fmt) == "nan"
         pattern = nan if fits else None
         if part.rounding.nan is not None and not part.rounding.keeps_nan:
-            pattern = part.rounding.nan  # in this format the NaN becomes a number
+            pattern = part.rounding.nan  # in this format the pattern is a number
         return replace(part, rounding=replace(part.rounding, nan=pattern))
 
     return rebuilt(node, changed, {})
@@ -175,8 +174,8 @@ def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
 
 
 def equal_units(identification: Identification, options: Options, deadline: float | None) -> tuple[list[str], str]:
-    """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how the
-    equality is known: by normal form, else by proof within NAMING seconds."""
+    """The instructions and shipped units equal to the identified candidate, NaN patterns aside, and the reason: a
+    normal form, else a proof within NAMING seconds."""
     if identification.verdict != "identified":
         return [], ""
     survivors = identification.survivors
@@ -190,14 +189,14 @@ def equal_units(identification: Identification, options: Options, deadline: floa
     until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
     try:
         equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
-    except KeyboardInterrupt:  # the identified candidate is printed all the same
+    except KeyboardInterrupt:  # the identified candidate is still printed
         equal = []
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
 def consistent_units(identification: Identification, recorded: Sequence[Vector]) -> list[str]:
-    """Where several candidates are left: the instructions and shipped units that give every answer, also units of fewer
-    products than the family, if they take every input."""
+    """If several candidates are left: the instructions and shipped units that give every answer; also units of fewer
+    products than the family's, if they take every input."""
     if identification.verdict != "open" or not identification.survivors:
         return []
     answered = list(recorded) or [replace(question.vector, d=question.answer) for question in identification.questions]

@@ -1,4 +1,4 @@
-"""Kinds of numbers by their bit patterns: the results, or inputs, that count in a stage."""
+"""Tests of bit patterns for kinds of numbers: they select the results, or inputs, that count in a stage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 
 def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers, where the signs of zeros do not count."""
+    """Finite numbers; the signs of zeros do not count."""
     return finite(patterns, fmt)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import DeviceAnswers, Kept, joined_rows
+from mmaprobe.queries.building.answers import DeviceAnswers, NonzeroLeaves, joined_rows
 from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, with_tiny
 from mmaprobe.queries.building.candidates import Candidate, drafts_of
 from mmaprobe.queries.building.draft import Draft, Odd, Store
@@ -28,7 +28,7 @@ POOL = 240  # inputs among which a stage's questions are chosen
 CONFIRMED = 600  # inputs among which questions to confirm a tier's candidates are chosen
 FIRST = 40  # inputs of a first look, for many candidates
 ROUNDS = 6  # the most first looks
-MANY = 60  # candidates above which there are first looks
+MANY_CANDIDATES = 60  # candidates above which there are first looks
 KEPT = 120  # candidates of a step that are kept for the next step
 ENDS = 120  # candidates that are kept after each of the last three stages, those of the ends of the range
 TIER = 0.3  # share of the remaining time for one tier
@@ -52,7 +52,9 @@ class TierSearch:
         self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
-        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # the questions answered right, by number
+        self._agreed: dict[
+            tuple[Draft | Unit, NonzeroLeaves, Counts], set[int]
+        ] = {}  # the questions answered right, by number
 
     @property
     def at_a_step(self) -> bool:
@@ -104,7 +106,7 @@ class TierSearch:
             self._refuted.add(key)
         return units
 
-    def unit(self, candidate: Candidate, kept: Kept) -> Unit:
+    def unit(self, candidate: Candidate, kept: NonzeroLeaves) -> Unit:
         """The unit of a candidate; if only the leaves `kept` are not zero, restricted to these."""
         return candidate.unit if candidate.draft is None else self.sketch.unit(candidate.draft, kept)
 
@@ -113,7 +115,7 @@ class TierSearch:
         drafts = (simplest(draft, self.asked, self.sketch.weights) for draft in tier(base))
         return list(dict.fromkeys(drafts))
 
-    def drafted(self, alive: Sequence[Draft], tier: Tier, kept: Kept) -> list[Candidate]:
+    def drafted(self, alive: Sequence[Draft], tier: Tier, kept: NonzeroLeaves) -> list[Candidate]:
         """The candidates of a tier's drafts from each remaining draft, each unit once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
@@ -136,7 +138,7 @@ class TierSearch:
                 return []
             for _ in range(ROUNDS):
                 self.answers.in_time()
-                if len(candidates) > MANY:
+                if len(candidates) > MANY_CANDIDATES:
                     candidates = self.split(candidates, stage, pool.kept, pool.rows(FIRST))
             ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2
             several = number == 0 and len(candidates) > 1
@@ -175,7 +177,7 @@ class TierSearch:
         return self.agreeing(alive, stage)
 
     def split(
-        self, alive: list[Candidate], stage: DraftStage, kept: Kept, pool: Table, first: int = AT_ONCE
+        self, alive: list[Candidate], stage: DraftStage, kept: NonzeroLeaves, pool: Table, first: int = AT_ONCE
     ) -> list[Candidate]:
         """Ask the questions that split the candidates best, until none in the pool splits them. `first`: if no input in
         the pool splits them, the number of questions that test whether any candidate is right."""
@@ -209,7 +211,7 @@ class TierSearch:
             self.answers.progress(f"{stage.name}: {len(places)} candidates, {self.answers.questions} questions")
         return [alive[place] for place in places]
 
-    def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
+    def _inexact(self, candidate: Candidate, rows: Table, kept: NonzeroLeaves) -> NDArray[np.int64]:
         """The indices of some rows whose result depends on the modes in which the candidate rounds."""
         unit = self.unit(candidate, kept)
         evaluated = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
@@ -217,7 +219,7 @@ class TierSearch:
         return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
 
     def _tiny_within(
-        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: DraftStage
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: NonzeroLeaves, stage: DraftStage
     ) -> NDArray[np.bool_]:
         """Where a candidate in a narrow format has a tiny sum, or a tiny result, whose treatment changes the result."""
         flags = np.zeros(results.shape, dtype=np.bool_)
@@ -281,11 +283,11 @@ class TierSearch:
             flags[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
         return flags
 
-    def _known(self, candidate: Candidate, kept: Kept, stage: DraftStage) -> set[int]:
+    def _known(self, candidate: Candidate, kept: NonzeroLeaves, stage: DraftStage) -> set[int]:
         """The numbers of the questions about the leaves `kept` whose answers a candidate is known to give."""
         return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
 
-    def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
+    def _results(self, candidates: Sequence[Candidate], table: Table, kept: NonzeroLeaves) -> Patterns:
         """The results of all candidates, shape (candidates, rows); equal units are evaluated once."""
         places: dict[Unit, int] = {}
         which = [places.setdefault(self.unit(candidate, kept), len(places)) for candidate in candidates]

@@ -1,4 +1,4 @@
-"""Inputs for a unit of which little is known: few terms in the middle of the range, then all special values."""
+"""Inputs for a unit about which little is known: few terms in the middle of the range, then all special values."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ WIDE = 60  # the number of exponents above which a range has room for large numb
 INNER = FORMATS["f16"]  # the format in which sums may be kept, whatever the format of the result
 TOP = INNER.emax - 4  # the exponent of large terms, so that sums are in the range of f16
 DEEP = 64  # the most places between terms, for sums that may have more bits than the result
-HIDDEN = 0.2  # share of the rows in which two large terms cancel, so that only the bits kept of other terms show
-TIED = 0.15  # share of the rows whose sum is about half way between two results, which shows roundings before the last
+HIDDEN = 0.2  # share of the rows in which two large terms cancel: the result then shows the kept bits of other terms
+TIED = 0.15  # share of the rows with a sum about half way between two results: these show roundings before the last
 MET = 0.06  # share of the small rows in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # precisions of inner sums
-SHORTEST = 4  # significant bits of terms, so few that sums are exact
+SHORTEST = 4  # significant bits of terms whose sums are exact
 BELOW = 8  # the most places below the least subnormal result at which terms vanish
-FEW = (1, 2, 3, 4)  # numbers of nonzero products in most rows
+NONZERO_PRODUCTS = (1, 2, 3, 4)  # numbers of nonzero products in most rows
 
 
 Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling"]
 
 
 class Shapes:
-    """Rows of a, b and c for one signature, from a seed. `weights`: the weights of terms; the rows hold terms with the
-    inverse factors, so that sizes and signs after the multiplication are the same as for other devices. `narrow`:
-    products are within the range of f16, in which lower steps may keep the products."""
+    """Rows of a, b and c for one signature, from a seed. `weights`: the weights of terms; the rows have the inverse
+    factors, and the weighted terms have the sizes and signs of other devices' terms. `narrow`: products are in the
+    range of f16, as lower steps may keep them in f16."""
 
     def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None, narrow: bool = False) -> None:
         self.asked, self.weights = asked, weights or {}
@@ -82,7 +82,7 @@ class Shapes:
         return np.concatenate([table, rows], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
-        """Rows of a kind with nonzero products at some leaves only, as if there were no other leaves."""
+        """Rows of a kind for a device with some leaves alone; all other products are zero."""
         numbers = sorted(leaf for leaf in leaves if leaf != "c")
         self._seed += 1
         asked, length = self.asked, self.asked.length
@@ -98,14 +98,14 @@ class Shapes:
         return self._scaled(self._turned(table), kind)
 
     def middle(self, count: int) -> Table:
-        """Normal numbers far from the ends of every range: terms below the largest at the distances where bits are
-        lost, with both signs, some of them cancelling."""
+        """Normal numbers far from the ends of every range: terms of both signs, at the distances below the largest term
+        where bits are lost; some cancel."""
         parts = [self._mixed(share, terms) for share, terms in self._shares(count)]
         return self.random.permutation(np.concatenate(parts))
 
     def sums(self, count: int, leaves: frozenset[Leaf], bits: int) -> Table:
-        """Sums of some leaves, all others being zero. One factor of each product has so few bits that no product is
-        rounded, and the other is a power of two, so that products are normalised; c has twice as many bits."""
+        """Sums of some leaves, all others being zero. One factor of each product has `bits` bits, few enough that no
+        product is rounded; the other is a power of two, and products are normalised. c has twice as many bits."""
         places = np.array(sorted(leaf for leaf in leaves if leaf != "c"), dtype=np.int64)
         chosen = np.zeros(2 * self.asked.length + 1, dtype=np.bool_)
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
@@ -187,7 +187,7 @@ class Shapes:
     # -- parts
 
     def _shares(self, count: int) -> list[tuple[int, int]]:
-        kinds = sorted({min(terms, self.asked.length) for terms in (*FEW, self.asked.length)})
+        kinds = sorted({min(terms, self.asked.length) for terms in (*NONZERO_PRODUCTS, self.asked.length)})
         shares = np.array_split(np.arange(count), len(kinds))
         return [(len(share), terms) for share, terms in zip(shares, kinds, strict=True)]
 
@@ -225,12 +225,12 @@ class Shapes:
         return flat.reshape(shape)
 
     def _addends(self, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
-        """Addends that have these exponents after their weights."""
+        """Addends with these exponents after the multiplication by weights."""
         return self._numbers(self.asked.c, exponents - self.addend_shift, signs, bits)
 
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
-        """Factors of products that have these exponents after their weights, as far as ranges allow; with `bits`, one
-        factor has at most `bits` significant bits, and the other is a power of two."""
+        """Factors of products with these exponents after the multiplication by weights, as far as ranges allow; with
+        `bits`, one factor has at most `bits` significant bits, and the other is a power of two."""
         a, b = self.asked.a, self.asked.b
         targets = (np.clip(targets, *self.products) if normal else targets) - self.shift
         low = (0, 0) if normal else (a.fraction, b.fraction)
@@ -247,8 +247,8 @@ class Shapes:
         return signs
 
     def _range(self, terms: int, bits: int | None = None) -> tuple[int, int]:
-        """The exponents for `terms` terms far from the ends of every range; if there is room, so large that no nonzero
-        sum of them is below the smallest normal result."""
+        """The exponents for `terms` terms far from the ends of every range; if there is room, large enough that no
+        nonzero sum is below the smallest normal result."""
         asked = self.asked
         low = max(self.products[0], asked.d.emin, self.addends[0])
         high = min(self.products[1], min(asked.d.emax, self.addends[1]) - terms.bit_length() - 3)
@@ -269,13 +269,13 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def _hidden(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """Two large terms of opposite signs, and other terms, of which only the bits kept beside the large terms show:
-        more bits than the result has, and bits that an inner sum loses."""
+        """Two large terms of opposite signs, and other terms: the result shows the bits of these that are kept beside
+        the large terms. They have more bits than the result, and bits that an inner sum loses."""
         asked = self.asked
         low, high = self._range(terms, bits)
         least = max(self.products[0], asked.d.emin)
         roomy = high - low > WIDE
-        high = high if roomy or numbers > FEW[-1] else high + 2
+        high = high if roomy or numbers > NONZERO_PRODUCTS[-1] else high + 2
         top = self.random.integers(0, TOP, (count, 1)) if roomy else high + self.random.integers(0, 3, (count, 1))
         lost = self.random.choice(PRECISIONS, (count, 1)) - self.random.integers(0, 4, (count, terms + 1))
         below = self.random.integers(0, min(DEEP, high - low) + 1, (count, 1))
@@ -303,10 +303,10 @@ class Shapes:
         low, high = self._range(terms, bits)
         inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)
         top = np.clip(self.random.integers(low, high + 1, count), -TOP, TOP)
-        top = np.maximum(top, np.minimum(asked.d.emin + inner + 1, asked.d.emax - 2))  # so that no term is tiny
+        top = np.maximum(top, np.minimum(asked.d.emin + inner + 1, asked.d.emax - 2))  # no term is tiny
         last = np.maximum(top - inner + self.random.integers(-1, 2, count), asked.d.emin)
         order = self.random.random((count, numbers)).argsort(axis=1)[:, :3]
-        number = np.full((count, terms + 1), -1)  # for each term, which of these numbers it is
+        number = np.full((count, terms + 1), -1)  # by term, the number that it is
         for which, place in enumerate(order.T):
             number[rows, place] = which
         exponents = np.choose(number + 1, [np.full((count, 1), low), *(x[:, None] for x in (top, top - own, last))])
@@ -346,7 +346,7 @@ class Shapes:
         centre = min(max(0, (low + high) // 2) if high - low > WIDE else high - 4, TOP)
         top = np.clip(min(centre, high) + self.random.integers(-4, 5, count), low, high)
         deep = self.random.random((count, 1)) < (0.0 if bits is None else 0.3)
-        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # for sums that keep more bits than the result has
+        wanted = np.where(deep, DEEP, asked.d.precision + 10)  # some sums keep more bits than the result
         reach = np.minimum(wanted, high - low)
         far = self.random.random((count, terms + 1)) < 0.5
         near = self.random.integers(0, min(3, high - low) + 1, far.shape)
@@ -452,8 +452,8 @@ class Shapes:
         return self._placed(a, b, c)
 
     def _tiny_factors(self, a: Table, b: Table, targets: Lanes, share: float) -> None:
-        """Give a share of the products a subnormal factor a, and an equal share a subnormal factor b, each beside a
-        factor so large that the product is normal."""
+        """Give a share of the products a subnormal factor a, and an equal share a subnormal factor b; the other factor
+        is large enough that the product is normal."""
         chance, one, other = self.random.random(targets.shape), (a, self.asked.a), (b, self.asked.b)
         for (side, fmt), (beside, its), here in ((one, other, chance < share), (other, one, chance > 1 - share)):
             count = int(here.sum())

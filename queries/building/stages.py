@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mmaprobe.queries.building.answers import Kept
+from mmaprobe.queries.building.answers import NonzeroLeaves
 from mmaprobe.queries.building.axes import (
     APART,
     end_tiers,
@@ -28,29 +28,29 @@ from mmaprobe.queries.order.tree import Leaf, leaves_of
 from mmaprobe.queries.search.samples import Table
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
-WHOLE = 8  # the most products of a sum whose leaves are all used at once
+WHOLE = 8  # products, at most, of a sum whose leaves are all nonzero at once
 LONG = 64  # products above which a sum is long
-SHORT = 4  # bits of factors whose products no lower step rounds, or fewer if results have fewer
-PLACED = 4  # the most roles whose smallest numbers have stages of their own
-FEW = 3  # neighbours of one role in one set of leaves
+SHORT = 4  # bits of factors whose products no lower step rounds; fewer if results have fewer bits
+PLACED = 4  # roles, at most, with a stage each for their smallest numbers
+NEIGHBOURS = 3  # neighbours of one role in one set of leaves
 PLACES = 3  # sets of leaves for each step
-FIRST = 3  # tiers of a fused step that come before its products are looked at alone
+FIRST = 3  # tiers of a fused step that are tried before its products alone
 
 
 @dataclass(frozen=True)
 class Pool:
     """The source of a stage's inputs. `kept`: the leaves that are not zero."""
 
-    kept: Kept
+    kept: NonzeroLeaves
     rows: Callable[[int], Table]
 
 
 @dataclass(frozen=True)
 class DraftStage:
-    """A part of a draft to decide, in tiers: where no candidate of a tier is left, the next tier is tried. `counts`:
-    says which results count. `rank`: the first stage about which its inputs give information; `since`: the least rank
-    of inputs on which candidates are compared with answers. `otherwise`: successions of stages to try instead, where no
-    tier has a candidate."""
+    """A part of a draft to decide. Its candidates come in tiers: if none of one tier is left, the next tier is tried.
+    `counts`: the function that says which results count. `rank`: the first stage about which this stage's inputs give
+    information; `since`: the least rank of inputs that candidates are compared on. `otherwise`: sequences of stages to
+    try instead if no tier has a candidate."""
 
     name: str
     rank: int
@@ -62,12 +62,11 @@ class DraftStage:
 
 
 class Stages:
-    """The stages for the trees of a sketch, in order. `quick`: only likely drafts, as steps are still to be
-    distinguished. The last six stages: the last step, products, carries, the smallest numbers, zeros, the largest and
-    specials. `long`: the sum is validated with fewer vectors, and without vectors for its conditions; `few`: only few
-    leaves of the sum are used at a time. `seen`: the number of significant bits of the results so far, or of the
-    results of products alone; `fused`: asks which products are fused into the addition, where other products are
-    rounded before the addition."""
+    """The stages for the trees of a sketch, in order. `quick`: only likely drafts, to distinguish steps first. The last
+    six stages: the last step, products, carries, the smallest numbers, zeros, and the largest numbers with special
+    values. `long`: fewer vectors validate the sum, without vectors for its conditions; `few`: only few leaves of the
+    sum are nonzero at a time. `seen`: the number of significant bits of the results so far, or of the results of
+    products alone; `fused`: the products that are fused into the addition, where others are rounded before it."""
 
     def __init__(
         self,
@@ -121,7 +120,8 @@ class Stages:
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int, alone: bool = False) -> StepAxes:
-        """The axes of the steps of a role. `alone`: for their products, without the terms that join these."""
+        """The axes of a role's steps. `alone`: the axes of their products, without the terms that are added to
+        these."""
         seen = partial(self.seen, alone or role > 0)
         if len(self.sketch.parts) > 1:
             return StepAxes(kind, role, self.asked, seen)
@@ -130,8 +130,8 @@ class Stages:
         return StepAxes(kind, role, self.asked, seen, lanes, adders_of(part).get("c") == role, alone)
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> DraftStage:
-        """The stage of the smallest numbers, with one treatment for all roles; where that leaves no candidate, a stage
-        for each of many roles, from the last step down, with terms and sums that are normal numbers."""
+        """The stage of the smallest numbers, with one treatment for all roles. If this leaves no candidate and there
+        are many roles, a stage for each role, from the last step down, with terms and sums that are normal numbers."""
         name, several = "the smallest numbers", self.sketch.count > APART and len(self.sketch.parts) == 1
         tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
         if not several:
@@ -149,12 +149,13 @@ class Stages:
         return [self.pool("cancelling", place) for place in places if any(leaf != "c" for leaf in place)]
 
     def _ends(self) -> tuple[list[Pool], Counts]:
-        """Pools of the largest numbers, and the results that count: all; for long sums, pools at few leaves, and all
-        results but zeros, as the zeros at the other leaves have signs."""
+        """Pools of the largest numbers, and the function that says which results count: all. For long sums the pools
+        use few leaves and zeros do not count, as the zeros at other leaves have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
-        """The stages of a role: how its steps add; for fused steps, then how other terms join their products."""
+        """The stages of a role: the addition in its steps; for fused steps, then the addition of other terms to their
+        products."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
@@ -172,7 +173,7 @@ class Stages:
         return [replace(more, tiers=tiers[:FIRST], otherwise=((products, joins), (more,)))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
-        """The leaves in `place` that are products of a step of this role itself."""
+        """The leaves in `place` that are products added by a step of this role."""
         own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
         return (leaf for leaf in place if leaf in own)
 
@@ -185,7 +186,7 @@ class Stages:
 
         return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 
-    def pool(self, kind: Kind, place: Kept = None) -> Pool:
+    def pool(self, kind: Kind, place: NonzeroLeaves = None) -> Pool:
         """Rows of a kind with nonzero products at some leaves only."""
         if place is None:
             return Pool(None, lambda count: self.shapes.rows(kind, count))
@@ -215,16 +216,16 @@ class Stages:
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
     def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
-        """For each role, adjacent leaves that its steps add. `begin`: including two leaves that one step adds, if there
-        are any, as only such leaves show how a sum begins."""
+        """For each role, adjacent leaves that its steps add. `begin`: among them two leaves of one step, if there are
+        such leaves: only these show how a sum begins."""
         adding, part = self._adding(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
         adders = adders_of(part)
         for role in adding[:PLACED]:
             own = [leaf for leaf in leaves_of(part.root) if leaf != "c" and adders[leaf] == role]
-            start = self.chance.randrange(max(1, len(own) - FEW + 1))
-            yield from own[start : start + FEW]
+            start = self.chance.randrange(max(1, len(own) - NEIGHBOURS + 1))
+            yield from own[start : start + NEIGHBOURS]
             both = [[leaf for leaf in node.children if isinstance(leaf, int)][:2] for node in part.steps(role)]
             if begin and (pairs := [pair for pair in both if len(pair) == 2]):
                 yield from self.chance.choice(pairs)
@@ -239,8 +240,8 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind, at all leaves and at the leaves of one role, with ranks; `few`: for units restricted to
-        the leaves of that role."""
+        """Rows of every kind with their ranks, at all leaves and at the leaves of one role; `few`: for units restricted
+        to that role's leaves."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.answers import BUILT, Answered, Kept, joined_rows
+from mmaprobe.queries.building.answers import BUILT, Answered, NonzeroLeaves, joined_rows
 from mmaprobe.queries.building.axes import neighbours
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.mending import beside
 from mmaprobe.queries.building.naming import SAME_FORM, name_of, of_known_form
 from mmaprobe.queries.building.outcome import Built
-from mmaprobe.queries.building.search import FIRST, MANY, POOL, TierSearch
+from mmaprobe.queries.building.search import FIRST, POOL, TierSearch
 from mmaprobe.queries.building.stages import KINDS, LONG
 from mmaprobe.queries.compare.neighbours import in_wider_format
 from mmaprobe.queries.covering.cover import Change, Cover, Covering
@@ -35,6 +35,7 @@ COVERED = 1024  # samples of each kind from which covering vectors are chosen, b
 BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
 COVERING = 12.0  # seconds for vectors that reach conditions
 SHARE = 0.25  # the largest share of the remaining time for vectors that reach conditions
+BANKED = 60  # vectors kept as questions, at most, of each batch on which the best candidate differs
 
 
 class Validation:
@@ -73,7 +74,7 @@ class Validation:
         places, start = np.flatnonzero(wrong[best]), 0
         for asked in new:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
-            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
+            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:BANKED]
             if len(here):
                 self.answers.bank.append(Answered(asked.rows[here], asked.answers[here], asked.rank))
             start += len(asked.rows)
@@ -95,10 +96,10 @@ class Validation:
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + BESIDE * (deadline - now)
-        places: dict[Kept, list[tuple[int, Table]]] = {None: []}
+        places: dict[NonzeroLeaves, list[tuple[int, Table]]] = {None: []}
         for rank, pool in self.stages.beside(few):
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
-        told: set[str] = set()
+        refuted: set[str] = set()
         names: set[str] = set()
         right, wanted, asked = True, 0, 0  # `wanted`: all conditions and changed units; `asked`: those asked about
         for kept, pools in places.items():
@@ -128,8 +129,8 @@ class Validation:
             asked += len(covering.wanted)
             self._untried(candidate, wanted - asked, wanted)
             names |= {change.name for change in covering.changes if change not in cover.same}
-            told |= {change.name for change in covering.changes if cover.counts[change]}
-        self.result.refuted, self.result.unseen = len(told), len(names - told)
+            refuted |= {change.name for change in covering.changes if cover.counts[change]}
+        self.result.refuted, self.result.unseen = len(refuted), len(names - refuted)
         return right
 
     def _untried(self, candidate: Candidate, left: int, wanted: int) -> None:
@@ -137,7 +138,7 @@ class Validation:
         first = [candidate, *(other for other in self.result.standing if other is not candidate)]
         self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
-    def _changes(self, candidate: Candidate, kept: Kept) -> Iterator[Change]:
+    def _changes(self, candidate: Candidate, kept: NonzeroLeaves) -> Iterator[Change]:
         """The units that differ from a candidate in a single choice."""
         if candidate.draft is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
@@ -148,7 +149,7 @@ class Validation:
         if kept is None and (converted := in_wider_format(candidate.unit)):
             yield Change("input_format", Model(BUILT, converted[1]))
 
-    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, candidate: Candidate) -> bool:
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: NonzeroLeaves, candidate: Candidate) -> bool:
         """Whether the device agrees with the unit on covering vectors. Vectors on which they differ are kept as
         questions about the leaves `kept` alone, unless the signs of the zeros at other leaves count."""
         if not cover.rows:

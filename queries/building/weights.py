@@ -20,14 +20,14 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Literal, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.round import Rounding
 
-Weights = Mapping[Leaf, Power]  # of the terms that are multiplied, and perhaps of other terms
+Weights = Mapping[Leaf, Power]  # by leaf; leaves without a weight are not multiplied
 ADDED: Power = (1, 0)
 FACTORS = FORMATS["ue8m0"]  # the format of powers of two
 
 
 def weights_of_device(ask: AskDevice, asked: Signature) -> Weights:
-    """The weights of a device's terms, from its results where one term is 1 and every other term is zero, with one
-    question for each term. A device with scale factors is not asked: its terms have no weights."""
+    """The weights of a device's terms: each is its result for an input whose only nonzero term is 1. A device with
+    scale factors is not asked: its terms have no weights."""
     if asked.scale is not None:
         return {}
     leaves: list[Leaf] = list(range(asked.length))
@@ -44,8 +44,7 @@ def _alone(leaf: Leaf, asked: Signature) -> Operands[int]:
 
 
 def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
-    """The exponent of the power of two by which all of some terms are multiplied; None where the terms have different
-    powers."""
+    """The exponent of the power of two that multiplies each of some terms; None if the terms have different powers."""
     shifts = {weights.get(leaf, ADDED)[1] for leaf in leaves}
     return shifts.pop() if len(shifts) == 1 else None
 

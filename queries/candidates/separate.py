@@ -102,8 +102,8 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
         if counts[best] <= len(np.unique(part)):
             break
         chosen.append(best)
-        told = part * (codes.max() + 1) + codes[best]
-        _, inverse, sizes = np.unique(told, return_inverse=True, return_counts=True)
+        groups = part * (codes.max() + 1) + codes[best]
+        _, inverse, sizes = np.unique(groups, return_inverse=True, return_counts=True)
         shared = sizes[inverse] > 1
         part, codes = inverse[shared].astype(codes.dtype), codes[:, shared]
     return chosen

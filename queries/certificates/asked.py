@@ -54,7 +54,7 @@ MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequiredGoals:
     """`goals`: the goals that the log of a certificate must state, in order; empty: the log may state any bounds of the
     subject, and has them in words."""
 
@@ -114,20 +114,20 @@ def _which(at: PlanAt) -> str:
     return f"for any n from 1 on, K = {before}{repeats.period} n, {powers}"
 
 
-def of_problem(problem: Problem) -> Asked:
+def of_problem(problem: Problem) -> RequiredGoals:
     """The question whether two sides agree."""
-    return Asked(Subject(tuple(problem.models), problems=(problem,)), (SidesAgree(problem),))
+    return RequiredGoals(Subject(tuple(problem.models), problems=(problem,)), (SidesAgree(problem),))
 
 
-def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> Asked:
+def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> RequiredGoals:
     """A property of a model; its proof may use the problems of the property, and problems about reordered products."""
     orders = [replace(order, inputs=inputs) for group in exchangeable(model) for order in symmetries_of(model, group)]
     problems = tuple(dict.fromkeys([*problems_of(wanted, model, inputs, compare), *orders]))
     models = dict.fromkeys([model, *(side for problem in problems for side in problem.models)])
-    return Asked(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
+    return RequiredGoals(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
 
 
-def of_claim(claim: Statement) -> Asked:
+def of_claim(claim: Statement) -> RequiredGoals:
     """A claim that one theorem proves. Raises TypeError for a property."""
     goal: Goal
     match claim:
@@ -135,16 +135,16 @@ def of_claim(claim: Statement) -> Asked:
             plans = tuple(part.plan for part in assertion.shape.parts.values())
             if assertion.most is not None:
                 about = Subject(plans=plans, lengths=(None,), assertions=(assertion,))
-                return Asked(about, (NoLengthDecides(assertion),))
+                return RequiredGoals(about, (NoLengthDecides(assertion),))
             used = dict.fromkeys(model for plan in plans for model in plan.models)
-            return Asked(Subject(tuple(used), assertions=(assertion,)), (NoInputDecides(assertion),))
+            return RequiredGoals(Subject(tuple(used), assertions=(assertion,)), (NoInputDecides(assertion),))
         case BoundClaim(model=model):
             return replace(of_unit(model), goals=(BoundInUnits(model.unit, *claim.units),))
         case OverflowClaim(reduction=reduction):
             models = {model for count in largest_counts(reduction, claim.proved).values()
                       for model in models_of(recorded(reduction, count))}  # fmt: skip
             about = Subject(tuple(sorted(models, key=lambda model: model.reference)), reductions=(reduction,))
-            return Asked(about, (NeverOverflows(reduction, claim.proved),))
+            return RequiredGoals(about, (NeverOverflows(reduction, claim.proved),))
         case WrapClaim():
             goal = NeverWraps(claim.plan, claim.proved, claim.most_a, claim.most_b)
         case ClassicalClaim(plan=plan, count=count, reach=reach, span=int(span)):
@@ -153,15 +153,15 @@ def of_claim(claim: Statement) -> Asked:
             goal = WithinClassical(plan, count, reach, claim.spread, Fraction(claim.classical))
         case _:
             raise TypeError("a property is proved by theorems about each of its problems")
-    return Asked(Subject(plans=(claim.plan,)), (goal,))
+    return RequiredGoals(Subject(plans=(claim.plan,)), (goal,))
 
 
-def of_unit(model: Model) -> Asked:
+def of_unit(model: Model) -> RequiredGoals:
     """Bounds of a unit."""
-    return Asked(Subject((model,)))
+    return RequiredGoals(Subject((model,)))
 
 
-def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
+def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> RequiredGoals:
     """Bounds of a plan, at each K of `lengths` (None: at any K). Raises CertificateError for more K, or larger K, than
     certificates may have, so that every check ends soon."""
     if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= MOST_PRODUCTS)
@@ -169,13 +169,13 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
         raise CertificateError(
             f"a certificate is about at most {MOST_LENGTHS} K, each of at most {MOST_PRODUCTS} products"
         )
-    return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
+    return RequiredGoals(Subject(plans=(plan,), lengths=tuple(lengths)))
 
 
-def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> Asked:
+def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> RequiredGoals:
     """The equality of two plans; `solved`: the problems that solvers answered, about units of a part of both plans."""
     models = dict.fromkeys(side for problem in solved for side in problem.models)
-    return Asked(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
+    return RequiredGoals(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
 
 
 def part_data(left: Plan, right: Plan, part: Part) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
     raise ValueError(f"{data} is no part of two plans")
 
 
-def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
+def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> RequiredGoals:
     """Cases that no input of a unit meets, and changed units that give the same results as the unit. Raises
     CertificateError for a changed unit with other operands, as only some of its inputs would be compared."""
     known = {str(condition): condition for condition in datapath(model).flags}
@@ -204,10 +204,10 @@ def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Mod
     if any(problem.inputs != Inputs() for problem in problems):
         raise CertificateError("a change reads other operands than the unit")
     goals = [Unreachable(model, (tuple(known[name] for name in case),)) for case in cases]
-    return Asked(Subject((model, *changed), problems=problems), (*goals, *map(SidesAgree, problems)))
+    return RequiredGoals(Subject((model, *changed), problems=problems), (*goals, *map(SidesAgree, problems)))
 
 
-def asked(texts: Mapping[str, str]) -> Asked:
+def required_goals(texts: Mapping[str, str]) -> RequiredGoals:
     """The subject and the goals that a certificate's log must have; `texts`: the texts of its files, by name. Raises
     the errors of reading the files."""
     for name, read in _READ.items():
@@ -216,13 +216,13 @@ def asked(texts: Mapping[str, str]) -> Asked:
     raise ValueError("nothing in the folder says what was proved")
 
 
-def _cover(texts: Mapping[str, str]) -> Asked:
+def _cover(texts: Mapping[str, str]) -> RequiredGoals:
     document = read_document(texts, COVER)
     changed = [read_model(texts, change["unit"]) for change in document["changes"]]
     return of_cover(read_model(texts, UNIT), document["cases"], changed)
 
 
-def _plans(texts: Mapping[str, str]) -> Asked:
+def _plans(texts: Mapping[str, str]) -> RequiredGoals:
     document = read_document(texts, PLANS)
     left, right = (read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN))
     solved = []
@@ -232,7 +232,7 @@ def _plans(texts: Mapping[str, str]) -> Asked:
     return of_plans(PlansAgree(left, right, document["multiples"], document["length"]), solved)
 
 
-_READ: Mapping[str, Callable[[Mapping[str, str]], Asked]] = {
+_READ: Mapping[str, Callable[[Mapping[str, str]], RequiredGoals]] = {
     CLAIM: lambda texts: of_claim(read_claim(texts)),
     QUESTION: lambda texts: of_problem(read_question(texts)),
     PROPERTY: lambda texts: of_property(*read_property(texts)),

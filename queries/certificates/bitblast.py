@@ -1,10 +1,11 @@
-"""Bit-vector terms to gates and to CNF (Tseitin), so that a SAT solver's proof can be checked without any SMT solver.
+"""Translation of bit-vector terms to gates and to CNF (Tseitin): a SAT solver's proof can then be checked without an
+SMT solver.
 
-Bits are lists of literals, lowest first; a truth value is a list of one literal. Terms are visited operands first and
-numbered in that order, so that one query always gives the same CNF.
+Bits are lists of literals, lowest first; a truth value is a list of one literal. Terms are numbered in the order of the
+visit, operands first: one query always gives the same CNF.
 
-Solvers' own bit-blasting is not used: merging the lemmas into one proof (merging.py) needs the literals of every term,
-which solvers do not give.
+Solvers' own bit-blasting will not do: merging the lemmas into one proof (merging.py) needs the literals of every term,
+and solvers do not provide them.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Blaster:
         return _RULES[kind](self.gates, *arguments)
 
 
-_UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # text whose brackets do not count: comments, names in bars
+_UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # comments and names in bars, whose brackets do not count
 
 
 def cnf_of_text(text: str) -> Cnf:
@@ -135,8 +136,8 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Multiplication by shift and add: a row for each bit of one operand that is not a constant zero. This operand is
-    the one with fewer of these bits."""
+    """Multiplication by shift and add: a row for each bit that is not a constant zero, of the operand with fewer of
+    these bits."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

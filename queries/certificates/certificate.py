@@ -1,7 +1,7 @@
-"""Certificates: files by which anyone can check a proof again without solvers.
+"""Certificates: files with which anyone can check a proof without solvers.
 
-An unsatisfiable question has a proof of the whole question; a theorem has its log, and proofs of its lemmas. `mmaprobe
-check` (queries/checking/folder.py) checks log and proofs again.
+The certificate of an unsatisfiable question has a proof of the whole question; a theorem's certificate has the log, and
+proofs of the lemmas. `mmaprobe check` (queries/checking/folder.py) checks log and proofs.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ __all__ = [
     "write_certificate",
 ]
 
-LEAF_SECONDS = 20.0  # the most for the proof of a lemma; a lemma without a proof rests on the answers of engines
+LEAF_SECONDS = 20.0  # for the proof of a lemma, at most; a lemma without a proof rests on engines' answers
 
 
-Certificate = tuple[Path, Manifest]  # its folder, and its manifest
+Certificate = tuple[Path, Manifest]  # the folder, and the manifest
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """An unsatisfiable query: the lemma that it `states`, and the engines that answered "unsat" (`words`). `whole`: a
-    formula and proof, if they have been composed."""
+    """An unsatisfiable query. `states`: its lemma; `words`: the engines that answered "unsat"; `whole`: the formula and
+    the proof, if composed already."""
 
     states: str
     query: Query
@@ -74,7 +74,7 @@ class Leaf:
 
 
 def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> WholeProof:
-    """The formula and proof of one query, whose last assertion is the goal. If the goal says that two terms differ,
+    """The formula and the proof of one query, whose last assertion is the goal. If the goal is that two terms differ,
     their equality is tried as a lemma. `timeout` is in seconds."""
     *assertions, goal = query.assertions
     return WholeProof(
@@ -97,9 +97,9 @@ def write_certificate(
     """Write the files of a certificate, check each proof, and write the manifest last. Returns the folder's one
     certificate.
 
-    `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
-    answers of engines. An error leaves no certificate. Raises FaultyProofError if a proof is rejected, CertificateError
-    if there is no checker or time ran out, and the errors of `write_whole`.
+    `texts`: by file name, the texts of the files with the statement. If time runs out, lemmas rest on engines' answers.
+    After an error there is no certificate. Raises FaultyProofError if a proof is rejected, CertificateError if there is
+    no checker or time ran out, and the errors of `write_whole`.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -142,8 +142,8 @@ class _Writer:
         return time_left(self.deadline, "the certificate")
 
     def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
-        """Write a lemma, with its proof if a proof is found in `LEAF_SECONDS`, or, if no engine has answered the lemma,
-        in all the time that remains."""
+        """Write a lemma, with its proof if one is found in `LEAF_SECONDS`; in all remaining time, if no engine has
+        answered the lemma."""
         if leaf.whole is not None:
             return self.piece(name, leaf, leaf.whole)
         self.progress(Wait(leaf.states, LEAF_SECONDS))
@@ -155,7 +155,7 @@ class _Writer:
         return self.piece(name, leaf, None)
 
     def piece(self, name: str, leaf: Leaf, whole: WholeProof | None) -> CertificatePiece:
-        """Write one query, with its formula and proof if there are any, and check the proof; returns the manifest
+        """Write one query, with the formula and the proof if there are any; check the proof, and return the manifest
         entry."""
         texts = {"smt2": leaf.query.text}
         if whole is not None:

@@ -102,14 +102,14 @@ def check_files(cnf: Path, proof: Path, timeout: float | None = None) -> Check:
         if fault := _malformed(proof):
             return Check(fault, by.name)
         command = [str(path.absolute()) for path in (by.path, cnf, proof)]  # a name could begin with -, as options do
-        status, said = _run([*command, *OPTIONS[by.name]], timeout or LONGEST)
+        status, output = _run([*command, *OPTIONS[by.name]], timeout or LONGEST)
     except NoCheckerError as error:
         return Check(f"not checked: {error}", complete=False)
     except subprocess.TimeoutExpired:
         return Check("time ran out", by.name, complete=False, late=True)
     except OSError as error:
         return Check(f"not checked: {by} cannot be run: {error.strerror}", by.name, complete=False)
-    return (_of_own if by.name == OWN else _of_drat_trim)(status, said)
+    return (_of_own if by.name == OWN else _of_drat_trim)(status, output)
 
 
 def _malformed(proof: Path) -> str:
@@ -122,18 +122,18 @@ def _malformed(proof: Path) -> str:
     return "" if line.strip() == b"0" else "the proof does not end in the empty clause"
 
 
-def _of_own(status: int, said: str) -> Check:
-    said = said.strip()
-    if (status, said) == (0, "verified"):
+def _of_own(status: int, output: str) -> Check:
+    output = output.strip()
+    if (status, output) == (0, "verified"):
         return Check("", OWN)
     ended = f"not checked: {OWN} was ended with status {status}"
-    return Check(said or ended, OWN, complete=bool(said) and status in (1, 2), late=status == 3)
+    return Check(output or ended, OWN, complete=bool(output) and status in (1, 2), late=status == 3)
 
 
-def _of_drat_trim(status: int, said: str) -> Check:
+def _of_drat_trim(status: int, output: str) -> Check:
     """The result of drat-trim. A proof is verified only if drat-trim prints this verdict and no other, and exits with
     the status for this verdict."""
-    verdict = status, [line for line in said.splitlines() if line.startswith("s ")]
+    verdict = status, [line for line in output.splitlines() if line.startswith("s ")]
     if verdict == VERIFIED:
         return Check("", DRAT_TRIM)
     if verdict == REJECTED:
@@ -149,8 +149,8 @@ def _run(command: list[str], timeout: float) -> tuple[int, str]:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as process:
         try:
-            said, _ = process.communicate(timeout=timeout)
+            output, _ = process.communicate(timeout=timeout)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)  # the process was not waited for, so its number is still its own
             raise
-    return process.returncode, said.decode("ascii", errors="replace").replace("\r", "\n")
+    return process.returncode, output.decode("ascii", errors="replace").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""Reading the files of a certificate from a stranger: only regular files of its folder are read."""
+"""Reading the files of an untrusted certificate: only regular files of its folder are read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
-#: the most bytes of a file: of queries and proofs, and of all others
-MOST_PROOF, MOST = 4 << 30, 64 << 20
+#: the largest size of a file in bytes: of queries and proofs, and of other files
+MOST_PROOF_BYTES, MOST_BYTES = 4 << 30, 64 << 20
 PROOFS = (".smt2", ".cnf", ".drat")
 
 
@@ -29,7 +29,7 @@ def open_regular(path: Path) -> BufferedReader:
         what = "is a link: a file of the folder is needed" if error.errno == errno.ELOOP else error.strerror
         raise OSError(error.errno, what) from None
     status = os.fstat(descriptor)
-    most = MOST_PROOF if path.suffix in PROOFS else MOST
+    most = MOST_PROOF_BYTES if path.suffix in PROOFS else MOST_BYTES
     why = "" if status.st_size <= most else f"has more than {most >> 20} MiB"
     if not stat.S_ISREG(status.st_mode):
         why = "is not a regular file"
@@ -58,8 +58,8 @@ def json_of(path: Path) -> Any:
 
 
 class FolderTexts(Mapping[str, str]):
-    """The texts of files in a folder by their names, each read when it is asked for, with the errors of `file_text`.
-    `read`: the names asked for so far."""
+    """The texts of files in a folder by name, each read at its first use, with the errors of `file_text`. `read`: the
+    names used so far."""
 
     def __init__(self, folder: Path, names: Collection[str]) -> None:
         self.folder, self.names = folder, names

@@ -19,7 +19,7 @@ from mmaprobe.queries.solvers.children import FOLDER, environment, python_comman
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError
 
-SOLVER = "cadical195"  # its steps are RUP: it adds only clauses that follow, and no variables
+SOLVER = "cadical195"  # its proofs have RUP steps alone: implied clauses, no new variables
 
 
 class CertificateError(IncompleteError):
@@ -53,7 +53,8 @@ def solver_version() -> str:
 
 
 class SatSolver:
-    """A process that refutes one formula after another; started when needed, ended by `close`. `memory`: its limit."""
+    """A process that refutes one formula after another: started at the first formula, ended by `close`. `memory`: its
+    limit."""
 
     def __init__(self, solver: str = SOLVER, memory: int = DEFAULT_MEMORY) -> None:
         self.solver, self.memory = solver, memory

@@ -97,14 +97,14 @@ def _plans(texts: Mapping[str, str], *names: str) -> Iterator[str]:
 
 def _inputs(inputs: Mapping[str, Any]) -> str:
     """The inputs of a statement, in words."""
-    said = [name.replace("_", " ") for name, value in inputs.items() if value is True]
+    words = [name.replace("_", " ") for name, value in inputs.items() if value is True]
     if (window := inputs["exponents"]) is not None:
-        said.append(f"with exponents from {window['min']} to {window['max']}")
+        words.append(f"with exponents from {window['min']} to {window['max']}")
     if fixed := inputs["zero_terms"]:
-        said.append(f"with terms {', '.join(map(str, fixed))} zero")
-    if not said:
+        words.append(f"with terms {', '.join(map(str, fixed))} zero")
+    if not words:
         return "inputs: all, with infinities, NaNs and subnormal numbers"
-    return f"inputs: those alone that are {', '.join(said)}"
+    return f"inputs: those alone that are {', '.join(words)}"
 
 
 # -- the kinds of certificates
@@ -230,11 +230,11 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     """A claim in the words of its file, and its units."""
     data = read_yaml(texts[CLAIM], CLAIM).data
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
-    said = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
-    yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {said}"
-    told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
+    statement = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
+    yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {statement}"
+    known = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():
-        if key not in told:
+        if key not in known:
             yield f"{key}: {json.dumps(value)}"
     for reference in _references(data):
         if HELD.fullmatch(reference):

@@ -172,9 +172,9 @@ def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None
     except (OSError, UnicodeDecodeError) as error:
         return Finding(query, f"cannot be read: {reason(error)}", "fault")
     answers = [ask(engine, text) for engine in named]
-    said = "; ".join(map(str, answers))
+    answers_text = "; ".join(map(str, answers))
     if any(answer.status == "sat" for answer in answers):
-        return Finding(query, f"has a model: {said}", "fault")
+        return Finding(query, f"has a model: {answers_text}", "fault")
     if all(answer.status != "unsat" for answer in answers):
-        return Finding(query, f"no proof, and no answer: {said}", "open")
-    return Finding(query, f"no proof; by the word of the engines alone: {said}", "word")
+        return Finding(query, f"no proof, and no answer: {answers_text}", "open")
+    return Finding(query, f"no proof; by the word of the engines alone: {answers_text}", "word")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mmaprobe.queries.certificates.asked import asked, bound_words
+from mmaprobe.queries.certificates.asked import bound_words, required_goals
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.questions import read_document
 from mmaprobe.queries.checking.finding import Contents, Finding, of_file
@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.base.wording import counted
 def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     """The findings about a log: its theorems are made again, and must state what the files ask. Queries are looked up
     among those of the certificate, whose proofs are checked separately."""
-    document, about = read_document(texts, LOG), asked(texts)
+    document, about = read_document(texts, LOG), required_goals(texts)
     names: dict[str, str] = {}
     for file in (f"{piece}.smt2" for piece in contents.pieces):
         if names.setdefault(texts[file], file) is not file:
@@ -34,11 +34,12 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
         return
     yield Finding(LOG, f"{counted(len(replay.theorems), 'theorem')} made again by the rules of the kernel")
     for number, theorem in enumerate(replay.theorems):
-        if theorem.said is not None:
+        if theorem.answered_query is not None:
             yield Finding(
-                f"{LOG}, theorem {number}", f"{names[theorem.said.query.text]} asks: {theorem.goal.statement()}"
+                f"{LOG}, theorem {number}",
+                f"{names[theorem.answered_query.query.text]} asks: {theorem.goal.statement()}",
             )
-    unused = names.keys() - {one.query.text for one in engines.said}
+    unused = names.keys() - {one.query.text for one in engines.answered_queries}
     yield from (Finding(names[text], "is asked by no rule", "fault") for text in sorted(unused))
     yield from _written(document, texts, about.subject, stated)
     goals = [theorem.goal for theorem in stated]

@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.integers.slices import within_classical, within_spa
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.slices import elements_lose, slices_lose
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
 
 TRIED, FULL = 16, 8  # significands tried; FULL of them have a fraction of some zeros, then ones alone
-FEW = 4  # the most bits of a format whose numbers are all tried
+TRIED_BITS = 4  # the most bits of a format whose numbers are all tried
 Pair = tuple[Fraction, Fraction]
 SEED = 1
 
@@ -77,7 +77,7 @@ def _of_every(claim: ClassicalClaim) -> Theorem | None:
     """The claim proved by evaluating all inputs, where these are few."""
     spans, times = claim.span is not None, Fraction(claim.classical)
     near = claim.spread if claim.span is None else claim.span
-    return granted(every_error, claim.plan, claim.count, claim.reach, near, times, spans)
+    return result_or_none(every_error, claim.plan, claim.count, claim.reach, near, times, spans)
 
 
 def beyond_claim(claim: ClassicalClaim) -> Beyond | None:
@@ -92,7 +92,7 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
     2^-spread times as large. With `span`, the product of the largest elements is at most 2^span times the largest
     product."""
     (a, left), (b, right) = (
-        _tried(fmt, spread if span is None else 1 << FEW if fmt.width <= FEW else span, count)
+        _tried(fmt, spread if span is None else 1 << TRIED_BITS if fmt.width <= TRIED_BITS else span, count)
         for fmt in (plan.a, plan.b)
     )
     if not left or not right:
@@ -117,7 +117,7 @@ def beyond(plan: Plan, count: int, spread: int, most: int, span: int | None = No
 def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
     """Rows of `count` elements, and the two numbers in each row: neither is 0, and each has at least 2^-spread times
     the magnitude of the other."""
-    if fmt.width <= FEW:
+    if fmt.width <= TRIED_BITS:
         every = range(1 << fmt.width)
         pairs = [(x, y) for x in every for y in every if count > 1 or x == y]
     else:

@@ -250,7 +250,7 @@ class LongSums:
             row, column = divmod(int(at), len(sides[1]))
             if self.asked:
                 given = (*sides[0][row].tolist(), *sides[1][column].tolist(), 0)
-                one = self._said(given, {name: int(own[row, column]) for name, own in results.items()})
+                one = self._evaluated(given, {name: int(own[row, column]) for name, own in results.items()})
                 if one.share is None and one.no_number is None:
                     continue
             yield row, column, float(ratios[row, column])
@@ -278,16 +278,16 @@ class LongSums:
         """The claim evaluated on an input; c is +0."""
         count = len(row) // 2
         a, b = np.array(row[:count], dtype=np.uint64), np.array(row[count:-1], dtype=np.uint64)
-        return self._said(row, {name: int(own.item()) for name, own in self._results(a[None], b[None]).items()})
+        return self._evaluated(row, {name: int(own.item()) for name, own in self._results(a[None], b[None]).items()})
 
-    def _said(self, row: Row, results: Mapping[str, int]) -> Long:
+    def _evaluated(self, row: Row, results: Mapping[str, int]) -> Long:
         assertion, scene = self.claim.assertion, LongScene(self.claim.assertion, row, results)
-        asked, said = conditions(assertion, scene), scene.truth(assertion.predicate)
-        if asked.then(said).at_fault.value:
+        asked, truth = conditions(assertion, scene), scene.truth(assertion.predicate)
+        if asked.then(truth).at_fault.value:
             return Long(row, None, False, next(name for name, fits in scene.fits.items() if not fits.value))
         if not asked.met.value:
             return Long(row, None, False)
-        return Long(row, scene.share(*self.compared), bool(decides(assertion, said).value))
+        return Long(row, scene.share(*self.compared), bool(decides(assertion, truth).value))
 
 
 def _calls(tree: ast.expr, name: str) -> list[ast.Call]:

@@ -1,5 +1,5 @@
-"""The worst input that can be found for a quantity: by concrete search, which changes the best inputs so far, and by
-bisection, which asks a solver for an input beyond the best."""
+"""The search for the worst input of a quantity: a concrete search changes the worst inputs so far, and a bisection asks
+a solver for a worse one."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
-ELITE = 64  # the best inputs, which are changed
+ELITE = 64  # inputs, the best so far, that are changed
 RESTART = 30  # rounds without a better input after which the search begins anew, from other inputs
 SEARCH_SHARE = 0.5  # share of the time for the concrete search
 
 
 @dataclass
 class Worst:
-    """The largest value found of quantity / unit, and the input; `bound`: a value that no input reaches, as `engine`
-    proved.
+    """The largest value of quantity / unit found, and its input; `bound`: a value that no input reaches, proved by
+    `engine`.
 
-    Value and bound are about inputs on which every result that is read is a number. `left_out` counts the other inputs
-    tried: admitted ones on which a result is infinite, NaN or beyond the range of exact sums.
+    Value and bound are about inputs on which every result read is a number. `left_out`: the number of other admitted
+    inputs tried: a result is infinite, NaN or beyond the range of exact sums.
     """
 
     claim: Claim
@@ -76,7 +76,7 @@ class Worst:
 
 
 def maximise(claim: Statement, options: Options | None = None) -> Worst:
-    """Search within the time. Raises InputError for a claim that names no quantity to maximise."""
+    """Search within the time of the options. Raises InputError for a claim without a quantity to maximise."""
     with located(claim.file, ("maximise",)):
         return _Search(*maximised(claim), options or Options()).run()
 
@@ -90,7 +90,7 @@ def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row]
 
 
 def maximised(claim: Statement) -> tuple[Claim, Largest]:
-    """A claim about algorithms, and the quantity that it names. Raises ParameterError where it names none."""
+    """A claim about algorithms, and its quantity to maximise. Raises ParameterError if it has none."""
     if not isinstance(claim, Claim) or claim.maximise is None:
         raise ParameterError("maximise", f"{claim.id} has no quantity to maximise (key `maximise` of its file)")
     return claim, claim.maximise
@@ -117,8 +117,7 @@ class _Search:
         return self.worst
 
     def _meets(self, scene: Scene) -> tuple[Bit, Bit, Fixed, Fixed]:
-        """Whether an input counts here, whether it is left out since a result is no number, the quantity and its
-        unit."""
+        """Whether an input counts; whether it is left out because a result is no number; the quantity, and its unit."""
         inner = (scene.truth(tree) for tree in self.largest.where)
         asked = conditions(self.claim.assertion, scene).then(*inner)
         (quantity, reads), (unit, others) = map(scene.quantity, (self.largest.quantity, self.largest.unit))
@@ -181,7 +180,8 @@ class _Search:
         return max(0.0, limit - (time.monotonic() - self.start)) * share
 
     def _bisect(self) -> None:
-        """Ask for inputs beyond the best: first one twice as bad, then one between the best and a proved bound."""
+        """Ask for inputs beyond the best: first for twice its value, then for values between the best and a proved
+        bound."""
         worst, factor = self.worst, Fraction(2)
         while self._remaining() > 1 and worst.value is not None:
             best = max(worst.value, Fraction(1))
@@ -198,7 +198,7 @@ class _Search:
             elif answer == "unknown":
                 if worst.bound is not None or factor > 16:
                     return
-                factor *= 4  # a target far off is sometimes easier to refute
+                factor *= 4  # a far target is sometimes easier to refute
 
     def _ask(self, target: Fraction) -> str:
         what = f"is there an input with at least {target}?"

@@ -27,7 +27,7 @@ from mmaprobe.queries.kernel.integers.rows import (
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.contradiction import SEED
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
 from mmaprobe.smtmodel.arithmetic.display import exact_value
@@ -58,14 +58,14 @@ def verify_overflow(claim: OverflowClaim, options: Options) -> OverflowOutcome:
     contradict the evaluation."""
     reduction, outcome = claim.reduction, OverflowOutcome(claim)
     outcome.theorem = never(reduction, claim.proved)
-    bounded, (infinite, said) = outcome.theorem is not None, evaluated(claim)
+    bounded, (infinite, evaluation) = outcome.theorem is not None, evaluated(claim)
     outcome.exceeds[claim.count] = infinite
-    if infinite and ((claim.asked == "never" and bounded) or granted(bound, reduction, claim.count) is not None):
+    if infinite and ((claim.asked == "never" and bounded) or result_or_none(bound, reduction, claim.count) is not None):
         raise FaultError(
             f"{claim.id}: bounds say that no {claim.count} numbers from 0 to below 1 overflow; evaluated, "
             f"{claim.count} times {BELOW_ONE:#x} do, of {reference_of(claim.reduction)}"
         )
-    steps = [said]
+    steps = [evaluation]
     if claim.asked == "smallest":
         fewer = infinite and not bounded and overflows(reduction, claim.proved)
         outcome.exceeds[claim.proved] = fewer
@@ -95,7 +95,7 @@ def never(reduction: Reduction, numbers: int) -> Theorem | None:
         sums = [bound(reduction, count) for count in largest_counts(reduction, numbers).values()]
         return never_overflows(reduction, numbers, sums)
 
-    return granted(proved)
+    return result_or_none(proved)
 
 
 def bound(reduction: Reduction, numbers: int) -> Theorem:

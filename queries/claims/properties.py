@@ -8,7 +8,7 @@ from pathlib import Path
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.claims.outcome import Outcome, SearchStep, Verdict
-from mmaprobe.queries.conjectures.models import OfModels
+from mmaprobe.queries.conjectures.models import ModelConjecture
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.distinguish import Options
@@ -42,9 +42,9 @@ class PropertyOutcome(Outcome[PropertyClaim]):
         return certify_proofs(self.claim.wanted, self.proofs, directory, options)
 
 
-def conjecture_of(claim: PropertyClaim) -> OfModels:
+def conjecture_of(claim: PropertyClaim) -> ModelConjecture:
     """The conjecture that the claim states."""
-    return OfModels.of(claim.wanted, claim.model, claim.other, claim.inputs, claim.compare)
+    return ModelConjecture.of(claim.wanted, claim.model, claim.other, claim.inputs, claim.compare)
 
 
 def verify_property(claim: PropertyClaim, options: Options) -> PropertyOutcome:

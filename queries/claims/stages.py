@@ -1,12 +1,12 @@
-"""Claims proved in stages: terms of the formula are replaced by free variables, about which nothing is assumed, or only
-facts that were proved of the replaced terms before.
+"""Proofs of claims in stages: free variables replace terms of the formula; no assumption is made about them beyond
+facts already proved about the terms.
 
-There are four ways, each sound alone. A claim may hold for any result of one part, for instance if it says that another
+There are four ways, each sound alone. A claim may hold for any result of one part, for example if it says that another
 part is the best. It may follow from the fact that no number is nearer to the exact sum than the result of a part. It
-may follow from the steps that all parts share, which may be any finite numbers. It may follow from intervals: for
-positive numbers, every word and every intermediate sum lies between its values on the smallest and the largest inputs,
-where the smallest value depends on how many products are not zero. These bounds are found by evaluation, and proved
-step by step, each from the bounds before it.
+may hold for any finite values of the steps that all parts share. It may follow from intervals: for positive numbers,
+every word and every intermediate sum lies between its values on the smallest and the largest inputs, and the smallest
+value depends on the number of nonzero products. Evaluation finds these bounds; each is proved from the bounds before
+it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from mmaprobe.smtmodel.plans.dot import RESULT, Step, Word, word_format
 
 
 class Stages:
-    """The ways to prove that no input decides a claim, where its values are numbers: each returns the theorem, or
-    raises UnprovedError. `admitted`: the theorem that the conditions on inputs hold."""
+    """The ways to prove, for values that are numbers, that no input decides a claim: each returns the theorem or raises
+    UnprovedError. `admitted`: the theorem that the conditions on inputs hold."""
 
     def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
         self.question, self.claim, self.scene = question, question.assertion, question.scene
         self.admitted, self.prove, self.carrier = admitted, prove, question.carrier
         self.sizes = Sizes(question, admitted, prove)
         self.steps = {name: self.scene.steps(name) for name in self.claim.shape.parts}
-        self.within: tuple[list[Theorem], list[Bits]] | None = None  # proved intervals of terms, and the terms
+        self.within: tuple[list[Theorem], list[Bits]] | None = None  # proved intervals, and their terms
 
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
@@ -52,7 +52,7 @@ class Stages:
         return several if len(self.steps) > 1 else (self.nearest_sum,)
 
     def numbers(self) -> Theorem:
-        """The theorem that all values are numbers: by the intervals that the claim follows from, else by sizes."""
+        """The theorem that all values are numbers: by the intervals if the claim follows from these, else by sizes."""
         if self.within is not None:
             facts, cuts = self.within
             with suppress(UnprovedError):
@@ -72,8 +72,8 @@ class Stages:
         raise UnprovedError("no result may be any number")
 
     def nearest_sum(self) -> Theorem:
-        """The claim follows from the fact that the result of a part is the sum of two numbers, rounded to nearest,
-        whose exact sum is the exact sum of the claim."""
+        """The claim follows from one fact: the result of a part is the sum of two numbers, rounded to nearest, and
+        their exact sum is that of the claim."""
         results = [steps[RESULT] for steps in self.steps.values()]
         for name, addition in self._additions() if self.scene.fits else ():
             result, total = self.steps[name][RESULT], addition.result
@@ -87,7 +87,7 @@ class Stages:
         raise UnprovedError("no result is a rounded sum of two numbers")
 
     def _additions(self) -> Iterator[tuple[str, NearestSum]]:
-        """The additions of c to another step, each with the name of the part that has it as a step."""
+        """The additions of c to another step, each with the name of its part."""
         scene, shape, terms = self.scene, self.claim.shape, self.claim.terms
         if shape.addend.name != shape.result.name:
             return
@@ -108,7 +108,7 @@ class Stages:
                         yield part, NearestSum(derive, shape.result, (first, second), scene.exact())
 
     def shared_steps(self) -> Theorem:
-        """The claim follows from the steps that the parts share, which may be any finite numbers."""
+        """The claim holds for any finite values of the steps that the parts share."""
         shared, fmt = self._shared(), self.claim.shape.result
         if not shared or self.scene.fits:
             raise UnprovedError("no steps are shared, or values are compared")
@@ -119,7 +119,7 @@ class Stages:
                           list(shared.values()), CUT_SHARE)  # fmt: skip
 
     def _shared(self) -> dict[Step, Bits]:
-        """The sums that all parts have, in their order."""
+        """The sums that all parts share, in their order."""
         first, *others = ({bits.node for bits in steps.values()} for steps in self.steps.values())
         left = {node for node in first.intersection(*others) if not (node.is_constant() or node.is_symbol())}
         shared = dict[Step, Bits]()
@@ -154,8 +154,8 @@ class Stages:
         return none
 
     def _corners(self) -> dict[str, dict[Step, list[int]]]:
-        """The steps of every part on these inputs: the smallest numbers in the first 1, 2, ... products and zeros after
-        them, and last the largest numbers."""
+        """The steps of every part on several inputs: the smallest numbers in the first 1, 2, ... products with zeros
+        after them; last, the largest numbers."""
         claim = self.claim
         window, formats, terms = claim.shape.window, claim.layout.formats, claim.terms
         bounds = [window.a] * terms + [window.b] * terms + [window.c]
@@ -178,10 +178,10 @@ class Stages:
         return choose(zero, ~word.any(), least.ule(word) & word.ule(most))
 
     def _sum_fact(self, total: Bits, corner: list[int], room: int) -> Bit:
-        """That a sum lies between two bounds. The lower one depends on how many of its products are not zero; `corner`
-        has the sums of 1, 2, ... smallest products, and last the sum of the largest ones. The upper bound is the end of
-        the binade that lies `room` binades above the binade of this last sum, as the bounds of earlier steps were
-        rounded up to the end of a binade as well."""
+        """The fact that a sum lies between two bounds. `corner`: the sums of 1, 2, ... smallest products, and last the
+        sum of the largest products. The lower bound depends on the number of nonzero products. The upper bound is the
+        end of the binade `room` binades above that of the last sum, as the bounds of earlier steps are ends of binades
+        too."""
         count = len(corner) - 1
         places, width = count.bit_length(), total.width
         found = constant(self.carrier, 0, places)
@@ -196,13 +196,13 @@ class Stages:
         return least.ule(total) & total.ule(constant(self.carrier, most, width))
 
 
-RESULT_SHARE = 0.03  # of the time that is left, for a claim with results cut out
-BRIEF_SHARE = 0.05  # for an interval that depends on one number alone
-CUT_SHARE = 0.2  # for a proof in which free variables replace steps
-SUM_SHARE = 0.4  # for a lemma about an addition
+RESULT_SHARE = 0.03  # share of the time left for a claim with results cut out
+BRIEF_SHARE = 0.05  # share for an interval that depends on one number alone
+CUT_SHARE = 0.2  # share for a proof in which free variables replace steps
+SUM_SHARE = 0.4  # share for a lemma about an addition
 
 
 def _binade_end(pattern: int, fmt: Format, above: int = 0) -> int:
-    """The largest finite pattern whose exponent is that of a positive number plus `above`."""
+    """The largest finite pattern with the exponent of a positive number plus `above`."""
     step = 1 << (fmt.fraction + fmt.padding)
     return min((pattern | (step - 1)) + above * step, (fmt.largest_field + 1 << fmt.padding) - 1)

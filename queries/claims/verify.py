@@ -1,9 +1,9 @@
-"""Claims about algorithms: verified, refuted by a replayed input, or left unknown with what was tried.
+"""The decision of claims about algorithms: verified, refuted by a replayed input, or unknown with a list of attempts.
 
-One input refutes a claim about all inputs, and verifies a claim that some input exists. Where such an input is
-expected, the search for it comes first: simulation, small questions (most products zero, or narrow windows), then the
-whole question, whose "unsat" decides the other way. Otherwise a brief simulation comes before the proof, and goes on if
-the proof stays open.
+One input refutes a claim about all inputs, and verifies a claim that some input exists. If such an input is expected,
+the search for it comes first: simulation, small questions (most products zero, or narrow windows), then the whole
+question, where "unsat" decides the other way. Otherwise a brief simulation precedes the proof, and continues if the
+proof stays open.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.nodes import Literal, Node, Product
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 
-SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # for simulation: share of the time, least and most seconds
-BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
-SMALL_SHARE = 0.1  # of the time, at most, for one small question
-CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
-REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # for the largest share: seconds if proved, else; share of time
-SEARCHED = 32  # the most products with which a claim about several numbers of products is searched term by term
-BRIEFLY = 4.0  # seconds for the largest share with few products, where more products are searched as well
+SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # simulation: share of the time, least and most seconds
+BEFORE = 64 * BATCH  # inputs, at most, simulated before a proof is tried
+SMALL_SHARE = 0.1  # largest share of the time for one small question
+CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # climbing to the worst input: share of the time, most seconds
+REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # for the largest share: seconds if proved, if not; share of time
+SEARCHED = 32  # products, at most, in a term by term search, for a claim about several numbers of products
+BRIEFLY = 4.0  # seconds for the largest share with few products, if more products follow
 LONGER = 12.0  # seconds, about, for the search with more products
-LONG = 10.0  # the whole question is announced if it may take more seconds than this
+LONG = 10.0  # seconds above which the whole question is announced
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
 def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
-    """Decide a claim within the time.
+    """Decide a claim within the time of the options.
 
     An interrupt ends the work. Raises InputError for a claim that admits no input, or has a quantity that is not a
     number on an admitted input, and SolverFaultError.
@@ -86,13 +86,13 @@ def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
 
 class _Verifier:
     def __init__(self, claim: Claim, options: Options) -> None:
-        self.claim, self.options, self.said = claim, replace(options, progress=self._doing), options.progress
+        self.claim, self.options, self.progress = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
         self.outcome = AlgorithmOutcome(claim)
         self.admitted = False
         self.batches = 0  # simulated
-        self.apart: list[Lemma] = []  # no facts of the question: on first words, on what conditions read
+        self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
 
@@ -110,11 +110,11 @@ class _Verifier:
 
     def _doing(self, text: str) -> None:
         self.doing = self.doing if isinstance(text, Notice) else text or self.doing
-        self.said(text)
+        self.progress(text)
 
     @property
     def _end(self) -> float | None:
-        """When the time is over, of time.monotonic."""
+        """The end of the time, of time.monotonic."""
         return None if self.options.timeout is None else self.start + self.options.timeout
 
     def _run(self) -> None:
@@ -133,7 +133,7 @@ class _Verifier:
                     self._simulate(self._patience)
 
     def _missing_rules(self) -> None:
-        """Say which parts have words that are the same but for constant factors: no rule relates such parts."""
+        """Note the parts whose words differ only in constant factors: no rule relates such parts."""
         parts = self.claim.shape.parts
         words = {name: [part.plan.words_read(side) for side in range(2)] for name, part in parts.items()}
         bare = {
@@ -146,8 +146,7 @@ class _Verifier:
                 self.outcome.asked.append(SearchStep(f"{what} ({why})"))
 
     def _lengths(self) -> None:
-        """Decide a claim about several numbers of products: a few of these numbers are searched, and all are proved
-        together."""
+        """Decide a claim about several numbers of products: search a few of these numbers, and prove all together."""
         whole, outcome, found = self.claim, self.outcome, list[Fraction]()
         least, most = whole.terms, whole.assertion.most or whole.terms
         self._bounded(whole, within_lengths, for_every_length)
@@ -155,7 +154,7 @@ class _Verifier:
         short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
         for self.claim in short:
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
-            with suppress(RuleError):  # a claim that compares with no share
+            with suppress(RuleError):  # the claim compares with no share
                 wanted, shared = share_claim(self.claim.assertion), True
                 decided = self._reached(wanted, decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
@@ -172,8 +171,8 @@ class _Verifier:
             raise self._no_input()
 
     def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
-        """The largest shares of the sum of magnitudes that are found with more products, up to the claim's largest
-        number, until an input decides."""
+        """Search with more and more products, up to the claim's largest number or until an input decides; returns the
+        largest share of the sum of magnitudes found for each."""
         most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
         sums = LongSums(whole, known)
         if most is None or most <= SEARCHED or not sums.compared:
@@ -196,7 +195,7 @@ class _Verifier:
         self, claim: Claim, within: Callable[[Claim, Settle], list[Theorem]],
         proves: Callable[[Assertion, Sequence[Theorem]], Theorem] | None,
     ) -> None:  # fmt: skip
-        """Prove a share of the sum of magnitudes, by `within`; and the claim itself, by `proves`."""
+        """Prove a share of the sum of magnitudes, with `within`; then the claim, with `proves`."""
         outcome, settle = self.outcome, Settled(replace(self.options, timeout=self.remaining()), needed=False)
         began = time.monotonic()
         self.options.progress("the error bound")
@@ -210,7 +209,7 @@ class _Verifier:
                 self._tried(f"error bounds ({error})", began)
 
     def _tried(self, what: str, began: float) -> None:
-        """Record what was tried without an engine since the time `began`."""
+        """Record an attempt without an engine, begun at the time `began`."""
         self.outcome.asked.append(SearchStep(what, (), time.monotonic() - began))
 
     def remaining(self, share: float = 1.0) -> float | None:
@@ -219,17 +218,17 @@ class _Verifier:
 
     @property
     def _expects_input(self) -> bool:
-        """Whether the claim is expected to be decided by one input."""
+        """Whether one input is expected to decide the claim."""
         return self.claim.expect == DECIDED[self.claim.quantifier][0]
 
     @property
     def _patience(self) -> float:
-        """Seconds of simulation."""
+        """The seconds for simulation."""
         limit = self.options.timeout
         return SAMPLE_LEAST if limit is None else min(max(SAMPLE_LEAST, SAMPLE_SHARE * limit), SAMPLE_MOST)
 
     def _simulate(self, limit: float, most: float = math.inf) -> bool:
-        """Whether simulation decides, with inputs not simulated before; `limit`: seconds; `most`: the most inputs."""
+        """Whether a simulation of new inputs decides; `limit`: in seconds; `most`: the largest number of inputs."""
         claim, count, began = self.claim, 0, time.monotonic()
         while count < 4 * BATCH or (count < most and time.monotonic() - began < limit):
             spent = min(time.monotonic() - began, limit)
@@ -252,7 +251,7 @@ class _Verifier:
         return False
 
     def _climb(self) -> bool:
-        """Whether the search for the worst input decides; only claims that name a quantity have this search."""
+        """Whether the search for the worst input decides; only claims with a quantity to climb have it."""
         largest, limit = self.claim.maximise, self.remaining(CLIMB_SHARE)
         if largest is None or not self._expects_input:
             return False
@@ -311,9 +310,8 @@ class _Verifier:
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
     def _shares(self, decided: bool = False) -> bool:
-        """Whether a claim that compares with a share of the sum of magnitudes is decided by the least share that is
-        proved, or by the largest share that is found. `decided`: an input has decided already, and both shares are
-        wanted all the same."""
+        """Whether the least share proved, or the largest share found, decides a claim that compares with a share of the
+        sum of magnitudes. `decided`: an input has decided already; both shares are computed all the same."""
         try:
             wanted = share_claim(self.claim.assertion)
         except RuleError:
@@ -322,7 +320,7 @@ class _Verifier:
         return self._reached(wanted, decided) or self.outcome.theorem is not None
 
     def _reached(self, wanted: ShareClaim, decided: bool, most: float = REACHED_MOST) -> bool:
-        """Whether an input found by climbing to the largest share decides; `most`: its seconds where nothing is
+        """Whether an input found by climbing to the largest share decides; `most`: the seconds if no share is
         proved."""
         proved, began = decided or self.outcome.theorem is not None, time.monotonic()
         limit = REACHED if proved else most
@@ -337,7 +335,7 @@ class _Verifier:
         return self._decided_by(worst.row)
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
-        solver = engines_of(self.options.solver)[0]  # the others slow it down
+        solver = engines_of(self.options.solver)[0]  # several would slow each other down
 
         def prove(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
             cut_out = [cut.node for cut in cuts]
@@ -346,8 +344,8 @@ class _Verifier:
         return Stages(question, ledger.admitted, prove)
 
     def _none(self, stages: Stages, ledger: Ledger) -> Theorem:
-        """The theorem that no input decides, where values are numbers: proved in stages, or by the whole question.
-        Raises UnprovedError."""
+        """The theorem that no input whose values are numbers decides, proved in stages or by the whole question. Raises
+        UnprovedError."""
         for way in stages.ways:
             with suppress(UnprovedError):
                 return way()
@@ -373,12 +371,12 @@ class _Verifier:
 
     @contextmanager
     def _engines(self, what: str, limit: float | None, solver: str | None = None) -> Iterator[Engines]:
-        """Engines for a question, whose answers are kept."""
+        """A block with engines for a question; their answers are kept."""
         engines = self.options.engines(limit, what, solver)
         try:
             yield engines
         finally:
-            self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
+            self.outcome.asked += [SearchStep(what, one.answers) for one in engines.answered_queries]
 
     def _numbers(self, stages: Stages, ledger: Ledger) -> Theorem:
         """The theorem that every value is a number on every admitted input. Raises InputError where a value is not."""
@@ -391,15 +389,15 @@ class _Verifier:
             self._no_number("whether every value is a finite number stayed open")
 
     def _no_number(self, why: str) -> NoReturn:
-        """Raises InputError, for the input with which an engine answered the last question, or IncompleteError."""
+        """Raises InputError with the input of an engine's answer to the last question; without one, IncompleteError."""
         answer = self.outcome.asked[-1].answers[0]
         if answer.status == "sat":
             self._at_fault(answered_row(self.claim.layout, answer))
         raise IncompleteError(f"{why}: the time ran out") from None
 
     def _conditions(self) -> Theorem | None:
-        """The theorem that every value that a condition reads is a number; None where conditions read no value of a
-        result. Raises InputError where a value is not a number."""
+        """The theorem that every value read by a condition is a number; None if conditions read no result's value.
+        Raises InputError if a value is no number."""
         if conditions(self.claim.assertion, symbolic_scene(self.claim.assertion)[0]).at_fault.node.is_false():
             return None
         lemma = ConditionsReadNumbers(self.claim.assertion)
@@ -409,11 +407,11 @@ class _Verifier:
             self._no_number(f"it stayed open whether {lemma.statement()}")
 
     def _first_words(self) -> dict[str, Theorem]:
-        """Part -> the theorem that it needs no more than the first word of every factor: the other words fold away."""
+        """By part, the theorem that it needs only the first word of every factor: the other words fold away."""
         theorems: dict[str, Theorem] = {}
         for name, part in self.claim.shape.parts.items():
             if part.words == 1 or self.claim.shape.factors.fraction > part.plan.models[0].a.fraction:
-                continue  # factors are not split, or need more than one word
+                continue  # factors are not split, or need several words
             with suppress(RuleError):
                 lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim.assertion, name)]
                 theorems[name] = by_first_words(self.claim.assertion, name, *lemmas)
@@ -426,12 +424,12 @@ class _Verifier:
         return self.settled[lemma]
 
     def _lemma(self, lemma: FirstWordIsWhole | ZerosGiveZero | ConditionsReadNumbers, limit: float | None) -> Theorem:
-        """A lemma that is no fact of the question, asked within a limit. Raises RuleError."""
+        """The theorem of a lemma that is no fact of the question, asked within a limit. Raises RuleError."""
         name = lemma.statement()
         with self._engines(name, limit) as engines:
             theorem = settled(lemma, engines)
-        (said,) = engines.said
-        self.apart.append(Lemma(name, 0, said.query, said.answer))
+        (one,) = engines.answered_queries
+        self.apart.append(Lemma(name, 0, one.query, one.answer))
         return theorem
 
     def _no_input(self) -> InputError:
@@ -445,7 +443,7 @@ class _Verifier:
         return answer.status == "unsat"
 
     def _small_questions(self, whole: frozenset[str]) -> list[tuple[str, Query]]:
-        """Questions with few free products, and with narrow exponents, each with its name."""
+        """The names and queries of small questions: with few free products, and with narrow exponents."""
         claim, questions = self.claim.reshaped(whole=whole), list[tuple[str, Query]]()
         for count in (1, 2):
             if count < claim.terms:
@@ -464,7 +462,7 @@ class _Verifier:
         return answers[0]
 
     def _take(self, answer: Answer) -> None:
-        """Take an engine's input that decides the claim. Raises SolverFaultError for an input that does not."""
+        """Decide the claim by an engine's input. Raises SolverFaultError for an input that decides nothing."""
         if answer.status != "sat":
             return
         row = answered_row(self.claim.layout, answer)
@@ -474,7 +472,7 @@ class _Verifier:
 
 
 def _without_factors(word: Node) -> Node:
-    """A word without the constants that it is multiplied by."""
+    """A word without its constant factors."""
 
     def bare(_: Node, node: Node) -> Node:
         return node.right if isinstance(node, Product) and isinstance(node.left, Literal) else node

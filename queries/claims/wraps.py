@@ -18,7 +18,7 @@ from mmaprobe.queries.kernel.integers.every import every_sum
 from mmaprobe.queries.kernel.integers.wraps import never_wraps, numbers_within, promoted, residues_of
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, Interval
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -102,7 +102,7 @@ def _recombined(claim: WrapClaim, node: Recombined, count: int) -> Wrapped | Non
     """Copies of two elements whose sum is beyond the range of the moduli from which it is recombined: the result in f64
     is not the sum of the products of the integers whose residues the units read."""
     plan = claim.plan.with_result(Round(node, Rounding(F64)))
-    if (words := granted(residues_of, plan, node)) is None:
+    if (words := result_or_none(residues_of, plan, node)) is None:
         return None
     ones: dict[Pair, int] = {}
     for pair in product(_elements(plan.a, claim.most_a), _elements(plan.b, claim.most_b)):

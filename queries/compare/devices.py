@@ -119,8 +119,8 @@ def running_results(
     for start in range(0, len(inputs[0].a), span):
         known = {k: c for k, c in enumerate(after[-1]) if c is not None}
         answers = ask([segment(inputs[k], start, span, c, model) for k, c in known.items()])
-        told = dict(zip(known, answers, strict=True))
-        after.append([told.get(k) for k in range(len(inputs))])
+        by_number = dict(zip(known, answers, strict=True))
+        after.append([by_number.get(k) for k in range(len(inputs))])
     return after
 
 

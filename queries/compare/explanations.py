@@ -128,11 +128,11 @@ def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explana
     results = _Results(pair, answered)
     apart = []
     for question in library().values():
-        told = {name: agree for name, model in question.models.items() if (agree := results.of(model))}
+        agreeing = {name: agree for name, model in question.models.items() if (agree := results.of(model))}
         whole = [
             tuple(
                 _support(name, agree, side)
-                for name, agree in told.items()
+                for name, agree in agreeing.items()
                 if all(agree[side].values()) and not all(agree[1 - side].values())
             )
             for side in (0, 1)
@@ -143,21 +143,21 @@ def explanations_apart(pair: Pair, answered: Sequence[Answered]) -> list[Explana
 
 
 def _explanation(question: Question, results: _Results, count: int) -> Explanation | None:
-    told = {name: results.of(model) for name, model in question.models.items()}
+    agreeing = {name: results.of(model) for name, model in question.models.items()}
     names = [
-        [[name for name, agree in told.items() if agree and agree[side].get(i)] for i in range(count)]
+        [[name for name, agree in agreeing.items() if agree and agree[side].get(i)] for i in range(count)]
         for side in (0, 1)
     ]
     both = [i for i in range(count) if names[0][i] and names[1][i]]
     if not both:
         return None
     # a hypothesis must agree on every difference that the question explains
-    kept = [[name for name in told if all(name in names[side][i] for i in both)] for side in (0, 1)]
+    kept = [[name for name in agreeing if all(name in names[side][i] for i in both)] for side in (0, 1)]
     if not (kept[0] and kept[1]):
         both = both[:1]
         kept = [names[side][both[0]] for side in (0, 1)]
     sides = [
-        tuple(sorted((_support(name, told[name], side) for name in kept[side]), key=lambda one: -one.agree))
+        tuple(sorted((_support(name, agreeing[name], side) for name in kept[side]), key=lambda one: -one.agree))
         for side in (0, 1)
     ]
     return Explanation(question, sides[0], sides[1], tuple(both))

@@ -1,4 +1,4 @@
-"""The first divergence of two evaluations of one input, and the neighbours of a model that give an observed result."""
+"""The first divergence of two evaluations of one input; and a model's neighbours that give an observed result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage, Trace
 from mmaprobe.smtmodel.tables.reference import one_change_away
 from mmaprobe.smtmodel.units.unit import Unit
 
-#: the stage of the datapath by the stage of a signal
+#: by the stage of a signal, the stage of the datapath in words
 STAGES = {
     Stage.PRODUCT: "products",
     Stage.STEP: "products",
@@ -43,19 +43,19 @@ STAGES = {
     Stage.ROUNDED: "rounding",
     Stage.RESULT: "result",
 }
-#: signals of a term whose number is a signal too
+#: signals of a term that repeat the signal of its number
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
 WIDE = FORMATS["f16"]  # the format in which some units multiply narrower factors
 READ = ("operand", "index")  # the fields of an element that say which input it is
-#: kinds of nodes, those whose parameters are most often wrong first; kinds that are missing here come last
+#: kinds of nodes, the kinds with the most frequent wrong parameters first; other kinds come last
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
          "zero", "number", "segment", "cancelling", "relu")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first signal in which two evaluations differ. A side is None where only the other side has the signal."""
+    """The first signal in which two evaluations differ. A side is None if only the other side has the signal."""
 
     stage: str
     left: SignalFact | None
@@ -95,8 +95,7 @@ def divergence(left: Model, right: Model, operands: Operands[int]) -> Divergence
 
 
 def parted(explanations: Sequence[Explanation]) -> Divergence | None:
-    """The first divergence of two evaluations of one input; None where there is no divergence, and for a single
-    evaluation."""
+    """The first divergence of two evaluations of one input; None without a divergence, and for a single evaluation."""
     if len(explanations) < 2:
         return None
     left, right = explanations
@@ -106,25 +105,25 @@ def parted(explanations: Sequence[Explanation]) -> Divergence | None:
 def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: Model) -> Divergence | None:
     """The first signal that differs in value, in the order of the stages.
 
-    Zero terms do not count, nor do their exponents; where a special value decides the result, no finite number before
-    it counts. Of the signals that only one side has, these count: nonzero terms, of which a product is compared with
-    the next such product of the other side; and roundings that change a number. An alignment, where the other side sums
-    exactly, is no difference until a sum shows it. Sums of the same terms are one step, whatever their names.
+    Zero terms do not count, nor do their exponents; if a special value decides the result, no finite number before it
+    counts. Of the signals that only one side has, these count: nonzero terms (a product is compared with the other
+    side's next product of this sort), and roundings that change a number. An alignment on one side and an exact sum on
+    the other are no difference until the sums differ. Sums of the same terms are one step, whatever their names.
     """
     same_nan = one.nan is not None and other.nan is not None
     sides = [_compared_signals(facts, one.d == other.d, same_nan) for facts in (left, right)]
     called = _same_sums(left.trace, right.trace)
-    sides[1] = {_name_on_left(name, called): told for name, told in sides[1].items()}
+    sides[1] = {_name_on_left(name, called): compared for name, compared in sides[1].items()}
     rounds = [facts.trace.rounds for facts in (left, right)]
     losing = [_losing_roundings(facts.trace) for facts in (left, right)]
     exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
-    if bool(rounds[0]) != bool(rounds[1]):  # the first round of one side is compared with the only round of the other
+    if bool(rounds[0]) != bool(rounds[1]):  # the first round is compared with the other side's only round
         first = (rounds[0] or rounds[1])[0]
-        sides = [{name._replace(step=name.step.removeprefix(first)): told for name, told in side.items()}
+        sides = [{name._replace(step=name.step.removeprefix(first)): compared for name, compared in side.items()}
                  for side in sides]  # fmt: skip
-    taken: set[Name] = set()  # terms that each side has under another name
+    taken: set[Name] = set()  # terms that both sides have, under different names
     for name in _merged_names(list(sides[0]), list(sides[1])):
-        if name.stage is Stage.SUM and name.step in exact:  # of such a sum each side keeps as many bits as it needs
+        if name.stage is Stage.SUM and name.step in exact:  # each side keeps as many bits as it needs
             continue
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
@@ -146,12 +145,12 @@ def first_difference(left: SignalFacts, one: Model, right: SignalFacts, other: M
     return None if same else Divergence("result", results[0][0], results[1][0])
 
 
-Told = tuple[SignalFact, Any]
+ComparedSignal = tuple[SignalFact, Any]
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
-    """For sums that the two sides name differently, for each step and term on the right, the step and term on the left:
-    those of the first sum on the left with the same products and as many other terms."""
+    """For sums with different names on the two sides: by step and term on the right, the step and term on the left,
+    from the first sum there with the same products and as many other terms."""
     free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for step, (_, terms) in right.entered.items():
@@ -169,13 +168,15 @@ def _products(names: Sequence[str]) -> list[str]:
 
 
 def _name_on_left(name: Name, called: Mapping[tuple[str, str], tuple[str, str]]) -> Name:
-    """The other side's name for a signal of a sum."""
+    """The left side's name of a signal of a sum."""
     step, of = called.get((name.step, name.of), (name.step, name.of)) if name.stage in SUMMED else (name.step, name.of)
     return name._replace(step=step, of=of)
 
 
-def _products_alone(side: Mapping[Name, Told], other: Mapping[Name, Told], taken: Set[Name]) -> Iterator[Name]:
-    """The products among the terms of one side that the other side does not have, and that are not taken."""
+def _products_alone(
+    side: Mapping[Name, ComparedSignal], other: Mapping[Name, ComparedSignal], taken: Set[Name]
+) -> Iterator[Name]:
+    """The products that are terms on one side alone, and not in `taken`."""
     for name, (fact, _) in side.items():
         if _is_product(name) and name not in other and name not in taken and fact.kind is Kind.NUMBER:
             yield name
@@ -204,8 +205,8 @@ def _losing_roundings(trace: Trace) -> set[str]:
 
 
 def _tells_alone(fact: SignalFact, rounds: Sequence[str], losing: Set[str]) -> bool:
-    """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
-    later round; or the result of a rounding that changes its number."""
+    """Whether a signal of one side alone is a difference: a nonzero term of a sum (but no running sum of a later
+    round), or the result of a rounding that changes its number."""
     name = fact.name
     if name.stage is Stage.ROUNDED:
         return name.step in losing
@@ -214,7 +215,7 @@ def _tells_alone(fact: SignalFact, rounds: Sequence[str], losing: Set[str]) -> b
 
 
 def _stage(name: Name, *traces: Trace) -> str:
-    """The stage of the datapath of a signal; a rounded product is among the products."""
+    """The datapath's stage of a signal, in words; a rounded product belongs to the products."""
     rounds_product = any(
         visit.prefix == name.step and isinstance(visit.node, Round) and isinstance(visit.node.term, Product)
         for trace in traces
@@ -223,7 +224,7 @@ def _stage(name: Name, *traces: Trace) -> str:
     return STAGES[Stage.PRODUCT if rounds_product else name.stage]
 
 
-def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
+def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict[Name, ComparedSignal]:
     """The signals that count, each with a key to compare: numbers by value, patterns too if formats differ."""
     decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
     zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
@@ -232,7 +233,7 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
         for fact in facts
         if (fact.name.stage, fact.name.part) == (Stage.TERM, Part.WHOLE) and fact.name not in zero
     }
-    told: dict[Name, Told] = {}
+    compared: dict[Name, ComparedSignal] = {}
     for fact in facts:
         name = fact.name
         special = name.stage in (Stage.SPECIAL, Stage.RESULT)
@@ -242,9 +243,9 @@ def _compared_signals(facts: SignalFacts, alike: bool, nan_counts: bool) -> dict
         if (of_zero and (name.of or name.stage is Stage.ADDEND)) or (name.stage is Stage.TERM and name in zero):
             continue
         if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
-            continue  # sign and magnitude of the sum are compared instead
-        told[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
-    return told
+            continue  # sign and magnitude are compared
+        compared[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
+    return compared
 
 
 def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
@@ -256,8 +257,7 @@ def _pattern(fact: SignalFact, fmt: Format, alike: bool, nan_counts: bool) -> An
 
 
 def _merged_names(left: list[Name], right: list[Name]) -> list[Name]:
-    """All names in the order of the left side; a name of the right side alone comes after the name that precedes it on
-    the right."""
+    """All names in the order of the left side; a name of the right side alone follows its predecessor on the right."""
     known, after = set(left), dict[Name | None, list[Name]]()
     previous: Name | None = None
     for name in right:
@@ -273,7 +273,7 @@ def _merged_names(left: list[Name], right: list[Name]) -> list[Name]:
 
 def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
     """(parameter, value, model) for every plausible change of one parameter of a unit's nodes, or of its steps. A
-    change that a reference can express is spelled as in the reference."""
+    change that a reference can express has the reference's spelling."""
     made = [(change, result) for change, result in _changed_units(model.unit) if result.result != model.unit.result]
     numbers = {n for change, _ in made if type(change.new) is int for n in (change.new, change.new - 1)}
     spelled = one_change_away(model, frozenset(numbers))
@@ -321,8 +321,8 @@ def _is_exact(node: Node, formats: Mapping[str, Format]) -> bool:
 
 
 def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
-    """A unit whose factors of 8 bits or fewer are converted to f16 before they are multiplied, as on a unit for f16
-    (FP8 through `mma` on Hopper), where this changes exponents; or the unit without such conversions."""
+    """The unit with factors of 8 bits or fewer converted to f16 before the product, if this changes exponents (a unit
+    for f16, such as FP8 through `mma` on Hopper); or the unit without these conversions."""
     sides = (("a", unit.a), ("b", unit.b))
     narrow = {side for side, given in sides if given.width <= 8 and not given.is_within(WIDE)}
     converted: dict[Node, Node] = {}
@@ -341,7 +341,7 @@ def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
 
 
 def _parameters(node: Node) -> object:
-    """A key that nodes share if they differ only in their inputs."""
+    """A key, equal for nodes that differ only in their inputs."""
     own = [getattr(node, item.name) for item in fields(node) if item.name not in READ]  # type: ignore[arg-type]
     return node.kind, *(x for x in own if not isinstance(x, (Node, range)) and not _reads(x))
 
@@ -367,7 +367,7 @@ def _with_nodes_changed(unit: Unit, change: Variant, nodes: frozenset[Node]) -> 
 
 
 def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
-    """The unit with its expression rewritten from below; None where that is impossible."""
+    """The unit with its expression rewritten, operands first; None if this is impossible."""
     try:
         return unit.rewritten(rewrite)
     except ParameterError:

@@ -186,8 +186,8 @@ class Standing:
                 parts.append(f"{name!r} ruled out by vector {_name(seen.vector)}: {why}")
         yield f"{self.question}: {'; '.join(parts)}"
         for vector, observed, predicted in self.unpredicted[:SHOWN]:
-            said = ", ".join(f"{name} {text}" for name, text in predicted.items())
-            yield f"  no hypothesis predicted the answer to vector {_name(vector)}: device gave {observed}, not {said}"
+            these = ", ".join(f"{name} {text}" for name, text in predicted.items())
+            yield f"  no hypothesis predicted the answer to vector {_name(vector)}: device gave {observed}, not {these}"
         if len(self.unpredicted) > SHOWN:
             yield f"  {len(self.unpredicted)} of {self.answers} answers were predicted by no hypothesis"
 

@@ -11,25 +11,25 @@ from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.search.distinguish import Options
 
 Found = TypeVar("Found", covariant=True)
-Said = TypeVar("Said", covariant=True)
+AnyDocument = TypeVar("AnyDocument", covariant=True)
 
 
 @dataclass(frozen=True)
-class Decided(Generic[Found, Said]):
+class Decided(Generic[Found, AnyDocument]):
     """The outcome of a conjecture. `found`: what proves or refutes it; `document`: what `prove --json` prints;
     `certify`: writes the certificate into a folder, and raises CertificateError (with the reason) where there is none,
     and OutOfTimeError; `parts`: how many timeouts the certificate may take."""
 
     found: Found
-    document: Said
+    document: AnyDocument
     certify: Callable[[Path], Sequence[Certificate]]
     parts: int = 1
 
 
-class Conjecture(Protocol[Found, Said]):
+class Conjecture(Protocol[Found, AnyDocument]):
     """A statement that is to be decided."""
 
-    def decide(self, options: Options, confirm: bool = True) -> Decided[Found, Said]:
+    def decide(self, options: Options, confirm: bool = True) -> Decided[Found, AnyDocument]:
         """Prove or refute the statement, or find that it stays open. `confirm`: another engine is asked about every
         lemma. Raises MmaprobeError for a statement that cannot be asked, and FaultError if an evaluation contradicts
         what was proved."""

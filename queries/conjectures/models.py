@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 
 
 @dataclass(frozen=True)
-class OfModels(Conjecture[list[Proof], Prove]):
+class ModelConjecture(Conjecture[list[Proof], Prove]):
     """The conjecture that two models are equal, or that one has the property `wanted`: the sides of each problem
     agree."""
 
@@ -27,7 +27,9 @@ class OfModels(Conjecture[list[Proof], Prove]):
     problems: Sequence[Problem]
 
     @classmethod
-    def of(cls, wanted: str, model: Model, other: Model | None, inputs: Inputs, compare: Compare | None) -> OfModels:
+    def of(
+        cls, wanted: str, model: Model, other: Model | None, inputs: Inputs, compare: Compare | None
+    ) -> ModelConjecture:
         """The conjecture that a model equals `other`, or, without one, has a property. Raises ParameterError for a
         conjecture that cannot be asked."""
         if other is None:

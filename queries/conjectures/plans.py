@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.plans.plan import Plan
 
 
 @dataclass(frozen=True)
-class OfPlans(Conjecture[PlanProof, ProvePlans]):
+class PlanConjecture(Conjecture[PlanProof, ProvePlans]):
     """The conjecture that two plans are equal for K = `length`, or, if this is None, for every multiple of a tile.
     `names`: what the document calls the plans."""
 
@@ -34,7 +34,7 @@ class OfPlans(Conjecture[PlanProof, ProvePlans]):
 
 
 @dataclass(frozen=True)
-class OfMap(Conjecture[Invariance, ProveInvariant]):
+class InvarianceConjecture(Conjecture[Invariance, ProveInvariant]):
     """The conjecture that a result depends neither on M and N nor on its place, in these shapes. `fixed`: the side that
     is the same in the shapes that are compared."""
 
@@ -43,7 +43,7 @@ class OfMap(Conjecture[Invariance, ProveInvariant]):
     fixed: Fixed | None
 
     @classmethod
-    def of(cls, path: Path, shapes: str, fixed: Fixed | None) -> OfMap:
+    def of(cls, path: Path, shapes: str, fixed: Fixed | None) -> InvarianceConjecture:
         """The conjecture about the map, or the rules by hand, in a file. Raises InputError, and ParameterError for the
         shapes."""
         rules = rules_of(path)

@@ -232,7 +232,7 @@ class Covering:
             ends = np.array([self.together[place] for place in left[pairs] - one])
             out[pairs] = flags[ends[:, 0]] & flags[ends[:, 1]]
         if len(changes):
-            out[changes] = self._told(table, [self.changes[place - two] for place in left[changes]]).T
+            out[changes] = self._shown_by_rows(table, [self.changes[place - two] for place in left[changes]]).T
         return out.T
 
     def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
@@ -287,7 +287,7 @@ class Covering:
         self._conditions = list(flags)
         return tuple(flags.values())
 
-    def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
+    def _shown_by_rows(self, table: Table, beside: Sequence[Change]) -> Reached:
         """Which rows show which change, shape (rows, changes)."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
         own = _CARRIER.lanes(results[:1], self.model.d.width)

@@ -16,7 +16,7 @@ FIRST = 5.0  # seconds for a case, if no case of the size of its parts has been 
 LEAST = 1.0  # the least seconds for a case that is tried
 MORE = 1.5  # times the seconds of the last case with the same leading zeros
 Places = tuple[tuple[int, int], ...]
-MOST = 3  # failures in a row that count: after n failures, 2^n - 1 cases of the same size are not tried
+MOST_FAILURES = 3  # failures in a row that count: after n failures, 2^n - 1 cases of the same size are not tried
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class Case:
 
     def called(self, names: Mapping[FNode, str]) -> str:
         low, high = self.within
-        said = [] if self.apart is None else [f"exponents {f'{low} to {high}' if low < high else low} apart"]
+        words = [] if self.apart is None else [f"exponents {f'{low} to {high}' if low < high else low} apart"]
         for word, zeros in self.zeros.items():
             if zeros.divisions:
                 count = zeros.low if zeros.low == zeros.most else f"{zeros.low} to {zeros.most}"
-                said.append(f"{names[word]} with {count} zeros first")
-        return ", ".join(said) or "any"
+                words.append(f"{names[word]} with {count} zeros first")
+        return ", ".join(words) or "any"
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Patience:
         if case.places is not None:
             self.proved.pop(case.places, None)
             (self.proved if proved else self.divided)[case.places] = seconds
-        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST)
+        self.failures[depth] = 0 if proved else min(self.failures[depth] + 1, MOST_FAILURES)
         self.skipped[depth] = (1 << self.failures[depth]) - 1
 
     def tell_parts(self, case: Case, seconds: float) -> None:

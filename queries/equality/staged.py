@@ -171,7 +171,7 @@ class _Prover(Attempt[Problem]):
         try:
             theorem = self.ledger.prove(name, claim, known, cuts, engines)
         finally:
-            self.proof.tried += [answer for said in engines.said for answer in said.answers]
+            self.proof.tried += [answer for one in engines.answered_queries for answer in one.answers]
         self.proof.lemmas.append(replace(self.ledger.lemma_of(theorem), name=name, pair=pair))
         return theorem
 
@@ -224,7 +224,7 @@ class _Prover(Attempt[Problem]):
         try:
             fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], engines, compared.symbols)
         except UnprovedError:
-            answer = engines.said[-1].answer
+            answer = engines.answered_queries[-1].answer
             if answer.status != "sat":
                 return
         else:
@@ -232,7 +232,7 @@ class _Prover(Attempt[Problem]):
             self._agreed(compared, fact)
             return
         finally:
-            self.proof.tried += [answer for said in engines.said for answer in said.answers]
+            self.proof.tried += [answer for one in engines.answered_queries for answer in one.answers]
         row = answered_row(self.problem.layout, answer)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")

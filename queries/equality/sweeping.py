@@ -158,14 +158,14 @@ class _Sweep(Attempt[Designed]):
             now = self.replace(term)
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
-            again, said = True, f"{self.own.get(term, f'word {number}')} of the design"
-            self.proof.left_open = f"{said} and what hangs on it"
+            again, word = True, f"{self.own.get(term, f'word {number}')} of the design"
+            self.proof.left_open = f"{word} and what hangs on it"
             while again:
                 again = False
                 for name, other in self._candidates(term):
                     if now == other:
                         break
-                    theorem = self._decide(f"{said} is {name}", now, other, term)
+                    theorem = self._decide(f"{word} is {name}", now, other, term)
                     if theorem is False:  # an input refutes the lemma
                         if self._differ():
                             return False
@@ -175,7 +175,7 @@ class _Sweep(Attempt[Designed]):
                         self.open.pop(term, None)
                         break
                     if theorem is None:
-                        self.open.setdefault(term, f"{said}, which seems to be {name}")
+                        self.open.setdefault(term, f"{word}, which seems to be {name}")
             if now.is_bv_add() and self.replace(term) == now:
                 self._added(term)
             self._learn(term)
@@ -185,11 +185,11 @@ class _Sweep(Attempt[Designed]):
         """The first word of the design that may be a word of the model; else the first named word that is no such
         word."""
         ours = set(self.ours)
-        for term, said in self.open.items():
+        for term, text in self.open.items():
             if term in self.own:
-                return said
+                return text
             reader = next((name for word, name in self.own.items() if term in in_order([word])), "")
-            return f"{said}, in {reader}" if reader else said
+            return f"{text}, in {reader}" if reader else text
         none = (name for term in self.theirs if (name := self.own.get(term)) and self.replace(term) not in ours)
         return f"{next(none, 'the result')} of the design"
 
@@ -398,14 +398,14 @@ class _Sweep(Attempt[Designed]):
             left = self._remaining()
             if left == 0 or (end is not None and (seconds := end - self._spent()) <= 0):
                 break
-            said = f"lemma {name}: {counted(len(cuts), 'cut-point')}"
-            engines = self.options.engines(left, said, solver, processor=seconds)
+            title = f"lemma {name}: {counted(len(cuts), 'cut-point')}"
+            engines = self.options.engines(left, title, solver, processor=seconds)
             inputs = () if cuts else self.compared.symbols
             try:
                 theorem = self.ledger.prove(name, claim, [self.ledger.admitted, *facts], cuts, engines, inputs)
             except UnprovedError:
-                self.proof.tried += [answer for said in engines.said for answer in said.answers]
-                answer = engines.said[-1].answer
+                self.proof.tried += [answer for one in engines.answered_queries for answer in one.answers]
+                answer = engines.answered_queries[-1].answer
                 if not cuts and answer.status == "sat":
                     row = answered_row(self.problem.layout, answer)
                     undefined = self.undefined & set(in_order([claim]))
@@ -414,7 +414,7 @@ class _Sweep(Attempt[Designed]):
                         return False
                 continue
             finally:
-                self.asked += sum(answer.seconds for said in engines.said for answer in said.answers)
+                self.asked += sum(answer.seconds for one in engines.answered_queries for answer in one.answers)
             lemma = self.ledger.lemma_of(theorem)
             points, known = tuple(cuts), _terms(facts)
             self.proof.lemmas.append(replace(lemma, name=name, pair=pair, points=points, facts=known))
@@ -644,13 +644,13 @@ class _Sweep(Attempt[Designed]):
                     return found
             start = self._spent()
             for part in parts:
-                if (said := decide(part)) is not True:
-                    return said
+                if (decision := decide(part)) is not True:
+                    return decision
             patience.tell_parts(case, self._spent() - start)
             return True
 
-        if (said := decide(whole)) is not True:
-            return said
+        if (decision := decide(whole)) is not True:
+            return decision
         try:
             engines = self.options.engines(self._remaining(), f"lemma {RESULT}, all cases")
             points = [*([] if whole.apart is None else [whole.apart]), goal, special, *whole.zeros]
@@ -693,11 +693,11 @@ def _factor(word: FNode) -> FNode:
     return word.arg(0) if word.is_bv_zext() else word
 
 
-def _settled(one: One, change: Callable[[One], One], told: Callable[[One], object] = lambda now: now) -> One:
-    """A word, or a theorem, changed again until it stays as it is. `told`: a key by which two of them are compared."""
+def _settled(one: One, change: Callable[[One], One], key: Callable[[One], object] = lambda now: now) -> One:
+    """A word, or a theorem, changed again until it stays as it is. `key`: a key by which two of them are compared."""
     for _ in range(SETTLED):
         before, one = one, change(one)
-        if told(one) == told(before):
+        if key(one) == key(before):
             break
     return one
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from mmaprobe.queries.kernel.theorem import Goal, Made, RuleError, rule
-from mmaprobe.queries.solvers.asking import Engines, Said, confirmation
+from mmaprobe.queries.solvers.asking import AnsweredQuery, Engines, confirmation
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.arithmetic.alignment import align
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
@@ -110,7 +110,7 @@ def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Ma
     return Made(goal, (), *answered(query_of(goal), goal.statement(), engines, others))
 
 
-def answered(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> tuple[str, Said]:
+def answered(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> tuple[str, AnsweredQuery]:
     """The engines' answers that a query has no model, as text and as they are. Raises RuleError if it may have one, and
     SolverFaultError where engines contradict each other."""
     answer = engines.answers(query)[0]
@@ -118,8 +118,8 @@ def answered(query: Query, statement: str, engines: Engines, others: Sequence[En
         raise RuleError(f"{statement}: {answer.status}")
     second = confirmation(query, answer, others)
     if second is None:
-        return f"{answer}, not confirmed", Said(query, (answer,))
-    return f"{answer}, confirmed by {second}", Said(query, (answer, second))
+        return f"{answer}, not confirmed", AnsweredQuery(query, (answer,))
+    return f"{answer}, confirmed by {second}", AnsweredQuery(query, (answer, second))
 
 
 @rule

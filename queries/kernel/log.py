@@ -48,7 +48,7 @@ from mmaprobe.smtmodel.plans.stages import Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
 SCHEMA = 1  # of a log, and of the documents beside it
-MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
+NUMBER_LIMIT = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
 MOST_AT_ONCE = 1 << 20  # and numbers with which a rule is called are below this, as it may take as many steps
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
@@ -314,7 +314,7 @@ class Replay(_Tables):
         if kind is frozenset:
             return frozenset(self.value(one, inner[0]) for one in _list(plain))
         if hint is int:
-            return _whole(plain, MOST)
+            return _whole(plain, NUMBER_LIMIT)
         if kind is typing.Literal or hint in (bool, str):
             return checked(plain, hint)
         if hint is Fraction:

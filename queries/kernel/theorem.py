@@ -22,7 +22,7 @@ from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.arguments import Signature
 from mmaprobe.queries.kernel.errors import OpenLemmaError as OpenLemmaError
 from mmaprobe.queries.kernel.errors import RuleError as RuleError
-from mmaprobe.queries.solvers.asking import Said
+from mmaprobe.queries.solvers.asking import AnsweredQuery
 
 Params = ParamSpec("Params")
 
@@ -46,20 +46,20 @@ def is_theorem(value: object) -> bool:
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
     """A goal that was proved: by the rule of that name from these premises. `word`: the rule's further grounds, such as
-    an engine's answer and that of the engine that confirmed it; `said`: these answers, with the query. `arguments`: the
-    rule's arguments, by parameter, so that it can be called again."""
+    an engine's answer and that of the engine that confirmed it; `answered_query`: these answers, with the query.
+    `arguments`: the rule's arguments, by parameter, so that it can be called again."""
 
     goal: Goal
     rule: str
     premises: tuple[Theorem, ...]
     word: str
-    said: Said | None
+    answered_query: AnsweredQuery | None
     arguments: Mapping[str, object]
 
     def __init__(self, made: Made, rule: str, seal: object, arguments: Mapping[str, object]) -> None:
         if seal is not _SEAL:
             raise RuleError("a theorem is made by a rule")
-        for name in ("goal", "premises", "word", "said"):
+        for name in ("goal", "premises", "word", "answered_query"):
             object.__setattr__(self, name, getattr(made, name))
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "arguments", arguments)
@@ -87,7 +87,7 @@ class Made:
     goal: Goal
     premises: tuple[Theorem, ...] = ()
     word: str = ""
-    said: Said | None = None
+    answered_query: AnsweredQuery | None = None
 
     def resting_on(self, more: Iterable[Theorem]) -> Made:
         """The conclusion, with further premises."""

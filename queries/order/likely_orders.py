@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined_branch
 
-FEW = 5  # the most terms of which every order is tried
+EVERY_ORDER = 5  # terms up to which every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and numbers of lanes
 AT_ONCE: tuple[Kind, ...] = ("fused", "exact")  # steps that add many terms
 
 
 def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
-    """Every order of few terms; of more terms the orders of published units and libraries: all at once, one after
+    """For few terms every order; for more terms, the orders of published units and libraries: all at once, one after
     another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
-    trees = list(binary_trees(leaves)) if len(leaves) <= FEW else []
+    trees = list(binary_trees(leaves)) if len(leaves) <= EVERY_ORDER else []
     if len(leaves) > 2:
         trees += [joined_branch(kind, leaves) for kind in AT_ONCE]
-    if len(leaves) > FEW:
+    if len(leaves) > EVERY_ORDER:
         trees += _of_many(length, addend)
     elif length > 2 and addend:
         trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in AT_ONCE]

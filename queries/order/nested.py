@@ -1,5 +1,5 @@
-"""The leaves that masks on one leaf and each of many others spare, with few questions where units are counted in
-several groups."""
+"""The leaves spared by masks on one leaf and each of many others, with few questions if units are counted in several
+groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Counts = Callable[[Sequence[tuple[Pair, Sequence[Leaf]]]], Sequence[int | None]]
 
 @dataclass(frozen=True)
 class Nested:
-    """Masks on `pivot` and one other leaf. In a tree, of two such masks one hides all leaves that the other hides,
+    """Masks on `pivot` and one other leaf. In a tree, one of two such masks hides all leaves that the other hides,
     unless their leaves join an exact step at once.
 
-    Each mask is first asked about the group of its leaf other than `pivot`. Of masks whose leaves are in one group, the
-    masks that hide the fewest and the most leaves there are asked about the other groups, and the masks between only
-    where these answers differ. Of masks that hide equally many leaves in their own group, the first is asked about
-    every other group, and each further mask about one group of which the first mask hides some leaves and spares
-    others, if there is such a group."""
+    Each mask has its first question about its own group, the group of its leaf other than `pivot`. For masks with the
+    same own group, the masks that hide the fewest and the most leaves there have questions about the other groups; the
+    masks between only if these answers differ. Of masks that hide equally many leaves in their own group, the first has
+    a question about every other group, and each further mask about one group in which the first mask hides some leaves
+    and spares others, if there is such a group."""
 
     counts: Counts
     groups: Sequence[Sequence[Leaf]]
@@ -29,7 +29,7 @@ class Nested:
     pivot: Leaf
 
     def left(self) -> dict[Pair, int]:
-        """The number of units that come back under each mask whose answers show it and agree."""
+        """By mask, the number of units that remain, if the answers show it and agree."""
         group_of = {leaf: number for number, group in enumerate(self.groups) for leaf in group}
         own = {pair: group_of[pair[0] if pair[1] == self.pivot else pair[1]] for pair in self.pairs}
         alike: dict[int, dict[int, list[Pair]]] = defaultdict(lambda: defaultdict(list))
@@ -72,8 +72,8 @@ class Nested:
         self, first: dict[int, list[Pair]], known: dict[tuple[Pair, int], int | None], number: int, other: int,
         low: int, high: int,
     ) -> Iterator[tuple[int, int, int, int]]:  # fmt: skip
-        """The parts of a span whose ends differ; where the ends are alike, the counts of all masks between are
-        known."""
+        """The parts of a span with different counts at their ends; if the counts are the same, those of all masks
+        between are known."""
         if high - low < 2:
             return
         one = known[first[number][low], other]

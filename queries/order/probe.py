@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.operand import FACTORS, FURTHER
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 
 ELEMENTS = 1 << 22  # products in the vectors that are formed at a time
-FEW = 8  # the least number of units counted together that is tried
+LEAST_TOGETHER = 8  # the least number of units counted together that is tried
 ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever the format of their results
 GROUPS = 32  # the most groups of leaves for which each mask is asked separately
@@ -339,7 +339,7 @@ class Probe:
     def calibrate(self) -> None:
         """Choose mask and unit, and the number of units counted together: units must be counted exactly, and a mask
         alone must come back. Raises UnrevealedError."""
-        if self.widest() < self.needed and self.together < FEW:
+        if self.widest() < self.needed and self.together < LEAST_TOGETHER:
             raise self.fail(self._narrow())
         if self._try_beyond():
             return
@@ -355,7 +355,7 @@ class Probe:
                     if not self._weighed and self._otherwise and self._weigh():
                         return self.calibrate()
                     seen = seen or flaw
-            if self.together < FEW:
+            if self.together < LEAST_TOGETHER:
                 raise self.fail(self._why(seen) if seen else narrow)
             self._group((self.together + 1) // 2)
 

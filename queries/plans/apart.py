@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.plans import Plan
 
 SIDE = 64  # rows and columns of new elements
-FEW = 32  # rows and columns of new elements with few nonzero products
+SPARSE_SIDE = 32  # rows and columns of new elements with few nonzero products
 FAMILIES = 12  # samples of elements with few nonzero products
 PRODUCTS = (2, 3, 4)  # nonzero products of such an element: the last one cancels the first
 
@@ -106,8 +106,8 @@ def _samples(recorded: Recorded) -> Iterator[Sample]:
     for number in range(FAMILIES if length > 1 else 0):
         count = min(PRODUCTS[number % len(PRODUCTS)], length)
         places = np.sort(chance.choice(length, count, replace=False))
-        one, other = np.zeros((FEW, length), dtype=a.dtype), np.zeros((length, FEW), dtype=b.dtype)
-        one[:, places], other[places] = chance.choice(a, (FEW, count)), chance.choice(b, (count, FEW))
+        one, other = np.zeros((SPARSE_SIDE, length), dtype=a.dtype), np.zeros((length, SPARSE_SIDE), dtype=b.dtype)
+        one[:, places], other[places] = chance.choice(a, (SPARSE_SIDE, count)), chance.choice(b, (count, SPARSE_SIDE))
         if number % 2:
             one, other = _tied(one, recorded.asked.a, chance), _tied(other, recorded.asked.b, chance)
         if recorded.asked.a.signed:

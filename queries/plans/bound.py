@@ -1,5 +1,4 @@
-"""Error bounds of plans, composed from the error bounds of their units: a tactic that calls the rules of
-`mmaprobe.queries.kernel`."""
+"""A tactic for error bounds of plans: it composes the error bounds of units by rules of `mmaprobe.queries.kernel`."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from mmaprobe.queries.kernel.questions.steps import (
 from mmaprobe.queries.kernel.questions.windows import Windowed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, chain_of, formats_of, from_terms, from_zero, is_zero, proved
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
@@ -35,7 +34,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
 
 Windows = tuple[tuple[str, tuple[int, int]], ...]  # exponents by operand
-Formats = tuple[tuple[int, frozenset[Format]], ...]  # formats assumed of the start and of sums so far, by level
+Formats = tuple[tuple[int, frozenset[Format]], ...]  # by level, the formats assumed for the start and for sums so far
 
 
 def bound_of_plan(plan: Plan, length: int | None, settle: Settle, windows: Windows = ()) -> Theorem:
@@ -52,7 +51,7 @@ class _Composer:
         self.chains: dict[tuple[Model, bool], Theorem | None] = {}
         self.steps: dict[tuple[Step, Formats], Theorem] = {}
         self.sums: dict[Stage, Theorem] = {}
-        #: the nodes at which words become the numbers that they are parts of; those above only round or rectify
+        #: the nodes at which words are joined into numbers; nodes above these only round or rectify
         self.whole = _rejoined_at(plan)
         self.residuals = transformations.residuals(plan.result)
 
@@ -105,7 +104,7 @@ class _Composer:
 
     def _step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
         every = tuple(sorted(formats.items()))
-        waiting = [step]  # long sums nest deeply in their first value: the innermost comes first
+        waiting = [step]  # the first value of a long sum nests deeply: the innermost step comes first
         while isinstance(last := waiting[-1], Added) and (last, every) not in self.steps:
             waiting.append(last.values[0])
         for one in reversed(waiting):
@@ -154,10 +153,11 @@ class _Composer:
         return theorem
 
     def _from_zero(self, model: Model) -> Theorem | None:
-        """The theorem about an instruction from zero, where a rule says more about it than about one from any sum."""
+        """The theorem about an instruction from zero, if a rule says more about it than about an instruction from any
+        sum."""
         if (model, True) not in self.chains:
             self._chain(model)
-            self.chains[model, True] = granted(lambda: sums.from_zero(from_zero(model.unit, self.settle)))
+            self.chains[model, True] = result_or_none(lambda: sums.from_zero(from_zero(model.unit, self.settle)))
         return self.chains[model, True]
 
 

@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.plans.words import Gathered
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
-FEW = 64  # products of random elements
+SAMPLED_PRODUCTS = 64  # products of random elements
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
 CLIMBERS = 2  # inputs from which the search climbs, of different matrices
 STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each step, products evaluated at most
@@ -251,7 +251,7 @@ def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:
 
 def hold_largest(plan: Plan, goal: InLargest) -> None:
     """Compare a bound in largest magnitudes with random products. Raises FaultError for an error beyond the bound."""
-    goal = goal if isinstance(goal, LosesOfBlocks) else replace(goal, length=min(goal.length, FEW))
+    goal = goal if isinstance(goal, LosesOfBlocks) else replace(goal, length=min(goal.length, SAMPLED_PRODUCTS))
     length = goal.length
     a, b = _random(plan, length)
     a = a[:MEASURED]

@@ -19,7 +19,7 @@ from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_stages import Steps, ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
-from mmaprobe.queries.plans.unit_stages import Keeping, Kept, kept_as, usual
+from mmaprobe.queries.plans.unit_stages import Keeping, PartRoundings, kept_as, usual
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import MmaprobeError
@@ -47,7 +47,7 @@ from mmaprobe.smtmodel.units.unit_files import units
 
 FEWER: tuple[Mode, ...] = ("toward_zero", "nearest_even")  # how sums are rounded to fewer bits
 QUICK = 4  # products of a unit up to which it is always compiled
-MANY = 8  # uses of a unit in K from which it is always compiled
+COMPILED_USES = 8  # uses of a unit in K from which it is always compiled
 PATIENCE = 3.0  # seconds of NumPy's that a longer unit may cost before it is compiled, which takes about as long
 #: architectures, in the order in which their units are tried and named, before all others
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")
@@ -117,7 +117,7 @@ class Candidates:
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
         yield from (self._given(one, model) for one in usual(model, length, partial(self.kept, model)))
 
-    def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[Kept]:
+    def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[PartRoundings]:
         """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
         in that narrower format."""
         if keeping == "as it is":
@@ -225,7 +225,7 @@ class Candidates:
         """The results of a plan for the inputs of a sample; None if the plan cannot be evaluated on them, as for a K
         that does not fit its tiles."""
         try:
-            compiled = (x.length <= QUICK or x in self.compiled or sample.a.shape[2] >= MANY * x.length
+            compiled = (x.length <= QUICK or x in self.compiled or sample.a.shape[2] >= COMPILED_USES * x.length
                         for x in plan.models)  # fmt: skip
             if compiler() is not None and all(compiled):
                 with suppress(UncompiledError), briefly_built():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.unit_stages import Kept
+from mmaprobe.queries.plans.unit_stages import PartRoundings
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
-MOST = 64  # the most tiles in K, for one or two cuts
+MOST_TILES = 64  # the most tiles in K, for one or two cuts
 FEWER = 32  # the most tiles in K, for three cuts at any of them
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 HELD = 128  # the most ways of cutting K that are given for one form and one sample
@@ -41,7 +41,11 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 
 def cuts_of(
-    model: Model, forms: Sequence[Form], samples: Sequence[Sample], evaluate: Evaluate, kept: Sequence[Kept] = ()
+    model: Model,
+    forms: Sequence[Form],
+    samples: Sequence[Sample],
+    evaluate: Evaluate,
+    kept: Sequence[PartRoundings] = (),
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
     and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: how the
@@ -64,7 +68,7 @@ class CutSums:
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
-        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST]
+        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST_TILES]
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
         self.length, self.begun = length, form.start == Element("c")

@@ -39,7 +39,7 @@ Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 
 
 @dataclass(frozen=True)
-class Seen:
+class PlacedResult:
     """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: the number
     of its product in the stack."""
 
@@ -52,10 +52,10 @@ class Seen:
         return f"{self.at}" + (f", product {self.block} of {self.stack}" if self.stack else "")
 
 
-def _size(seen: Seen) -> tuple[int, ...]:
+def _size(result: PlacedResult) -> tuple[int, ...]:
     """The sizes of an example, in their order: examples with smaller ones are preferred."""
-    shape = seen.at.shape
-    return seen.stack, shape.rows * shape.columns, seen.at.row + seen.at.column + seen.block
+    shape = result.at.shape
+    return result.stack, shape.rows * shape.columns, result.at.row + result.at.column + result.block
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Depends:
     """Two results of the same row `a` and the same column `b` that differ, asked again. `filled`: whether the other
     rows and columns hold random numbers, as the results do not differ beside zeros."""
 
-    one: Seen
-    other: Seen
+    one: PlacedResult
+    other: PlacedResult
     a: tuple[int, ...]
     b: tuple[int, ...]
     filled: bool
 
 
 @dataclass
-class Asked:
+class DependenceFindings:
     """What was asked of a function. `alike`: at the K of the difference, with the largest other side, the values of M
     and of N that give row 0, or column 0, the same bits; `unstacked`: why stacks were not asked, None if they were."""
 
@@ -95,9 +95,9 @@ class Dependence:
         self.asked, self.multiply, self.top, self.fixed = asked, multiply, top, fixed
         self.deadline, self.progress = deadline, progress
         self.rng = np.random.default_rng(SEED)
-        self.found = Asked()
+        self.found = DependenceFindings()
 
-    def run(self) -> Asked:
+    def run(self) -> DependenceFindings:
         """Ask until two results differ, or all shapes are asked."""
         try:
             self._stacks()
@@ -137,11 +137,11 @@ class Dependence:
             if self.found.unstacked is None and number % 4 == 0:
                 yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
 
-    def _compared(self, length: int) -> tuple[Seen, Seen, Matrix, Matrix] | None:
+    def _compared(self, length: int) -> tuple[PlacedResult, PlacedResult, Matrix, Matrix] | None:
         """Two different results of one row and one column, in the smallest shapes, and this row and column; None where
         no results differ."""
         a, b = self._drawn(length)
-        seen: dict[tuple[int, ...], dict[int, Seen]] = {}
+        seen: dict[tuple[int, ...], dict[int, PlacedResult]] = {}
         for number, (shape, stack) in enumerate(self._shapes(length)):
             self.progress(f"K = {length}, {shape}, {number + 1}")
             x, y = np.arange(shape.rows) % OWN, np.arange(shape.columns) % OWN
@@ -159,9 +159,9 @@ class Dependence:
                 known = seen.setdefault((i, j, kept), {})
                 for pattern in [same.flat[0]] if (same == same.flat[0]).all() else np.unique(same):
                     block, row, column = (int(where[0]) for where in np.nonzero(same == pattern))
-                    one = Seen(At(shape, i + row * OWN, j + column * OWN), stack, block, int(pattern))
+                    one = PlacedResult(At(shape, i + row * OWN, j + column * OWN), stack, block, int(pattern))
                     known[one.d] = min(known.get(one.d, one), one, key=_size)
-        pairs: list[tuple[Seen, Seen, tuple[int, ...]]] = []
+        pairs: list[tuple[PlacedResult, PlacedResult, tuple[int, ...]]] = []
         for place, known in seen.items():
             some = sorted((one for one in known.values() if not is_nan(one.d, self.asked.d)), key=_size)
             pairs += [(some[0], some[1], place)] if len(some) > 1 else []
@@ -195,10 +195,10 @@ class Dependence:
 
     # -- a small example
 
-    def _result(self, seen: Seen, a: Matrix, b: Matrix, filled: bool) -> int:
-        """The result of a row and a column in the place of the result `seen`; all other rows and columns hold zeros or,
-        if `filled`, random numbers."""
-        shape, count = seen.at.shape, seen.stack or 1
+    def _result(self, result: PlacedResult, a: Matrix, b: Matrix, filled: bool) -> int:
+        """The result of a row and a column in the place of `result`; all other rows and columns hold zeros
+        or, if `filled`, random numbers."""
+        shape, count = result.at.shape, result.stack or 1
         sides = (count, shape.rows, shape.length), (count, shape.length, shape.columns)
         rng = np.random.default_rng(SEED)
         x, y = (
@@ -207,16 +207,18 @@ class Dependence:
             else np.zeros(side, kind_of(fmt))
             for side, fmt in zip(sides, (self.asked.a, self.asked.b), strict=True)
         )
-        x[seen.block, seen.at.row], y[seen.block, :, seen.at.column] = a, b
-        d = self._product(x, y) if seen.stack else self._product(x[0], y[0])
-        return int(d.reshape(count, shape.rows, shape.columns)[seen.block, seen.at.row, seen.at.column])
+        x[result.block, result.at.row], y[result.block, :, result.at.column] = a, b
+        d = self._product(x, y) if result.stack else self._product(x[0], y[0])
+        return int(d.reshape(count, shape.rows, shape.columns)[result.block, result.at.row, result.at.column])
 
-    def _results(self, one: Seen, other: Seen, a: Matrix, b: Matrix, filled: bool) -> tuple[int, int] | None:
+    def _results(
+        self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix, filled: bool
+    ) -> tuple[int, int] | None:
         """Both results; None where they are the same, or one of them is NaN."""
         both = self._result(one, a, b, filled), self._result(other, a, b, filled)
         return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 
-    def _smaller(self, one: Seen, other: Seen, a: Matrix, b: Matrix) -> Depends:
+    def _smaller(self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix) -> Depends:
         """The same difference with the fewest products that are found to suffice. Raises IncompleteError where the
         function does not show the difference again."""
         filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
@@ -237,7 +239,9 @@ class Dependence:
         both = self._results(one, other, a, b, filled)
         if both is None:
             raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
-        sides = [Seen(seen.at, seen.stack, seen.block, d) for seen, d in zip((one, other), both, strict=True)]
+        sides = [
+            PlacedResult(result.at, result.stack, result.block, d) for result, d in zip((one, other), both, strict=True)
+        ]
         return Depends(sides[0], sides[1], tuple(a.tolist()), tuple(b.tolist()), filled)
 
     def _alike(self, x: Matrix, y: Matrix) -> None:

@@ -1,14 +1,14 @@
-"""Proves two plans equal, for one K or for every K that is a multiple of a tile, or finds an input on which they
+"""Proof that two plans are equal, for one K or for every K that is a multiple of a tile; or an input on which they
 differ.
 
 Equal for one K: their expressions have the same normal form. Equal for every multiple of a number of products, by
-induction: both plans repeat a step that adds that number of products to a sum; the steps are equal from any sum (by
-normal form, or proved as units are), the sums start from the same value, and the same is done with the last sum. Two
+induction: both plans repeat a step that adds this number of products to a sum; the steps are equal from any sum (by
+normal form, or proved like units), the sums start from the same value, and the same steps follow the last sum. Two
 stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that they
-are given.
+take.
 
-Different: inputs with few nonzero products, or with zeros alone, are tried at the smallest K first and replayed at the
-K that is printed. Solvers are asked about many products only if they found a difference with few.
+Different: inputs with few nonzero products, or with zeros alone, are tried at the smallest K first, then replayed at
+the K that is printed. Solvers are asked about many products only after a difference with few.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
-from mmaprobe.queries.tactics.settling import Settled, granted
+from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
@@ -66,22 +66,22 @@ from mmaprobe.smtmodel.tables.reference import PLAN
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 ROWS = 1024  # inputs for each set of places
-LONG = 256  # K above which samples are matrices instead: SIDE rows by as many columns
+LONG = 256  # K above which samples are matrices of SIDE rows and columns instead
 SIDE = 48
 SHRINKING = 10.0  # seconds for shrinking an input found by matrices
 SETS = 24  # sets of places, at most
-EVERY = 32  # K up to which one more set has all places
-SMALLER = 8  # a smaller difference is searched for at K up to this many lengths of the longest unit
-MULTIPLES = 4  # of the tile, up to which K is searched for a difference if no K is asked
-BRIEF = 0.2  # of the remaining time, for one query with few products
+EVERY = 32  # K up to which one further set has all places
+SMALLER = 8  # lengths of the longest unit: the largest K of the search for a smaller difference
+MULTIPLES = 4  # multiples of the tile: the largest K of the search for a difference if no K is asked
+BRIEF = 0.2  # share of the remaining time for one query with few products
 WHOLE = 128  # K up to which solvers are asked about all products, and loops are written out
 SEED, CHECKING = 1, 20  # seeds of samples, and of the samples that check a verdict
 
 
 @dataclass
 class PlanProof:
-    """The outcome for two plans. `length`: the K asked, or at which a difference was found; `problem`: the problem that
-    the witness belongs to; `solved`: the proofs that solvers were asked for."""
+    """The outcome for two plans. `length`: the K asked, or the K of the difference found; `problem`: the problem of the
+    witness; `solved`: the proofs by solvers."""
 
     left: Plan
     right: Plan
@@ -96,8 +96,8 @@ class PlanProof:
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, by a theorem about these plans and the K asked; different, by a witness that is replayed on the units
-        that the plans are for its K."""
+        """Equal, by a theorem about these plans and the K asked; or different, by a witness, replayed on the plans'
+        units for its K."""
         sides = self.left, self.right
         if (goal := self.goal) is not None:
             return "equal" if (goal.left, goal.right) == sides and goal.covers(self.length) else "unknown"
@@ -109,17 +109,18 @@ class PlanProof:
 
     @property
     def goal(self) -> PlansAgree | None:
-        """What the theorem states."""
+        """The theorem's statement."""
         return None if self.theorem is None else goal_of(self.theorem, PlansAgree, "the verdict")
 
     @property
     def multiples(self) -> int:
-        """The number of products for whose multiples the plans are proved equal; 0 where one K alone is proved."""
+        """The number m for which the plans are proved equal for every K that is a multiple of m; 0 if they are proved
+        for one K alone."""
         return 0 if self.goal is None else self.goal.multiples
 
     @property
     def rules(self) -> list[str]:
-        """The rules that the theorem was made by, in words."""
+        """The rules that made the theorem, in words."""
         return [] if self.theorem is None else list(lines_of(self.theorem))
 
     @property
@@ -129,7 +130,7 @@ class PlanProof:
 
     @property
     def proofs(self) -> tuple[Proof, ...]:
-        """The proofs by solvers that the theorem rests on."""
+        """The proofs by solvers in the theorem."""
         used = [] if self.theorem is None else list(self.theorem.walk())
         return tuple(proof for proof in self.solved if proof.theorem in used)
 
@@ -180,17 +181,17 @@ class _Prover:
         return self.proof
 
     def _decide(self) -> None:
-        """Try the cheap rules first; if none decides, search for a difference and try induction by solvers; if K is
-        small, ask solvers about all its products last."""
+        """Try the cheap rules first; if none decides, search for a difference and try induction by solvers; last, for a
+        small K, ask solvers about all products."""
         length = self.length
         if self._equal(self._for_all(by_solver=False)) or self._equal(self._by_factors()):
             return None
-        if length and self._equal(granted(same_integers, self.left, self.right, length)):
+        if length and self._equal(result_or_none(same_integers, self.left, self.right, length)):
             return None
         if length and (theorem := self._at(length)) is not None:
             self._equal(same_units(self.left, self.right, length, theorem))
             return None
-        if length and self._equal(granted(every_product, self.left, self.right, length)):
+        if length and self._equal(result_or_none(every_product, self.left, self.right, length)):
             return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
@@ -199,7 +200,7 @@ class _Prover:
                 return self._smaller()
         else:
             lengths = [length]
-            # at a large K a difference is quicker found with few tiles, then moved
+            # few tiles show a difference faster; it is then moved to the K asked
             few = [self.tile, *([2 * self.tile] if 2 * self.tile <= LONG < length else [])]
             if (length % self.tile or any(map(self._differ_on_samples, few))) and (
                 self._differ_again(length) or self._differ_on_samples(length)
@@ -214,8 +215,8 @@ class _Prover:
         return self._whole(length) if length and length <= WHOLE else None
 
     def _smaller(self) -> None:
-        """Search for a difference at a smaller K, a multiple of the longest unit's length; if there is one, it replaces
-        the first."""
+        """Search for a difference at a smaller K, a multiple of the longest unit's length; if found, it replaces the
+        first."""
         unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
         length = self.proof.length or 0
         lengths = range(unit, min(length, (SMALLER + 1) * unit), unit)
@@ -275,7 +276,8 @@ class _Prover:
         return same_sums(self.left, self.right, sums) if len(sums) == len(theorems) else None
 
     def _by_factors(self) -> Theorem | None:
-        """The theorem that two plans agree although they find scale factors differently, by lemmas about these."""
+        """The theorem that two plans agree although they compute scale factors in different ways, by lemmas about
+        these."""
         settle = Settled(self._remaining(0.5), self.confirm, needed=False)
         with suppress(RuleError):
             sides = [side for side in range(2) if factors_of(self.left)[side] != factors_of(self.right)[side]]
@@ -284,7 +286,7 @@ class _Prover:
         return None
 
     def _by_tails(self, length: int) -> Theorem | None:
-        """The theorem that two plans with the same tiles agree at a K: their ways to add the products left over are
+        """The theorem that two plans with the same tiles agree at a K: the additions of the products left over are
         proved equal."""
         part = Tails(length)
         if not same_frames(self.left, self.right) or (units := self._units_of(part)) is None:
@@ -310,7 +312,7 @@ class _Prover:
         if (bodies := self._stages(one.body, other.body)) is None:
             return None
         # refused where the parts of the two stages have different numbers of products
-        return granted(same_parts, self.left, self.right, one, other, bodies)
+        return result_or_none(same_parts, self.left, self.right, one, other, bodies)
 
     def _by_bodies(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two sequences of stages agree; None if no rule shows it."""
@@ -336,7 +338,7 @@ class _Prover:
 
     def _units_of(self, part: Part) -> tuple[Unit, Unit] | None:
         """The units of a part of the plans; None if there are none."""
-        return granted(units_of, "a proof", self.left, self.right, part)
+        return result_or_none(units_of, "a proof", self.left, self.right, part)
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
         """The theorem that the units of a part agree, by their forms or by solvers; `what`: the units, in words."""
@@ -351,18 +353,19 @@ class _Prover:
         return proof.theorem
 
     def _forms(self, part: Part, units: tuple[Unit, Unit]) -> Theorem | None:
-        """The theorem that the units of a part agree, by the first form that they have in common."""
+        """The theorem that the units of a part agree, by the first normal form in common."""
         forms: tuple[Form, ...] = ("plain", "read", "joined")
         return next((theorem for form in forms if (theorem := self._form(part, units, form)) is not None), None)
 
     def _form(self, part: Part, units: tuple[Unit, Unit], form: Form) -> Theorem | None:
-        """The theorem that the units of a part agree, by one form; loops are written out up to `WHOLE` products."""
+        """The theorem that the units of a part agree, by one normal form; loops are written out up to `WHOLE`
+        products."""
         if form in ("joined", "positive") and units[0].length > WHOLE:
             return None
-        return granted(same_forms, self.left, self.right, part, form)
+        return result_or_none(same_forms, self.left, self.right, part, form)
 
     def _at(self, length: int) -> Theorem | None:
-        """The theorem that the units of both plans for a K agree, by their forms."""
+        """The theorem that both plans' units for a K agree, by normal forms."""
         return self._forms(AtLength(length), self._units(length))
 
     def _note(self, text: str) -> None:
@@ -370,7 +373,7 @@ class _Prover:
             self.proof.tried.append(text)
 
     def _whole(self, length: int) -> None:
-        """Ask solvers whether the plans are equal at a K for all inputs, as is done for units."""
+        """Ask solvers whether the plans are equal at a K for all inputs, as for units."""
         proof = prove(Problem(*self._models(length)), self._remaining(), self.confirm)
         self.proof.solved.append(proof)
         self.proof.tried += [str(answer) for answer in proof.tried if answer.status == "unknown"]
@@ -386,12 +389,12 @@ class _Prover:
         self.proof.length = problem.left.length
 
     def _forget(self) -> None:
-        """Discard a difference found at another K: it does not answer the question about the K asked."""
+        """Discard a difference at another K: it does not answer the question about the K asked."""
         self.proof.witness, self.proof.problem = None, None
         self.proof.length = self.length
 
     def _differ_on_samples(self, length: int) -> bool:
-        """Whether the plans differ on samples. Differences other than in the sign of a zero are preferred."""
+        """Whether the plans differ on samples. A difference in more than the sign of a zero is preferred."""
         if length not in self.none and (self._at(length) or not self._sampled(length)):
             self.none.add(length)
         return length not in self.none
@@ -413,10 +416,10 @@ class _Prover:
         return bool(zeros) or self._differ_in_zeros(length)
 
     def _differ_in_zeros(self, length: int) -> bool:
-        """Whether the plans differ on inputs of zeros. In other samples the products at places not asked are +0, which
-        makes a sum of zeros +0. Here all products are -0 (-0 * +0, or +0 * -1, as units may read -0 as +0), or all but
-        one; c is a zero, or, if all products are -0, also a number of either sign with the pattern 1 or 3. With c the
-        least normal number, one product may also leave a sum below this number, which may be flushed to -0."""
+        """Whether the plans differ on inputs of zeros. Other samples have products +0 at places not asked, and a sum of
+        zeros is then +0. Here all products, or all but one, are -0 (-0 * +0, or +0 * -1, as units may read -0 as +0). c
+        is a zero or, if all products are -0, also a number of either sign with the pattern 1 or 3. With the least
+        normal number as c, the one product may also leave a sum below this number that a unit flushes to -0."""
         problem = self._problem(length, range(length))
         a, b, c = self.left.a, self.left.b, self.left.c
         minus, half = c.sign_bit if c.has_negative_zero else 0, c.emin // 2
@@ -437,16 +440,16 @@ class _Prover:
         return True
 
     def _witness(self, problem: Placed, row: Row) -> Witness:
-        """The witness of a row on which the plans differ. Raises FaultError if they do not differ in its replay."""
+        """The witness of a row on which the plans differ. Raises FaultError if the replay shows no difference."""
         witness = _replayed(problem, row)
         if witness is None:
             raise FaultError(f"matrices and single inputs disagree at K = {problem.left.length}: a fault of mmaprobe")
         return witness
 
     def _differ_again(self, length: int) -> bool:
-        """Whether the input found at a smaller K shows a difference at this K too, with its products moved to the
-        corresponding places that are asked here, or in their own places. A difference in the sign of a zero is searched
-        for again with zeros."""
+        """Whether the input found at a smaller K shows a difference at this K too, with the products at the
+        corresponding places asked here, or at their own places. If the difference is in the sign of a zero, zeros are
+        tried again at this K."""
         smaller, problem = self.proof.witness, self.proof.problem
         if smaller is None or problem is None or problem.left.length >= length:
             return False
@@ -465,8 +468,8 @@ class _Prover:
         return False
 
     def _on_matrices(self, problem: Placed) -> Row | None:
-        """A shrunk row on which the plans differ, searched for with matrix products: each row of A with each column of
-        B. This is for a large K."""
+        """A shrunk row on which the plans differ, for a large K: the search multiplies matrices, each row of A with
+        each column of B."""
         rows, c = _rows(problem, SEED, SIDE), 2 * problem.length
         differs = self._products(problem, rows)
         if not np.any(differs):
@@ -492,8 +495,8 @@ class _Prover:
         return ~same_results(one, other, self.left.d)
 
     def _found_by_solver(self, length: int) -> bool:
-        """Whether solvers find a difference. At a large K they are asked only if they find one at a smaller K with the
-        same remainder modulo the tile."""
+        """Whether solvers find a difference. They are asked at a large K only if they find a difference at a smaller K
+        with the same remainder modulo the tile."""
         small = self.tile + length % self.tile
         if length <= max(WHOLE, small):
             return self._differ_by_solver(length)
@@ -516,7 +519,7 @@ class _Prover:
         return False
 
     def _check(self) -> None:
-        """Raises FaultError if plans that were proved equal differ on matrices or samples."""
+        """Raises FaultError if plans proved equal differ on matrices or samples."""
         lengths = [self.length or 0]
         if (multiples := self.proof.multiples) != 0:
             some = {multiples, 3 * multiples, math.lcm(multiples, self.tile)}
@@ -542,7 +545,7 @@ def _power(fmt: Format, exponent: int, halves: int = 2) -> int:
 
 
 def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[int, int, int]) -> Row:
-    """A row of zeros for a and b but at one place, where they are the first two numbers of `other`; the third is c."""
+    """A row whose a and b are zeros, but at one place the first two numbers of `other`; c is the third."""
     sides = [[one if k == place else zero for k in range(length)] for zero, one in zip(zeros, other, strict=False)]
     return *sides[0], *sides[1], other[2]
 
@@ -562,7 +565,7 @@ def _replayed(problem: Problem, row: Row) -> Witness | None:
 
 
 def model_reference(plan: Plan, length: int) -> str:
-    """The reference of the model that a plan is at K = `length`."""
+    """The reference of a plan's model at K = `length`."""
     return f"{PLAN}{plan.reference}@length={length}"
 
 
@@ -576,7 +579,7 @@ def _magnitudes(problem: Problem, left: Any, right: Any) -> Any:
 
 
 def _on_rows(problem: Problem) -> Row | None:
-    """A shrunk row on which the plans differ, searched for with single inputs. A row whose results are not both zeros
+    """A shrunk row on which the plans differ, from a search with single inputs. A row whose results are not both zeros
     is preferred."""
 
     def weighty(result: ReplayedRows) -> Patterns:
@@ -592,8 +595,8 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K, on both sides of the places where one of the plans divides K; for a short K also the
-    set of all places."""
+    """Sets of a few places of K on both sides of a place at which a plan divides K; for a short K also the set of all
+    places."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]

@@ -1,5 +1,5 @@
-"""What a matrix product does besides adding its products: how the inputs are converted, from what the sum starts, and
-how the result is made of the sum. The forms near to given results are found by their numbers, before any plan is
+"""Forms: the steps of a matrix product around the sum of its products: the conversion of inputs, the start of the sum,
+and the steps from the sum to the result. The forms near to given results are found numerically, before any plan is
 tried."""
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from mmaprobe.smtmodel.plans.plantext import stage_text, step_text
 from mmaprobe.smtmodel.units.written import rounding_text
 
 Numbers = NDArray[np.float64]
-#: how elements of a and of b are converted, None if they are taken as they are
+#: the conversions of elements of a and of b; None: unchanged
 Conversion = tuple[Rounding | None, Rounding | None]
 
-#: how libraries convert inputs in f32 for units of a narrower format
+#: the conversions of f32 inputs by libraries, for units of a narrower format
 CONVERSIONS: dict[str, tuple[Mode, ...]] = {
     "tf32": ("nearest_away", "nearest_even", "toward_zero"),
     "bf16": ("nearest_even", "toward_zero", "nearest_away"),
     "f16": ("nearest_even", "toward_zero"),
 }
-NARROW = ("f16", "bf16")  # formats in which a sum is stored before it goes on
-USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings that are not named
+NARROW = ("f16", "bf16")  # formats in which a sum is stored before further steps
+USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings left out of names
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
 NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
-ALIKE = 1.5  # forms whose distances differ by less than this factor are tried in order of likelihood
-DECIDED = 2.0  # so are forms farther by up to this many standard errors: narrow results differ in few elements
-MOST = 24  # forms of sums of one format that are tried
-DIGITS, LONG = 4, 6  # decimal digits of a factor; of a factor that only all results together show
+ALIKE = 1.5  # forms with distances within this factor are tried in the order of likelihood
+DECIDED = 2.0  # and forms farther by at most this many standard errors: narrow results differ in few elements
+MOST_FORMS = 24  # forms of sums of one format that are tried
+DIGITS, LONG = 4, 6  # decimal digits of a factor: of a common one, of one that only all results together determine
 CUT = 2.0**-21  # share of a factor by which truncated sums in f32 may change the factor
 SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
-SAMPLED = 5.0  # standard errors by which a factor may be off
+SAMPLED = 5.0  # standard errors of a factor
 BIASED = 2.0**-16  # share of a factor by which truncated sums may change the factor
 FACTORS = 3  # the most factors near to a number that are tried
-ENOUGH = 8  # finite results that are needed to find forms
+ENOUGH = 8  # finite results, at least, for a search of forms
 CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
     "f64": ("toward_zero", "nearest_even"),
     "f32": ("toward_zero", "nearest_even", "nearest_away"),
@@ -62,15 +62,15 @@ CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded t
 SLIGHT = 2.0**6  # a loss of up to this many last places of sums may be due to the sums
 LOST = 0.2  # relative loss by rounding one side, as root mean square, in units of the last place kept
 PLACES = 2  # by how many places the estimate of the last place kept may be wrong
-CLEARER = 0.75  # a cut of bits has to leave at most this share of the error that is unexplained otherwise
+CLEARER = 0.75  # the error with a cut of bits is at most this share of the error without it
 KEPT = 16.0  # an unexplained error within this factor of the loss of storing sums may be due to storing
-HOPELESS = 4 * NEAR  # a conversion that leaves this many times the error of the best conversion is not tried
+HOPELESS = 4 * NEAR  # a conversion with this many times the error of the best conversion is not tried
 
 
 @dataclass(frozen=True)
 class Form:
-    """The steps around a sum in a format. `convert`: how the inputs are rounded first; `start`: c or zero; `end`: the
-    expression of the result, in which `Given(0, format)` is the sum, and c may be read."""
+    """The steps around a sum in a format. `convert`: the roundings of the inputs; `start`: c or zero; `end`: the
+    expression of the result, in which `Given(0, format)` is the sum, and c may occur."""
 
     asked: Signature
     format: Format
@@ -80,15 +80,15 @@ class Form:
 
     @property
     def taken(self) -> tuple[Format, Format]:
-        """The formats of a and b as the units take them: where one side alone is rounded, or the sides are rounded to a
-        format of no unit, the numbers stay in the wider format."""
+        """The formats of a and b for the units: if one side alone is rounded, or the sides are rounded to a format of
+        no unit, the numbers stay in the wider format."""
         how, other = self.convert
         if how is None or how != other or how.format.name not in CONVERSIONS:
             return self.asked.a, self.asked.b
         return how.format, how.format
 
     def plan(self, stage: Stage) -> Plan | None:
-        """The plan in which a stage forms the sum; None if its formats do not fit."""
+        """The plan with a stage as its sum; None if the formats do not fit."""
         asked = self.asked
         if stage.d != self.format:
             return None
@@ -128,15 +128,15 @@ def form_of(asked: Signature, plan: Plan) -> Form:
 
 
 def named(plan: Plan) -> Plan:
-    """The plan, named by its text, by how it converts its inputs, by roundings that are not to nearest even, or not to
-    a format of results, and by operations of IEEE whose sums are wider than those of most units."""
+    """The plan, with a name from its text: the conversions of inputs, roundings other than to nearest even or to a
+    format of results, and IEEE operations with sums wider than most units'."""
     out = plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
     hows = {"a": plan.convert_a, "b": plan.convert_b}
     both = {"inputs": plan.convert_a} if plan.convert_a == plan.convert_b else hows
     inputs = "".join(f", {side} rounded to {how.format.name}, {how.mode}" for side, how in both.items() if how)
     result = "" if out == "nearest_even" else f", result rounded {out}"
-    said = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
-    usual = {*USUAL, *(rounding_text(how) for how in said if how)}
+    roundings = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
+    usual = {*USUAL, *(rounding_text(how) for how in roundings if how)}
     others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
     wide = (one for one in dict.fromkeys(plan.models) if not any(fmt.holds(one.d) for fmt in (plan.d, SUMS)))
     wider = "".join(f", {model.reference}" for model in wide if model.reference.startswith("ieee/"))
@@ -159,9 +159,9 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 
 
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
-    """The forms that are near to the results of a sample, for the formats that sums may have: the nearest first, and of
-    equally near forms the likeliest first; all usual forms, where the numbers show nothing. Last come the usual forms
-    of sums in a format of fewer bits than the results', if it has all results."""
+    """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
+    near forms the likeliest first; if the numbers show nothing, all usual forms. Last come the usual forms of sums in a
+    format of fewer bits than the results', if that format holds all results."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -170,9 +170,9 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
-    """The formats, of fewer significant bits than the results', in which sums of runs may be stored before they are
-    added: the error that the nearest forms of a sample leave in most results is more than sums lose, and about as much
-    as storing loses; or the results have no more bits."""
+    """The formats, with fewer significant bits than the results', in which sums of runs may be stored before their
+    addition: the nearest forms of a sample have an error in most results that is larger than the loss of sums and about
+    the loss of storing; or the results have no further bits."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
@@ -183,7 +183,7 @@ def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[F
     lost = min(squares) ** 0.5 / float(np.mean(seen.d[seen.finite][kept] ** 2)) ** 0.5
     some = [fmt for name in STORED if (fmt := FORMATS[name]).fraction < asked.d.fraction]
     near = [fmt for fmt in some if 1 / KEPT < lost / (LOST * 2.0**-fmt.fraction) < KEPT]
-    fewer = seen.fewer_bits  # also of the sums of runs, where these are added in it
+    fewer = seen.fewer_bits  # perhaps also the format of the sums of runs
     own = [fmt for fmt in some if fewer is not None and fmt.fraction == fewer.fraction]
     return near if lost > _usual_loss(asked.d) else own
 
@@ -206,7 +206,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         for number, (size, form, squares) in enumerate(apart)
         if (alike := _alike(squares - best)) or size <= NEAR * least
     ]
-    return [form for _, _, form in sorted(near)[:MOST]] or usual
+    return [form for _, _, form in sorted(near)[:MOST_FORMS]] or usual
 
 
 def _alike(more: Numbers) -> bool:
@@ -215,7 +215,7 @@ def _alike(more: Numbers) -> bool:
 
 
 def _usual(asked: Signature) -> Iterator[Conversion]:
-    """How libraries convert inputs: not at all first."""
+    """The conversions of inputs by libraries; first, none."""
     yield None, None
     if asked.a.name == asked.b.name == "f32":
         for name, modes in CONVERSIONS.items():
@@ -290,7 +290,7 @@ def _every(
 
 
 def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
-    """A term as it is, and rounded on the way to the result."""
+    """A term unchanged, and the term rounded before further steps."""
     return [term] if isinstance(term, Given | Round) or how.format == out.format else [term, Round(term, how)]
 
 
@@ -306,7 +306,7 @@ def _times(scalar: float, node: Node, how: Rounding, stored: Iterable[Rounding] 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The numbers of a sample: of its inputs and of its results, and which of the results are finite."""
+    """The numbers of a sample's inputs and results, and which results are finite."""
 
     asked: Signature
     sample: Sample
@@ -331,8 +331,8 @@ class _Seen:
 
     @cached_property
     def conversions(self) -> list[tuple[Conversion, Numbers]]:
-        """How inputs may be converted, and the exact sums of converted inputs: as libraries do, or, where this leaves
-        more of the results unexplained, with fewer bits of one side or of both."""
+        """Possible conversions of inputs, each with the exact sums of converted inputs: the conversions of libraries,
+        or conversions to fewer bits of one or both sides if these explain more of the results."""
         usual = {convert: self.converted(convert) for convert in _usual(self.asked)}
         left = {convert: self.left(exact) for convert, exact in usual.items()}
         least, size = min(left.values()), float(np.sqrt(np.mean(self.d[self.finite] ** 2)))
@@ -345,7 +345,7 @@ class _Seen:
 
     @property
     def fewer_bits(self) -> Format | None:
-        """The format of the fewest bits that has all results; None if this is the format of the results."""
+        """The format of the fewest bits that holds all results; None if this is the format of the results."""
         fmt, every = self.asked.d, int(np.bitwise_or.reduce(self.sample.d[np.isfinite(self.d)]))
         zeros = (every & -every).bit_length() - 1
         return _of_bits(fmt, fmt.fraction - zeros) if fmt.name in CUTS and 0 < zeros < fmt.fraction else None
@@ -358,7 +358,7 @@ class _Seen:
             return np.asarray(a @ b)
 
     def left(self, exact: Numbers) -> float:
-        """The error of the results that the best multiples of exact sums and of c leave, as root mean square."""
+        """The root mean square error of the best multiples of exact sums and of c."""
         _, _, left = self._fitted(exact)
         return float(np.sqrt(np.mean(left**2))) if len(left) else float("inf")
 
@@ -372,7 +372,7 @@ class _Seen:
         return terms, solution, np.asarray(self.d[chosen] - terms @ solution)
 
     def squares(self, form: Form, exact: Numbers) -> Numbers:
-        """How far the results of a form are from those of the sample, squared, if each sum is exact."""
+        """The squared distances of a form's results, with exact sums, from the sample's."""
         with np.errstate(all="ignore"):
             sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
             apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
@@ -405,7 +405,7 @@ def _simple(value: float, most: float, least: float) -> list[float]:
 
 
 def _factors(value: float) -> Iterator[float]:
-    """Numbers of few digits, and inverses and roots of sizes, that a factor near a value may be."""
+    """Possible factors near a value: numbers of few digits, and inverses and roots of sizes."""
     yield from (float(f"{value:.{digits}g}") for digits in (1, 2))
     yield 2.0 ** round(np.log2(abs(value))) * np.sign(value)
     size = abs(value)

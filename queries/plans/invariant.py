@@ -1,9 +1,9 @@
-"""Whether a result depends on the shape of its product: by a map of a library, does the sum of a row of A and a column
-of B have the same bits for every M and N, wherever the two stand?
+"""Whether a result depends on the shape of its product. By a library's map, does the sum of a row of A and a column of
+B have the same bits for every M and N, at every place of the row and the column?
 
-For each K the plans are enumerated that the map has for all rows of all M and all columns of all N: elements that no
-condition of a rule tells apart count as one element. Two plans that compute the same sum in two shapes are proved equal
-at each such K, or an input is found on which they differ (`equal`).
+For each K the map's plans for all rows of all M and all columns of all N are enumerated; elements that no condition of
+a rule distinguishes count as one. Two plans that compute the same sum in two shapes are then proved equal at each such
+K, or an input is found on which they differ (`equal`).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from mmaprobe.queries.tactics.records import Verdict
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.smtmodel.plans import Plan
 
-#: the side that is the same in the shapes that are compared; None: both may differ
+#: the side that is the same in compared shapes; None: both may differ
 Fixed = Literal["M", "N"]
 Span = tuple[int, int]
 
 LARGEST = 1 << 16  # the largest side, or K
-TRIED = 12  # K at which matrices are multiplied by two plans before anything is proved
-MOST = 1 << 28  # pairs of classes of rows and columns, times K
+TRIED = 12  # K at which two plans multiply matrices before the proofs
+MOST_CASES = 1 << 28  # pairs of classes of rows and columns, times K
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """The shapes that are asked about: the first and the last M, N and K."""
+    """The shapes in question: the first and the last M, N and K."""
 
     rows: Span
     columns: Span
@@ -73,7 +73,7 @@ class Shapes:
 
 
 def _all_of(rules: PlanMap, side: str) -> Span:
-    """The smallest and the largest limit that some rule has for a side."""
+    """The smallest and the largest limit of any rule for a side."""
     found = [
         end
         for rule in rules.rules
@@ -100,8 +100,8 @@ class At:
 
 @dataclass(frozen=True)
 class Class:
-    """Rows, or columns, that no condition of a rule tells apart. `side`, `place`: the M or N, and the number, of the
-    first row or column; `held`: for each rule whether its conditions about the side and the place hold."""
+    """Rows, or columns, that no condition of a rule distinguishes. `side`, `place`: M or N, and the number, of the
+    first row or column; `held`: for each rule, whether its conditions about the side and the place hold."""
 
     side: int
     place: int
@@ -110,8 +110,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Need:
-    """Two plans that compute the same sum in two shapes. `places`: the K at which they do, with an element of each
-    plan."""
+    """Two plans that compute the same sum in two shapes. `places`: by K, an element of each plan."""
 
     left: Plan
     right: Plan
@@ -124,8 +123,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """What a map says of shapes. `needs`: the plans that have to be equal; `open`: the K at which no rule covers some
-    element, with the first such element; `plans`: the K of each plan."""
+    """A map's plans for some shapes. `needs`: the pairs of plans that have to be equal; `open`: by K at which no rule
+    covers some element, the first such element; `plans`: the K of each plan."""
 
     needs: tuple[Need, ...]
     open: dict[int, At]
@@ -134,17 +133,17 @@ class Enumerated:
 
 @lru_cache(maxsize=8)
 def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerated:
-    """What a map says of every element of some shapes. Raises IncompleteError for too many."""
+    """A map's plans for every element of some shapes. Raises IncompleteError for too many shapes."""
     products = {limit.feature.of for rule in rules.rules for limit in rule.limits} & {"M * N", "M * N * K"}
     rows, columns = (
         _classes(rules, names, span, bool(products))
         for names, span in ((("M", "rows"), shapes.rows), (("N", "columns"), shapes.columns))
     )
-    lengths: dict[object, list[int]] = {}  # K of which the rules say the same
+    lengths: dict[object, list[int]] = {}  # K for which all rules are the same
     for k in range(shapes.length[0], shapes.length[1] + 1):
         held = tuple(_hold(rule.limits, ("K",), Shape(1, 1, k))[0] for rule in rules.rules)
         lengths.setdefault((held, k if "M * N * K" in products else None), []).append(k)
-    if len(rows) * len(columns) * len(lengths) > MOST:
+    if len(rows) * len(columns) * len(lengths) > MOST_CASES:
         raise IncompleteError(f"{rules.reference}: too many shapes ({shapes.text()}): give fewer")
     found: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
     open_ones: dict[int, At] = {}
@@ -235,7 +234,7 @@ def _apart(
 
 @dataclass
 class Invariance:
-    """What was found of the shapes of a map. `proofs`: one for each pair of plans, in the order compared."""
+    """The findings about the shapes of a map. `proofs`: one for each pair of plans, in the order compared."""
 
     rules: PlanMap
     shapes: Shapes
@@ -246,20 +245,20 @@ class Invariance:
 
     @property
     def found(self) -> Enumerated:
-        """What the map says of the shapes."""
+        """The map's plans for the shapes."""
         return enumerated(self.rules, self.shapes, self.fixed)
 
     @property
     def verdict(self) -> Verdict:
-        """Different, where two plans of the same sum differ on an input that is replayed; equal, where the map has a
-        plan for every element and theorems say that plans of the same sum are equal at each K."""
+        """Different, if two plans of the same sum differ on a replayed input; equal, if the map has a plan for every
+        element, and theorems say that the plans of each sum are equal at each K."""
         if self.difference is not None:
             return "different"
         return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
 
     @property
     def difference(self) -> tuple[PlanProof, At, At] | None:
-        """Two plans with an input on which they differ, and two elements that, by the map, these plans compute."""
+        """Two plans with an input on which they differ, and two elements that these plans compute by the map."""
         for proof in self.proofs:
             for need in self.found.needs if proof.verdict == "different" else ():
                 places = need.places.get(proof.length or 0)
@@ -281,7 +280,7 @@ class Invariance:
 def prove_invariant(
     rules: PlanMap, shapes: Shapes, fixed: Fixed | None = None, options: Options | None = None, confirm: bool = True
 ) -> Invariance:
-    """Prove that a result does not depend on its shape, or find two shapes and an input for which it does. `fixed`: the
+    """Prove that a result does not depend on the shape, or find two shapes and an input for which it does. `fixed`: the
     side that is the same in both. An interrupt ends the work. Raises ParameterError for a K that a plan does not take,
     IncompleteError for too many shapes, and FaultError where an evaluation contradicts a proof."""
     options = options or Options()
@@ -300,7 +299,7 @@ class _Prover:
         self.found, self.options, self.confirm, self.start = found, options, confirm, start
 
     def run(self) -> None:
-        """Look for a difference of any two plans first, which ends the search; then prove."""
+        """Search for a difference of any two plans first, which ends the work; then prove."""
         needs = self.found.found.needs
         for look in (self._differs, self._proved):
             for need in needs:

@@ -1,10 +1,10 @@
 """Maps a library's matrix product: which plan computes which element, by the shape (M, N, K) and the element's place.
 
 The library multiplies random matrices of random shapes, and some elements of each result are recomputed with every
-known plan. If no known plan reproduces an element, candidates are made from its summation order; what ships, and every
-instruction of the table with K taken in tiles, are tried as well. Rules are learned that say which elements a plan
-computes, more shapes are asked between neighbouring rules, and the rules are tested on new random shapes. An element
-that no rule covers is given no plan.
+known plan. If no known plan reproduces an element, candidates are made from its summation order; the plans of plan
+files, and every instruction of the table with K in tiles, are tried as well. Rules that say which plan computes which
+elements are learned from the elements seen. The library then multiplies shapes between neighbouring rules, and new
+random shapes test the rules. An element that no rule covers has no plan.
 """
 
 from __future__ import annotations
@@ -44,47 +44,47 @@ from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
-LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
-LEAST = 40  # elements recomputed of a shape, from as many matrix products as that takes
+LOOKED = 10  # rows, and columns, recomputed of each result: the first, the last and some between
+LEAST = 40  # elements recomputed of each shape; a small shape is multiplied several times
 FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes in each round of refining the rules
-NEAR = 2  # shapes learned from beside each shape on which the rules failed
+NEAR = 2  # shapes, with one side changed, that are multiplied for each shape on which the rules failed
 QUIET = 4  # successive rounds without a failure that end the refining
 ROUNDS = 40  # rounds at most
-DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
-NARROW = 4  # a gap of less than 1/NARROW of its lower end is asked at its roundest number, others in the middle
+DRAWN = 16  # shapes drawn at most to find one with elements within the limits of a rule
+NARROW = 4  # a gap narrower than 1/NARROW of its lower end is tested at its roundest number, a wider gap in the middle
 LEARNING = 0.7  # share of time; the last check has the rest
-HOLDING = 0.85  # share of time, after which rules are held at no more K
-CONFIRMING = 0.95  # share of time, after which no rule is confirmed by its own shapes
-CHECKED = 200  # random shapes in each check, from which nothing was learned
-CHECKS = 4  # checks at most: shapes that differ are learned from, then new ones checked
-CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rule is relied on
-DOUBTED = 40  # CONFIRMED of all rules once a rule fails: its limits are not what the library goes by
-MEANT = 64  # shapes of a rule that are asked to confirm it, at most
+HOLDING = 0.85  # share of the time after which rules are compared at no further K
+CONFIRMING = 0.95  # share of the time after which no shape is multiplied to confirm a single rule
+CHECKED = 200  # new random shapes in each check
+CHECKS = 4  # checks at most: rules are learned again from the shapes that differ, then checked on new shapes
+CONFIRMED = 8  # shapes on which a rule must be right in all its elements before it is relied on
+DOUBTED = 40  # CONFIRMED after any rule has failed: the library may choose by features that the rules lack
+MEANT = 64  # shapes multiplied to confirm one rule, at most
 SHORT = 32
-TELLING = 64  # shapes among which those are chosen that tell plans apart
+TELLING = 64  # shapes of which the best TRIED to distinguish plans are chosen
 TRIED = 8  # shapes with unexplained elements on which plans are compared
-LONGER = 7  # longer K at which plans are compared as well
-NEAR_CUTS = 8  # steps that the size of a cut is moved: guesses lie as far apart
-MANY = 4  # plans for an element, above which they are compared on its whole shape
-MOSTLY = 0.8  # share of the best plan's elements that other plans must give
-APART = 6  # K at which plans that cut K into equal sums are told apart: each K leaves a range of sizes
-HELD = 16  # unexplained elements of a shape that a way of cutting K has to give
-FEW = 8  # unexplained elements that each further plan has to reproduce
-TREES = 24  # summation orders that are revealed, and searches that find no plan, at most
-CHUNK = 12  # ways of cutting K that are tried of each unit in turn
+LONGER = 7  # further K, each one step longer, at which plans are compared
+NEAR_CUTS = 8  # steps by which the size of a cut is changed, up and down: as many lie between two guesses
+COMPARED_PLANS = 4  # plans that reproduce an element; if there are more, all are compared on the element's whole shape
+MOSTLY = 0.8  # share of the elements reproduced by the best plan that another plan must reproduce
+APART = 6  # K at most to distinguish plans that cut K into equal sums: each K leaves a range of sizes
+HELD = 16  # unexplained elements of a shape, at most, that a way of cutting K has to reproduce
+LEAST_EXPLAINED = 8  # unexplained elements that each further plan has to reproduce
+TREES = 24  # summation orders revealed, and searches without a plan, at most
+CHUNK = 12  # ways of cutting K tried around each unit before the next unit's turn
 ROUNDS_OF_CUTS = 4  # rounds of CHUNK
-QUESTIONS = 4  # matrix products, about, that an order takes for each product in K
-SHARE = 0.2  # share of the learning time left that one order may seem to take
-LONGEST = 2  # times SHARE ends the search
-ORDERING = 0.4  # share of learning time that all orders may take
-UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
+QUESTIONS = 4  # matrix products, about, to reveal an order, for each product of K
+SHARE = 0.2  # share of the learning time left: the largest estimate for an order that is revealed
+LONGEST = 2  # times SHARE of that time, after which the search for an order ends
+ORDERING = 0.4  # share of the learning time for all orders
+UNITS = 4  # uses of a known unit in K, from which other cuts around it are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
-SMALL = 32  # powers of two, by which an addend may be smaller than the sums beside it
-DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to tell plans apart, and c that are looked at for each
-AGAIN, NARROW_D = 12, 16  # further products that a plan must give, where d has at most so many bits
-POOL = 1 << 20  # numbers that are drawn of a matrix; a larger one repeats them
-LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
+SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
+DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for the c of one
+AGAIN, NARROW_D = 12, 16  # further products that a plan must reproduce if d has at most NARROW_D bits
+POOL = 1 << 20  # random numbers of a matrix, at most; a larger matrix repeats them
+LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
@@ -92,8 +92,9 @@ Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A shape with the library's results at n elements. `places`: their rows and columns (n x 2); `features`: n x
-    features; `seconds`: of its quickest product; `fits`: for each known plan, which of the n elements it reproduces."""
+    """A shape with the library's results at n elements. `places`: the elements' rows and columns (n x 2); `features`: n
+    x features; `seconds`: the time of the quickest product; `fits`: for each known plan, which of the n elements it
+    reproduces."""
 
     shape: Shape
     sample: Sample
@@ -104,7 +105,7 @@ class Looked:
 
     @property
     def unexplained(self) -> NDArray[np.bool_]:
-        """Which of the elements no known plan reproduces."""
+        """For each element, whether no known plan reproduces it."""
         return np.asarray(~np.array(self.fits).any(axis=0))
 
     def alone(self, number: int) -> Sample:
@@ -116,11 +117,11 @@ class Looked:
 
 
 @dataclass
-class Said:
-    """A rule with its plan, None if none is known. `agree`: how many random shapes the plan reproduces in all elements
-    of the rule; `differ`: the random shapes in which it does not; `rivals`: of each other plan of the map that does not
-    reproduce some element of the rule, how many of the shapes that agree show it; `lengths`: the K at which elements of
-    the rule were looked at."""
+class MappedRule:
+    """A rule with its plan, None if none is known. `agree`: the number of random shapes in which the plan reproduces
+    all elements of the rule; `differ`: the random shapes in which it does not; `rivals`: the map's other plans that
+    fail on an observed element of the rule, each with the number of agreeing shapes on which it fails; `wanted`: the
+    number of agreeing shapes that confirm the rule; `lengths`: the K at which elements of the rule were compared."""
 
     rule: Rule
     plan: Plan | None
@@ -132,21 +133,21 @@ class Said:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the rule is relied on: at least `wanted` new shapes agree, each of `rivals` fails on `CONFIRMED` of
-        them, and no shape differs."""
+        """Whether the rule is relied on: at least `wanted` new shapes agree, no shape differs, and each of `rivals`
+        fails on at least `CONFIRMED` of the agreeing shapes."""
         enough = self.agree >= self.wanted and all(count >= CONFIRMED for count in self.rivals.values())
         return self.plan is not None and not self.differ and enough
 
 
 @dataclass
 class Mapped:
-    """The map of a library. `checked`: how many random shapes were looked at in the last check; `right`: on how many of
-    them all elements are as the rules say; `open`: the shapes with elements for which there is no rule, or a rule
-    without a plan; `orders`: the revealed summation orders, by shape and place; `asked`: how many matrix products the
-    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: how
-    many of the `observed` elements each plan reproduces."""
+    """The map of a library. `checked`: the number of random shapes in the last check; `right`: the number of these
+    whose elements are all as the rules say; `open`: the shapes with elements that have no rule, or a rule without a
+    plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
+    library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
+    each plan, the number of the `observed` elements that it reproduces."""
 
-    rules: list[Said] = field(default_factory=list)
+    rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
     right: int = 0
     open: list[Shape] = field(default_factory=list)
@@ -159,26 +160,26 @@ class Mapped:
     @property
     def plans(self) -> list[Plan]:
         """The plans found, each once, the plan of most elements first."""
-        every = dict.fromkeys(said.plan for said in self.rules if said.plan is not None)
+        every = dict.fromkeys(entry.plan for entry in self.rules if entry.plan is not None)
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
     def fails(self) -> bool:
-        """Whether no map of the plans tried holds: most new random shapes are not as the rules say."""
+        """Whether the rules fail on most new random shapes."""
         return 2 * self.right < self.checked
 
     @property
     def whole(self) -> bool:
         """Whether every rule has a plan, and all shapes are as the rules say."""
-        return bool(self.rules) and all(said.plan for said in self.rules) and not self.differ and not self.open
+        return bool(self.rules) and all(entry.plan for entry in self.rules) and not self.differ and not self.open
 
     @property
     def differ(self) -> list[Shape]:
-        return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
+        return list(dict.fromkeys(shape for entry in self.rules for shape in entry.differ))
 
 
 def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
-    """A plan with another largest size of its equal sums."""
+    """A plan whose equal sums have another largest size."""
 
     def moved(products: Products) -> Products:
         stage, runs = products.stage, parts_of(products.stage, Runs, Promote)
@@ -190,7 +191,8 @@ def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
 
 
 def _near_cuts(plan: Plan, length: int) -> list[Plan]:
-    """A plan, and plans with another largest size of equal sums that cut K = `length` in the same way."""
+    """A plan, and the plans that differ from it in the largest size of equal sums but cut K = `length` in the same
+    way."""
 
     def by(more: int) -> Callable[[Runs], int]:
         return lambda runs: runs.every + more * runs.share
@@ -206,7 +208,7 @@ def _promotions(plan: Plan) -> list[Runs]:
 
 
 def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...] | None:
-    """Where the sums begin into which a plan cuts K; None if it does not take so many products."""
+    """The places at which a plan's sums begin at K = `length`; None if the plan does not take so many products."""
     parts = (part for products in plan.sums for part in products.stage.walk() if isinstance(part, Parted))
     with suppress(ParameterError):
         return tuple(tuple(part.partition.begins(length, part)) for part in parts)
@@ -214,24 +216,24 @@ def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:
-    """At most `TRIED` of some shapes; those first that, with the ones before them, tell the most plans apart by how
-    they cut K."""
+    """At most `TRIED` of some shapes. Each is the shape that, together with the shapes before it, distinguishes the
+    most plans by the places at which they cut K."""
     some, seen = list(shapes[:TELLING]), list[object]([None] * len(plans))
     cuts = {length: [_cut(plan, length) for plan in plans] for length in {one.shape.length for one in some}}
-    told: list[Looked] = []
-    while some and len(told) < TRIED:
+    picked: list[Looked] = []
+    while some and len(picked) < TRIED:
         best = max(some, key=lambda one: len({*zip(seen, cuts[one.shape.length], strict=True)}))
         seen = [*zip(seen, cuts[best.shape.length], strict=True)]
-        told.append(some.pop(some.index(best)))
-    return told
+        picked.append(some.pop(some.index(best)))
+    return picked
 
 
 class Mapper(Candidates):
-    """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
-    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the time
-    it is given; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples of it.
-    Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then holds the
-    map so far."""
+    """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes no C) to the patterns
+    of D; `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past
+    its deadline; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples of
+    it. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then holds
+    the map so far."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -257,7 +259,7 @@ class Mapper(Candidates):
         self.usual = len(self.known)  # plans that were not found
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
-        self.of_unknown_units = False  # the last element without a plan; not twice in a row
+        self.of_unknown_units = False  # whether a tree of unknown units ended the last search; not twice in a row
         self.failed = 0  # searches that found no plan
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
         self._near_forms: dict[Shape, list[Form]] = {}
@@ -296,8 +298,8 @@ class Mapper(Candidates):
             raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
     def searched(self) -> IncompleteError | None:
-        """Run, then look for products that are not in the sums of elements without a plan, or in them twice; returns
-        the error that cut this short."""
+        """Run; then look for products that the sums of elements without a plan leave out or add twice. Returns the
+        error that ended this early."""
         failure: IncompleteError | None = None
         try:
             try:
@@ -322,15 +324,15 @@ class Mapper(Candidates):
         }
 
     def _lacks(self, looked: Looked) -> bool:
-        """Whether products are not in the sums of a shape, or in them twice: no plan gives such sums, as each adds
-        every product once."""
+        """Whether the sums of a shape leave out a product or add one twice. No plan has such sums: a plan adds every
+        product once."""
         if looked.shape not in self.found.left_out and (products := summed(self.asked, looked.sample)):
             self.found.left_out[looked.shape] = products
         return looked.shape in self.found.left_out
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
-        """The rules, refined until they fail on no new shapes, whether random or at the rules' limits, nor at the K at
-        which they are held."""
+        """The rules, refined until they are right on new random shapes, on new shapes at their limits, and at the K of
+        `lengths_asked`."""
         quiet = number = 0
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
@@ -347,7 +349,7 @@ class Mapper(Candidates):
         return rules
 
     def _learn_from(self, wrong: Sequence[Shape]) -> None:
-        """Ask for the shapes on which rules failed, and for shapes beside them."""
+        """Observe the shapes on which rules failed, and shapes beside them."""
         self._look_at([*wrong, *(near for shape in wrong for near in self._near(shape))])
 
     # -- observed elements
@@ -365,13 +367,13 @@ class Mapper(Candidates):
         return looked
 
     def _unfitted(self, shape: Shape) -> Looked:
-        """The library's results of a shape, with no plan compared."""
+        """The library's results for a shape, before any plan is compared."""
         self.quickest = math.inf
         sample, places = self._sample(shape)
         return Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), self.quickest, [])
 
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
-        """Which of the observed elements a plan reproduces."""
+        """For each observed element, whether a plan reproduces it."""
         self._in_time()
         results = self.results(plan, looked.sample)
         if results is None:
@@ -380,8 +382,8 @@ class Mapper(Candidates):
         return every
 
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
-        """For all n observed elements: their features (n x features), which plans reproduce them (n x plans), and where
-        each is."""
+        """For all n observed elements: the features (n x features), which plans reproduce them (n x plans), and the
+        shape and number of each element."""
         every = list(self.looked.values())
         features = np.concatenate([looked.features for looked in every])
         fits = np.concatenate([np.array(looked.fits).T for looked in every])
@@ -400,16 +402,16 @@ class Mapper(Candidates):
                 break
             ranked = sorted(rest, key=lambda item: item[0].shape.length)
             brief = [item for item in ranked if self._affordable(item[0])]
-            brief = brief or (ranked if self._units_likely else ranked[:1])  # units are tried before any order
+            brief = brief or (ranked if self._units_likely else ranked[:1])  # units need no order
             usual = [item for item in brief if item[0].shape.length <= LONG_ORDER] or brief[:1]
-            if self.of_unknown_units:  # elements whose K whole tiles fill show their units
+            if self.of_unknown_units:  # whole tiles in K show the units
                 usual = [item for item in usual if item[0].shape.length % TILE == 0] or usual
             looked, number = usual[len(usual) * (1 + 2 * ((len(self.known) + self.failed) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
-        self.found.rules = [Said(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.found.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
         self.found.observed = len(fits)
         return rules
@@ -420,7 +422,7 @@ class Mapper(Candidates):
         return int(row), int(column)
 
     def _new(self, looked: Looked, number: int) -> None:
-        """Search for plans that reproduce an element; of several, keep those that reproduce most other unexplained
+        """Search for plans that reproduce an element; of several, keep the plans that reproduce most other unexplained
         elements."""
         if self._lacks(looked):
             self.failed += 1
@@ -437,11 +439,11 @@ class Mapper(Candidates):
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
-        if len(fitting) > MANY:  # one element may fit by chance, above all in a narrow format
+        if len(fitting) > COMPARED_PLANS:  # many reproduce one element by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
         fitting = self._ends_told(fitting, looked)
-        fitting.sort(key=_depth)  # of equally good plans the simplest
-        self.compiled.update(model for plan in fitting for model in plan.models)  # each is now tried on many shapes
+        fitting.sort(key=_depth)  # of equally good plans the simplest is kept
+        self.compiled.update(model for plan in fitting for model in plan.models)  # many shapes follow
         fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
@@ -457,13 +459,14 @@ class Mapper(Candidates):
             self._know(fitting[0])
         for count in range(len(gives)):
             best = max(gives, key=lambda plan: int((gives[plan] & left).sum()))
-            if (gives[best] & left).sum() < (FEW if count else 1):  # others may fit by chance
+            if (gives[best] & left).sum() < (LEAST_EXPLAINED if count else 1):  # a wrong plan may fit a few by chance
                 break
             left &= ~gives.pop(best)
             self._know(best)
 
     def _again(self, looked: Looked, number: int) -> Sample:
-        """An element of a shape, with its results in more products, as a narrow format fits many plans by chance."""
+        """An element of a shape, with its results in further products: many wrong plans reproduce one result in a
+        narrow format by chance."""
         row, column = looked.places[number : number + 1].T
         more = [
             self._drawn(looked.shape, row, column, True) for _ in range(AGAIN if self.asked.d.width <= NARROW_D else 0)
@@ -471,9 +474,9 @@ class Mapper(Candidates):
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _ends_told(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """The plans of one form for each format of sums: the likeliest that is not refuted by c for which different
-        steps after a sum give different results, as narrow results of random c rarely differ. The forms around one
-        stage, that of most plans of a format, are compared."""
+        """For each format of sums, the plans of one form: the likeliest form that no result refutes. The forms around
+        the most frequent stage of the format are compared, on values of c for which different steps after the sum give
+        different results; for random c, narrow results rarely differ."""
         if not self.asked.addend:
             return plans
         stages: dict[Format, Counter[Stage]] = {}
@@ -485,8 +488,8 @@ class Mapper(Candidates):
         return [plan for plan in plans if form_of(self.asked, plan) in forms]
 
     def _of_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
-        """The first of some plans, all with one sum, that give most of the unexplained elements of a shape, for c that
-        tells their ends apart."""
+        """The plan, of several with the same sum, that reproduces most of the unexplained elements of a shape, for c
+        that distinguishes the steps after the sum. Of equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
         for _ in range(DIRECTED if len(plans) > 1 else 0):
             drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
@@ -500,8 +503,8 @@ class Mapper(Candidates):
         return plans[0]
 
     def _telling_c(self, plans: Sequence[Plan], a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        """For each element of a product, of many c one with which as many plans as possible differ from the first one
-        in what they make of its sum."""
+        """For each element of a product, a random c for which as many plans as possible differ from the first plan in
+        the steps after the sum."""
         forms = [form_of(self.asked, plan) for plan in plans]
         ends = {one.end: one for one in forms if replace(one, end=forms[0].end) == forms[0]}.values()
         total = forms[0].sum_of(plans[0].sums[0].stage)
@@ -514,17 +517,17 @@ class Mapper(Candidates):
         return np.take_along_axis(many, differ.argmax(axis=0)[None], axis=0).reshape(c.shape)
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
-        """The plans that give at least `share` of the elements in `asked` that the best plan gives."""
+        """The plans that reproduce at least `share` times as many of the elements in `asked` as the best plan does."""
         gives = [int((self._fitting(plan, looked) & asked).sum()) for plan in plans]
         return [plan for plan, count in zip(plans, gives, strict=True) if count >= share * max(gives)]
 
     def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Stage | Plan]]:
-        """Groups of candidates for an element, the likeliest first. Where factors may go to a matrix unit, its chain
-        and its usual cuts are tried before the order is asked for, which costs far more."""
+        """Groups of candidates for an element, the likeliest first. Where a matrix unit may take the factors, the
+        unit's chain and usual cuts are tried before the order is revealed, which costs far more."""
         length, forms = looked.shape.length, self._forms(looked)
         taken = dict.fromkeys(form.taken for form in forms)
         found = self.known[self.usual :]
-        several = found if self._units_likely else []  # whose units of one product are tried too
+        several = found if self._units_likely else []  # their units of one product are tried too
         known = dict.fromkeys(
             model for plan in self.known for model in plan.models if model.length > 1 or plan in several
         )
@@ -556,8 +559,8 @@ class Mapper(Candidates):
             yield from (self.stages(model, length) for model in known if model not in early)
 
     def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
-        """Stages that cut K at few places around units and give elements without a plan, after the usual stages of
-        these units, which may cut this K alike."""
+        """Stages that cut K at few places around units and reproduce elements without a plan. The usual stages of a
+        unit come before these, as they may cut this K in the same way."""
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
@@ -567,11 +570,11 @@ class Mapper(Candidates):
 
     @property
     def _units_likely(self) -> bool:
-        """Whether the factors have a format of matrix units, as they are or as they seem to be converted."""
+        """Whether the factors' format, before or after a likely conversion, is one of matrix units."""
         return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
     def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
-        """The chains of units, then `rounds` of cuts of K around each unit."""
+        """The chains of units; then, in `rounds` rounds, cuts of K around each unit."""
         yield [Chain(model) for model in models]
         some = [self.stages(model, length) for model in models]
         self.compiled.update(models if rounds else ())
@@ -579,8 +582,8 @@ class Mapper(Candidates):
             yield [stage for stages in some for stage in islice(stages, CHUNK)]
 
     def _forms(self, looked: Looked) -> list[Form]:
-        """The forms near a shape's results of products that do not cancel; then the forms near those of the largest
-        shape, as a few short sums show little."""
+        """The forms near a shape's results, of products that do not cancel; then the same of the largest shape, as a
+        few short sums show little."""
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
@@ -592,7 +595,8 @@ class Mapper(Candidates):
         return self._near_forms[looked.shape]
 
     def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:
-        """The plans, and the stages in some forms, that give a sample, while there is time to learn."""
+        """The candidates that reproduce a sample: plans, and stages as plans of some forms. Ends with the time for
+        learning."""
         for one in self._while_learning(tried):
             self._in_time()
             if isinstance(one, Plan):
@@ -608,14 +612,14 @@ class Mapper(Candidates):
         return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """The plans that give most at the same shape with a few more products, as plans that treat the last products in
-        different ways may agree at one K. Of plans that differ only in the size of a cut the likeliest come first, and
-        sizes near it are tried."""
+        """The plans that reproduce most elements at the next few K as well: plans that treat the last products in
+        different ways may agree at one K. Of plans that differ only in the size of a cut, the likeliest come first, and
+        sizes near it are added."""
         shape = looked.shape
         step = self.multiple
         for length in range(shape.length + step, min(shape.length + LONGER * step, self.top.length) + 1, step):
             plans = self._best_at(plans, replace(shape, length=length))
-        alike: dict[Plan, list[Plan]] = {}  # by the plan with its cut size at the least
+        alike: dict[Plan, list[Plan]] = {}  # by the plan with the smallest cut size
         for plan in plans:
             alike.setdefault(_with_cut(plan, lambda runs: runs.share), []).append(plan)
         for key, sizes in alike.items():
@@ -626,7 +630,8 @@ class Mapper(Candidates):
         return [plan for sizes in alike.values() for plan in sizes]
 
     def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
-        """The plans that give most elements at a K for which the first sum of one of the plans is just full."""
+        """The plans that reproduce most elements at K one above the largest size of a plan's sums, or twice that size:
+        there the plans' cuts differ."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
             lengths = sorted(n for n in every if self.least[2] <= n <= self.top.length and n % self.multiple == 0)
@@ -637,8 +642,8 @@ class Mapper(Candidates):
         return plans
 
     def _best_at(self, plans: list[Plan], shape: Shape, known: bool = False) -> list[Plan]:
-        """The plans that give most of the unexplained elements of a shape. With `known`, elements that have a plan
-        count too, as at a K that no plan cuts."""
+        """The plans that reproduce most of the unexplained elements of a shape; with `known`, most of all its elements:
+        a known plan may reproduce those of a K that is not cut."""
         if len(plans) == 1 or self._late():
             return plans
         self._look_at([shape])
@@ -661,7 +666,7 @@ class Mapper(Candidates):
         return self.found.orders[shape, place]
 
     def _end_of_order(self) -> float | None:
-        """When the search for an order that begins now is given up."""
+        """The time at which a search for an order that begins now is given up."""
         if self.deadline is None:
             return None
         left, learning = self._left(self.deadline), LEARNING * (self.deadline - self.begun)
@@ -674,18 +679,18 @@ class Mapper(Candidates):
             yield Shape(*(*shape.sides[:own], other.sides[own], *shape.sides[own + 1 :]))
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
-        """Ask for shapes between the two values of each limit, and for sizes at which a rule was not observed; then
-        learn again."""
+        """Observe shapes between the two values of each limit, and shapes of sizes at which a rule was not observed;
+        then learn again."""
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
         open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
         bases = self._bases(rules)
-        for number in sorted(bases, key=lambda x: len(bases[x]), reverse=True):  # the rules with most shapes first
+        for number in sorted(bases, key=lambda x: len(bases[x]), reverse=True):  # rules with most shapes first
             self._look_at(self._unseen(rules[number], bases[number]))
         return self._explained()
 
     def _bases(self, rules: Sequence[Rule]) -> dict[int, list[Shape]]:
-        """For each rule that has a plan, by number: the observed shapes that have elements of the rule."""
+        """By the number of each rule with a plan: the observed shapes with elements of the rule."""
         features, _, where = self._table()
         bases: dict[int, dict[Shape, None]] = {}
         for number, (looked, _) in zip(chosen(rules, features).tolist(), where, strict=True):
@@ -713,8 +718,8 @@ class Mapper(Candidates):
             yield from islice(self._new_within(rules[number].reaches, every), 1)
 
     def _held_at(self, rules: Sequence[Rule], share: float) -> Iterator[Shape]:
-        """New shapes at the K at which rules with a plan are held (`lengths_asked`), each with the M and N that take
-        the fewest products, until a share of the time is over."""
+        """New shapes at the K of `lengths_asked` for the rules with a plan, each with the M and N that need the fewest
+        products. Ends when a share of the time is over."""
         bases = {number: sorted(shapes, key=_cost) for number, shapes in self._bases(rules).items()}
         numbers, seen = list(bases), {number: {shape.length for shape in shapes} for number, shapes in bases.items()}
         for at, length in lengths_asked((rules[number], self.known[rules[number].plan]) for number in numbers):
@@ -738,14 +743,14 @@ class Mapper(Candidates):
                 yield shape
 
     def _between(self, limit: Limit) -> Shape | None:
-        """A shape whose value of the feature is between the two values of a limit, and nearest to their middle; None if
-        there is none."""
+        """The shape whose feature lies between the two values of a limit and nearest to their middle; None if there is
+        no such shape."""
         low, high = (
             next(one.shape for one in self.looked.values() if (one.features[:, limit.feature] == value).any())
             for value in (limit.low, limit.high)
         )
         wanted = (limit.low + limit.high) // 2
-        if limit.high - limit.low < limit.low // NARROW:  # libraries choose at round numbers, and models have them
+        if limit.high - limit.low < limit.low // NARROW:  # libraries choose at round numbers
             wanted = _roundest(limit.low, limit.high)
         shapes = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
         away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(shapes)
@@ -758,8 +763,7 @@ class Mapper(Candidates):
         return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
 
     def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
-        """Shapes like `base`, none larger than the largest or smaller than the smallest, whose value of the feature is
-        about `wanted`."""
+        """Shapes like `base`, within the smallest and the largest shape, whose feature is about `wanted`."""
         m, n, k = base.sides
         by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
         match feature.kind, feature.of:
@@ -791,7 +795,7 @@ class Mapper(Candidates):
     # -- tests of rules
 
     def _reproduced(self, rules: Sequence[Rule], looked: Looked) -> tuple[Numbers, NDArray[np.bool_]]:
-        """For the elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
+        """For each element of a shape: the number of its rule, -1 if it has no rule, and whether the rule's plan
         reproduces it."""
         at = chosen(rules, looked.features)
         reproduced = np.zeros(len(at), dtype=np.bool_)
@@ -802,8 +806,8 @@ class Mapper(Candidates):
         return at, reproduced
 
     def _check(self, rules: list[Rule]) -> None:
-        """Compare the rules with new random shapes and at K where they were not held yet, and unconfirmed rules with
-        shapes of their own; the counts are entered in `self.found`."""
+        """Compare the rules with new random shapes and at further K of `lengths_asked`, and each unconfirmed rule with
+        shapes of its own; the counts go into `self.found`."""
         mapped = self.found
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
@@ -813,7 +817,7 @@ class Mapper(Candidates):
             shape = self.random_shape(number)
             is_open = self._compared(rules, shape)
             mapped.checked += 1
-            mapped.right += not is_open and not any(shape in said.differ for said in mapped.rules)
+            mapped.right += not is_open and not any(shape in entry.differ for entry in mapped.rules)
             mapped.open += [shape] if is_open else []
         for number, shapes in self._bases(rules).items():
             mapped.rules[number].lengths |= {shape.length for shape in shapes}
@@ -821,28 +825,28 @@ class Mapper(Candidates):
             self._say(f"{shape}, to hold a rule at its K")
             self._compared(rules, shape, confirms=False)
         for _ in range(2):  # a failure raises `wanted` of earlier rules too
-            for rule, said in zip(rules, mapped.rules, strict=True):
-                self._confirm(rules, rule, said)
+            for rule, entry in zip(rules, mapped.rules, strict=True):
+                self._confirm(rules, rule, entry)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
         """Find for each rule the other plans that fail to reproduce some of its observed elements."""
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})
-        for number, said in enumerate(self.found.rules):
+        for number, entry in enumerate(self.found.rules):
             mine = fits[at == number]
-            said.rivals = {
+            entry.rivals = {
                 self.known[plan]: 0 for plan in used if plan != rules[number].plan and not mine[:, plan].all()
             }
 
-    def _confirm(self, rules: Sequence[Rule], rule: Rule, said: Said) -> None:
-        """Compare a rule with shapes of its own, until it is confirmed or fails: shapes beside observed shapes and at
-        limits in turn. A limit on a feature that the library does not go by fails there first."""
+    def _confirm(self, rules: Sequence[Rule], rule: Rule, entry: MappedRule) -> None:
+        """Compare a rule with shapes of its own until it is confirmed or fails. They lie beside observed shapes and at
+        the rule's limits in turn; a limit on a feature that the library does not choose by fails there first."""
         features, _, where = self._table()
         bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
         ends = list(rule.ends())
         for number in range(MEANT if rule.plan >= 0 and bases else 0):
-            if (said.confirmed and number >= 2 * len(ends)) or said.differ or self._late(CONFIRMING):
+            if (entry.confirmed and number >= 2 * len(ends)) or entry.differ or self._late(CONFIRMING):
                 break
             base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
             kept = self.rng.random(3) < 0.5
@@ -855,8 +859,8 @@ class Mapper(Candidates):
                 self._compared(rules, shape)
 
     def _compared(self, rules: Sequence[Rule], shape: Shape, confirms: bool = True) -> bool:
-        """Compare rules with a new shape, which may confirm them; returns whether an element has no rule with a
-        plan."""
+        """Compare rules with a new shape; with `confirms`, agreement counts toward their confirmation. Returns whether
+        an element has no rule with a plan."""
         looked, mapped = self._unfitted(shape), self.found
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
@@ -871,27 +875,27 @@ class Mapper(Candidates):
             if one < 0 or rules[one].plan < 0:
                 is_open = True
                 continue
-            said, mine = mapped.rules[one], at == one
-            said.lengths.add(shape.length)
+            entry, mine = mapped.rules[one], at == one
+            entry.lengths.add(shape.length)
             if not fitting(rules[one].plan)[mine].all():
-                said.differ.append(shape)
+                entry.differ.append(shape)
                 for each in mapped.rules:
                     each.wanted = DOUBTED
                 continue
-            said.agree += confirms
-            for rival, count in said.rivals.items():
+            entry.agree += confirms
+            for rival, count in entry.rivals.items():
                 if confirms and count < CONFIRMED:
-                    said.rivals[rival] += not fitting(numbers[rival])[mine].all()
+                    entry.rivals[rival] += not fitting(numbers[rival])[mine].all()
         return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
-        """`_reproduced` of elements of a new shape."""
+        """`_reproduced` for the elements of a new shape."""
         return self._reproduced(rules, self._unfitted(shape))
 
     # -- products
 
     def _sample(self, shape: Shape) -> tuple[Sample, NDArray[np.int64]]:
-        """Several matrix products of one shape, and the rows and columns (n x 2) of the elements that are compared."""
+        """Several matrix products of one shape, and the rows and columns (n x 2) of the elements to compare."""
         rows, columns = self._places(shape.rows), self._places(shape.columns)
         times = -(-LEAST // (len(rows) * len(columns)))
         parts = [self._drawn(shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)]
@@ -905,7 +909,8 @@ class Mapper(Candidates):
     ) -> tuple[Matrix, ...]:  # fmt: skip
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
         pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
-        format of d otherwise hides, and shows where c is added. `chosen`: c at these places, for A and B there."""
+        format of d otherwise hides, and shows at which step c is added. `chosen`: the function that chooses c at these
+        places from A, B and a random c there."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
@@ -921,7 +926,7 @@ class Mapper(Candidates):
             c[at] = chosen(a[rows], b[:, columns], c[at])
         begun = time.monotonic()
         d = self.multiply(a, b, c)
-        self.quickest = min(self.quickest, time.monotonic() - begun)  # the first product of a shape may be compiled
+        self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation
         self.found.asked += 1
         return a[rows], b[:, columns], c[at], d[at]
 
@@ -938,13 +943,13 @@ class Mapper(Candidates):
         return np.resize(random_patterns(self.rng, fmt, (drawn,), low, high), size)
 
     def _shapes(self) -> int:
-        """How many shapes may be asked."""
+        """The number of allowed shapes."""
         sides = zip(self.least, self.most, strict=True)
         return math.prod((most - least) // self.multiple + 1 for least, most in sides)
 
     def random_shape(self, number: int = 3) -> Shape:
-        """A random shape from the smallest to the largest, in some cases with the smallest M or N; about half of the
-        sides are drawn log-uniformly."""
+        """A random shape from the smallest to the largest; for some values of `number`, with the smallest M or N. About
+        half of the sides are drawn log-uniformly."""
         logarithmic = self.rng.random(3) < 0.5
         sides = [
             int(np.exp(self.rng.uniform(np.log(least), np.log(side + 1))))
@@ -985,7 +990,7 @@ class Mapper(Candidates):
 
 
 def _roundest(low: int, high: int) -> int:
-    """The number between two with the most zeros at its end."""
+    """The number between two numbers with the most zero bits at its end."""
     number = high - 1
     while (shorter := number & (number - 1)) > low:
         number = shorter
@@ -993,12 +998,12 @@ def _roundest(low: int, high: int) -> int:
 
 
 def _about(wanted: int, factor: int) -> list[int]:
-    """The sides whose product with a factor is nearest to `wanted`, below and above."""
+    """The two sides whose products with a factor are nearest to `wanted`, below and above."""
     return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
 
 
 def _cost(shape: Shape) -> tuple[int, int]:
-    """The matrix products asked of a shape, about, and their size."""
+    """The number of matrix products to observe a shape, about, and their size."""
     return -(-LEAST // (min(shape.rows, LOOKED) * min(shape.columns, LOOKED))), shape.rows * shape.columns
 
 

@@ -17,7 +17,10 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.plans.gemm import addend
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
-MOST, WORK = 32768, 1 << 23  # for a small K: the most elements, and products in them; few tell short sums apart
+MOST_ELEMENTS, WORK = (
+    32768,
+    1 << 23,
+)  # for a small K: the most elements, and products in them; few tell short sums apart
 PART = 256  # elements that are computed together
 SEED = 1  # the seed of the choice of rows and columns
 
@@ -103,7 +106,7 @@ class Recorded:
         """LOOKED elements, or more where K is small, or all if there are fewer, in parts of about PART elements, with a
         sample of each part for each result. The elements are those of the first and last rows and columns, and of
         others at random."""
-        rows, columns = self.looked(max(LOOKED, min(WORK // self.length, MOST)))
+        rows, columns = self.looked(max(LOOKED, min(WORK // self.length, MOST_ELEMENTS)))
         return [self.block(some, columns) for some in _in_parts(rows, columns)]
 
     def every(self) -> Iterator[list[Sample]]:

@@ -21,11 +21,11 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.prove import ElementAt, PlansCompared, ProveInvariant, ProvePlans
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node
-from mmaprobe.queries.plans.dependence import Asked, Seen
+from mmaprobe.queries.plans.dependence import DependenceFindings, PlacedResult
 from mmaprobe.queries.plans.equal import PlanProof
 from mmaprobe.queries.plans.invariant import At, Fixed, Invariance, Need
 from mmaprobe.queries.plans.library import Mapped
-from mmaprobe.queries.plans.results import Given
+from mmaprobe.queries.plans.results import PlansOfResult
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.queries.properties.report import pair_proof, witness_vector
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
@@ -37,7 +37,7 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 
 
 def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> ProvePlans:
-    """The document that `prove` prints of two plans, by the names that they were given; `length`: the K asked."""
+    """The document that `prove` prints about two plans. `left`, `right`: the plans' names; `length`: the K asked."""
     proofs = proof.proofs
     return ProvePlans(
         left=left,
@@ -106,12 +106,12 @@ def _element(at: At, plan: Plan | None) -> ElementAt:
 
 
 def document_of_dependence(
-    found: Asked, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
+    found: DependenceFindings, name: str, asked: Signature, top: Shape, fixed: Fixed | None, seconds: float
 ) -> IdentifyInvariant:
     """The document that `identify --gemm --invariant` prints about the function `name`."""
     depends = found.depends
     shown = None if depends is None else Depends(
-        results=[_result(seen, asked) for seen in (depends.one, depends.other)],
+        results=[_result(result, asked) for result in (depends.one, depends.other)],
         a=[to_hex(pattern, asked.a) for pattern in depends.a],
         b=[to_hex(pattern, asked.b) for pattern in depends.b],
         others="random" if depends.filled else "zeros",
@@ -133,37 +133,37 @@ def document_of_dependence(
     )
 
 
-def _result(seen: Seen, asked: Signature) -> ResultAt:
+def _result(result: PlacedResult, asked: Signature) -> ResultAt:
     return ResultAt(
-        shape=list(seen.at.shape.sides),
-        stack=seen.stack,
-        block=seen.block,
-        place=[seen.at.row, seen.at.column],
-        d=to_hex(seen.d, asked.d),
+        shape=list(result.at.shape.sides),
+        stack=result.stack,
+        block=result.block,
+        place=[result.at.row, result.at.column],
+        d=to_hex(result.d, asked.d),
     )
 
 
 def document_of_map(
     mapped: Mapped, name: str, seconds: float, error: object = None, layout: Layout = "nn"
 ) -> IdentifyGemm:
-    """The document that `identify --gemm` prints of a function of this name, which got A and B in a layout; `error`:
-    what ended it early."""
+    """The document that `identify --gemm` prints about the function `name`. `layout`: the layout of A and B in its
+    calls; `error`: the error that ended the search early."""
     return IdentifyGemm(
         device={"name": name},
         layout=ABSENT if layout == "nn" else layout,
         error=None if error is None else str(error),
         rules=[
             Rule(
-                elements=said.rule.text(),
-                plan=None if said.plan is None else said.plan.reference,
-                limits=said.rule.limits(),
-                confirmed=said.confirmed,
-                agree=said.agree,
-                lengths=len(said.rule.lengths),
-                lengths_asked=len(said.lengths),
-                differ=[list(shape.sides) for shape in said.differ],
+                elements=entry.rule.text(),
+                plan=None if entry.plan is None else entry.plan.reference,
+                limits=entry.rule.limits(),
+                confirmed=entry.confirmed,
+                agree=entry.agree,
+                lengths=len(entry.rule.lengths),
+                lengths_asked=len(entry.lengths),
+                differ=[list(shape.sides) for shape in entry.differ],
             )
-            for said in mapped.rules
+            for entry in mapped.rules
         ],
         plans=_texts(mapped.plans),
         checked=mapped.checked,
@@ -192,43 +192,43 @@ def outline_of(tree: Node | Leaf | None) -> list[str]:
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 
 
-def document_of_product(given: Given, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
-    """The document that `identify --gemm` prints of a recorded product of `length` products in each sum."""
+def document_of_product(found: PlansOfResult, files: Iterable[object], length: int, seconds: float) -> IdentifyProduct:
+    """The document that `identify --gemm` prints about a recorded matrix product with K = `length`."""
     return IdentifyProduct(
         files=list(map(str, files)),
         length=length,
-        plans=_texts(given.plans),
+        plans=_texts(found.plans),
         seconds=round(seconds, 3),
-        **_searched(given),
+        **_searched(found),
     )
 
 
-def plans_found(given: Given, first: Sequence[Plan] = ()) -> PlansFound:
+def plans_found(found: PlansOfResult, first: Sequence[Plan] = ()) -> PlansFound:
     """The document about one of two results; `first`: plans that are named before the others."""
-    return PlansFound(plans=given.names(first), complete=not given.untried, **_searched(given))
+    return PlansFound(plans=found.names(first), complete=not found.untried, **_searched(found))
 
 
-def _searched(given: Given) -> dict[str, Any]:
+def _searched(found: PlansOfResult) -> dict[str, Any]:
     """What the document of a recorded product and that of one of two results have in common."""
     return {
-        "tried": given.tried,
-        "untried": given.untried,
-        "looked_at": given.looked,
-        "best": None if given.best is None else given.best.plan.reference,
-        "best_agrees": given.most,
-        "left_out": given.left_out,
-        "twice": given.products.twice or ABSENT,
-        "instead": given.products.instead or ABSENT,
-        "others": _others(given) or ABSENT,
+        "tried": found.tried,
+        "untried": found.untried,
+        "looked_at": found.looked,
+        "best": None if found.best is None else found.best.plan.reference,
+        "best_agrees": found.most,
+        "left_out": found.left_out,
+        "twice": found.products.twice or ABSENT,
+        "instead": found.products.instead or ABSENT,
+        "others": _others(found) or ABSENT,
     }
 
 
-def _others(given: Given) -> list[OtherPlan]:
-    """The plans that new elements tell from the first one."""
+def _others(found: PlansOfResult) -> list[OtherPlan]:
+    """The plans that new elements distinguish from the first plan."""
     every = []
-    for one in given.others:
+    for one in found.others:
         plan, shown = one.plans[0], one.shown
-        told = ABSENT if shown is None else TellingApart(
+        shown_apart = ABSENT if shown is None else TellingApart(
             products=list(shown.products),
             a=[to_hex(a, plan.a) for a, _ in shown.products.values()],
             b=[to_hex(b, plan.b) for _, b in shown.products.values()],
@@ -236,7 +236,9 @@ def _others(given: Given) -> list[OtherPlan]:
             results=[to_hex(result, plan.d) for result in shown.results],
         )  # fmt: skip
         every.append(
-            OtherPlan(plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=told)
+            OtherPlan(
+                plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=shown_apart
+            )
         )
     return every
 

@@ -56,7 +56,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Given:
+class PlansOfResult:
     """The plans of one result. `plans`: plans that give every element looked at; `looked`: the number of these
     elements; `best`: where there is no such plan, a plan that gives the most elements. `tried`: how many plans were
     tried; `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that
@@ -88,7 +88,7 @@ class Given:
 
 def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float | None
-) -> tuple[Given, ...]:
+) -> tuple[PlansOfResult, ...]:
     """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
     libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time
     of a command interrupts the search, the plans found until then are given. `first`: the row and column of elements
@@ -98,7 +98,7 @@ def plans_of_results(
     products = [WHOLE] * len(recorded.d)
     with suppress(TimeUp):
         products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
-    by_side: dict[int, Given] = {}
+    by_side: dict[int, PlansOfResult] = {}
     for number, what in enumerate(groups := list(dict.fromkeys(products))):
         sides = [side for side, own in enumerate(products) if own == what]
         end = time.monotonic() + (until - time.monotonic()) / (len(groups) - number)
@@ -109,9 +109,9 @@ def plans_of_results(
 
 def _given(
     recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
-) -> list[Given]:
+) -> list[PlansOfResult]:
     """The plans of results that are sums of the same products."""
-    every = [Given((), 0, None, 0, KINDS)] * len(recorded.d)
+    every = [PlansOfResult((), 0, None, 0, KINDS)] * len(recorded.d)
     with suppress(TimeUp):
         ways = list(products.of(recorded))
         for number, others in enumerate(ways):
@@ -123,9 +123,9 @@ def _given(
     return [replace(one, products=products) for one in every]
 
 
-def _better(one: Given, other: Given) -> Given:
+def _better(one: PlansOfResult, other: PlansOfResult) -> PlansOfResult:
     """The better of two findings: the one with plans, or with a plan that gives more elements."""
-    agree = [0 if given.best is None else given.best.agree for given in (one, other)]
+    agree = [0 if found.best is None else found.best.agree for found in (one, other)]
     return other if (bool(other.plans), agree[1]) > (bool(one.plans), agree[0]) else one
 
 
@@ -157,16 +157,16 @@ class _Trial:
         self._cut = set[Model]()  # units whose cuts at few places were tried
         self._number = 0  # number of plans tried
 
-    def run(self) -> list[Given]:
+    def run(self) -> list[PlansOfResult]:
         """Try all stages and plans, or those for which there is time."""
         try:
             self._try_all()
             self._under_way = None
-            return [self.given(side) for side in self.sides]
+            return [self.plans_of(side) for side in self.sides]
         except TimeUp:
             if self._under_way is not None:
                 self._untried += KINDS[KINDS.index(self._under_way) :]
-            return [self.given(side) for side in self.sides]
+            return [self.plans_of(side) for side in self.sides]
 
     def _try_all(self) -> None:
         self.look(TABLE, self.table())
@@ -241,13 +241,13 @@ class _Trial:
         """Whether one of the results has no plan."""
         return not all(self.found)
 
-    def given(self, side: int) -> Given:
+    def plans_of(self, side: int) -> PlansOfResult:
         fits, best = self._asked_of_all(side)
         looked = max((fit.looked for fit in fits.values()), default=0 if best is None else best.looked)
         groups = [tuple(self.names(x)) for x, fit in fits.items() if fit.looked == looked]
         plans = tuple(sorted(dict.fromkeys(chain.from_iterable(groups)), key=_outline))
         untried = () if fits else tuple(dict.fromkeys(self._untried))
-        return Given(plans, looked, best, self._number, untried, others=self._others(plans, groups))
+        return PlansOfResult(plans, looked, best, self._number, untried, others=self._others(plans, groups))
 
     def _asked_of_all(self, side: int) -> tuple[dict[Plan, Fit], Fit | None]:
         """The plans found or, without one, the best plan. Several found plans are held against all recorded elements,

@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.integers.slices import loses_of_elements, loses_of_
 from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound import Settle, chain_of
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
@@ -39,7 +39,7 @@ def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
     chain = chain_of(plan.models[0].unit, settle)
     rows = any(part.block is None for part in plan.gathered)
     about = partial(loses_of_blocks, plan, length, BLOCKS_REACH, SPREAD if rows else None)
-    return granted(about, True, chain) or about(False, chain)
+    return result_or_none(about, True, chain) or about(False, chain)
 
 
 def lose(plan: Plan, length: int, settle: Settle) -> Theorem:

@@ -14,7 +14,7 @@ from mmaprobe.queries.order.tree import not_added_once
 from mmaprobe.queries.plans.recorded import Recorded, Sample
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-MOST = 64  # last products of K, or first ones, that may be missing together
+MOST_MISSING = 64  # last products of K, or first ones, that may be missing together
 LONGEST = 2048  # K up to which the weights of all products are solved for, if there are as many results
 ELEMENTS = 8  # elements that are needed to tell
 NEARER = 4.0  # the results have to be so many times nearer to the changed sum, as root mean square
@@ -174,7 +174,7 @@ class _Sums:
             shares = alike / ((self.a**2).sum(axis=1) * (self.b**2).sum(axis=2)).sum(axis=0)
             if 0 < (suspected := np.flatnonzero(shares > SHARE)).size < length:
                 yield Summed(tuple(suspected.tolist()))
-        for count in range(1, min(MOST, length - 1) + 1):
+        for count in range(1, min(MOST_MISSING, length - 1) + 1):
             last, first = tuple(range(length - count, length)), tuple(range(count))
             yield from (Summed(last), Summed(first), Summed((), last), Summed((), first))
 

@@ -26,11 +26,11 @@ from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote, Through, Tree
 from mmaprobe.smtmodel.plans.named import after_first, in_multiples, promoted
 from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition, Seen, parts_of
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition, SumStructure, parts_of
 from mmaprobe.smtmodel.plans.words import Words
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST = 32  # guesses for the tree of one part
+MOST_GUESSES = 32  # guesses for the tree of one part
 WHOLE = 160  # guesses for one tree
 DEEP = 6  # nesting depth of stages
 WORK = 60  # subtrees that are read for one tree
@@ -133,7 +133,7 @@ class _Reader:
         if (key := frozenset(steps.sums)) not in self.read:
             self.left -= 1
             every = self._readings(steps, deep, self.wider and deep == DEEP) if deep and self.left >= 0 else ()
-            self.read[key] = list(dict.fromkeys(islice(every, WHOLE if deep == DEEP else MOST)))
+            self.read[key] = list(dict.fromkeys(islice(every, WHOLE if deep == DEEP else MOST_GUESSES)))
         return self.read[key]
 
     def _readings(self, steps: Steps, deep: int, wider: bool) -> Iterator[Stage]:
@@ -173,8 +173,8 @@ class _Reader:
     def _every(self, steps: Steps, wider: bool) -> Iterator[Iterator[Parted]]:
         """Every likely partition with every join, and holes in the place of parts: the stages of one kind of partition
         and one join at a time."""
-        seen = _seen(steps.root)
-        likely = {kind: [one for one in kind.likely(seen) if self._begins(steps, one)] for kind in PARTITIONS}
+        structure = _structure_of(steps.root)
+        likely = {kind: [one for one in kind.likely(structure) if self._begins(steps, one)] for kind in PARTITIONS}
         orders = [Add(self.how, order) for order in ORDERS]
         joins: list[Join] = [Promote(self.how), Tree(self.how), *orders, Through()]
         for kind, join in product(PARTITIONS, joins):
@@ -185,7 +185,7 @@ class _Reader:
             tails = (self.chain, *(self.others if kind.alone else ())) if "tail" in kind.takes else ()
             for tail in (None, *tails):
                 yield _parted(likely[kind], join, body, tail)
-        heads = (in_multiples(size, promoted(size, self.hole, self.how), head=self.hole) for size in seen.sizes)
+        heads = (in_multiples(size, promoted(size, self.hole, self.how), head=self.hole) for size in structure.sizes)
         yield heads if not wider else iter(())
 
     def _begins(self, steps: Steps, partition: Partition) -> bool:
@@ -226,9 +226,9 @@ def _filled(outline: Stage, body: Stage) -> Stage:
     return outline.changed(lambda use: body if use.model.reference == HOLE else use)
 
 
-def _seen(root: Branch) -> Seen:
-    """How a tree looks: the sizes of the last sums that are added, and of all before them; the places between these
-    sums, or between the first runs, where the first runs are added last."""
+def _structure_of(root: Branch) -> SumStructure:
+    """The structure of a tree: the sizes of the sums added last, and of all sums before them; the places between these
+    sums or, if the first runs are added last, between the first runs."""
     extents, sizes, places = extents_of(root), dict[int, None](), list[tuple[int, ...]]()
     for side in (0, -1):
         starts, branch = list[int](), root
@@ -240,7 +240,7 @@ def _seen(root: Branch) -> Seen:
             branch = children[side]
         sizes |= dict.fromkeys((*starts[:CUTS], *starts[-1:])) if side == 0 else {}
         places += [tuple(sorted(starts[:count])) for count in range(1, min(CUTS, len(starts)) + 1)]
-    return Seen(size_of(root), list(sizes)[:SIZES], places)
+    return SumStructure(size_of(root), list(sizes)[:SIZES], places)
 
 
 def scalars(model: Model) -> tuple[Model, Model]:

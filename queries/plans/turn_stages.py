@@ -13,7 +13,9 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.turns import TURN, is_turn_of_one
 
 TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
-MOST = 64  # candidates for one tree: either of two products that are added to each other may be rounded first
+MOST_CANDIDATES = (
+    64  # candidates for one tree: either of two products that are added to each other may be rounded first
+)
 
 
 def turn_unit(model: Model, order: str) -> Model | None:
@@ -35,7 +37,7 @@ def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
         second, third = (_within(parts, places, first, turn) for first in (turn, 2 * turn))
         if not second or (third != second and 3 * turn <= count):
             continue
-        for order in islice(product(*second), MOST):
+        for order in islice(product(*second), MOST_CANDIDATES):
             unit = turn_unit(model, "+".join(("c", *order)))
             if unit is not None and order != tuple(map(str, range(turn))):  # else it is a chain of single products
                 yield Chain(unit, Chain(model))

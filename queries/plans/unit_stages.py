@@ -27,8 +27,8 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
+LIKELIEST = 3  # of these sizes, the first are the likeliest
 ODD = 100  # sizes of runs below this are all tried around units of one product, last
-FEW = 3  # the first of these sizes, which are the likeliest
 PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 TILES = (0, 64, 32, 128, 16, 8)  # the parts of equal runs are multiples of one of these; 0: of the unit's products
@@ -40,7 +40,7 @@ HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; products that fill no t
 
 #: roundings: of the sum of each part as it is stored (None: it is not stored), and of the addition of these sums;
 #: None in place of both: as in the stage
-Kept = tuple[Rounding | None, Rounding] | None
+PartRoundings = tuple[Rounding | None, Rounding] | None
 #: which of these are tried: as in the stage; stored in formats that results show, or also in the format of the results
 Keeping = Literal["as it is", "shown", "stored"]
 
@@ -81,7 +81,7 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
     return {
         "runs": runs,
         "odd runs": [promoted(size, chain, how) for size in range(2, min(length, ODD)) if unit == 1],
-        "likely runs": runs if unit == PAIR else runs[:FEW],
+        "likely runs": runs if unit == PAIR else runs[:LIKELIEST],
         "equal runs": [in_runs(ways, chain, how, grain=grain) for grain, ways in grains if grain * ways < 2 * length],
         "even runs": [Parted(cut, Add(how), chain) for cut in dealt if cut.uneven(length)],
         "loops": _loops(chain, how, length) if unit == 1 and chain.d == how.format else (),
@@ -101,7 +101,7 @@ def _loops(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
     yield from vectors(chain, how, length)
 
 
-def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[Kept]]) -> Iterator[Parted]:
+def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[PartRoundings]]) -> Iterator[Parted]:
     """The stages of the table for K = `length` products, each once, with sums in the format of the unit's accumulator.
     `keeping`: the ways of keeping the sums of parts."""
     seen, cuts = set[Stage](), _cuts(Chain(model), Rounding(model.c), length)
@@ -117,7 +117,7 @@ def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[Kept]
                     yield one
 
 
-def kept_as(stage: Parted, kept: Kept) -> Parted | None:
+def kept_as(stage: Parted, kept: PartRoundings) -> Parted | None:
     """The stage with the sums of its parts kept in a way; None where they are not simply added, or formats do not
     fit."""
     if kept is None:

@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.nodes.node import of_kind
 
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions
-FEW = 56  # with fewer exponents of products than this, the large terms have the largest exponent
+NARROW_RANGE = 56  # with fewer exponents of products than this, the large terms have the largest exponent
 CHAINS, WORK = 16, 4096  # at most this many chains are tried, with this many products in all; at least two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
@@ -152,8 +152,8 @@ class ErrorOfModel:
         error, exact = abs(d - chain.exact[-1]), chain.exact[-1]
         near = Near(exact, error, self.bound.value(chain.magnitude), tuple(map(int, steps.flat)), results)
         if near.error > near.bound:
-            told = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
-            raise near.contradicts(model.reference, f"{told} gives {pattern:x}, which is")
+            place = f"a chain of {len(steps)} instructions" if self.count > 1 else row_text(self.layout, near.row)
+            raise near.contradicts(model.reference, f"{place} gives {pattern:x}, which is")
         return near
 
     def bound_at(self, steps: Table) -> Fraction:
@@ -210,7 +210,7 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
     main = np.tile(np.repeat(np.arange(len(mains)), GAPS), KINDS)
     table = np.zeros((len(gap), len(layout.formats)), dtype=np.uint64)
     lowest, highest = a.emin + b.emin, min(a.emax + b.emax, c.emax)
-    top = highest if highest - lowest < FEW else min(highest, max(2, lowest, c.emin))
+    top = highest if highest - lowest < NARROW_RANGE else min(highest, max(2, lowest, c.emin))
     most = np.uint64((1 << 63) - 1)
     for place in range(k + 1):
         own = np.isin(main, [number for number, places in enumerate(mains) if place in places])

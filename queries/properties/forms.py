@@ -17,7 +17,7 @@ from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.queries.tactics.settling import granted
+from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
@@ -36,9 +36,9 @@ def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof |
 def by_expression(problem: Problem) -> Proof | None:
     """The proof that both sides are the same expression over the same operands; None if they are not."""
     if isinstance(problem, Reordered):
-        theorem, why = granted(one_sum, problem), ANY_ORDER
+        theorem, why = result_or_none(one_sum, problem), ANY_ORDER
     else:
-        theorem, why = granted(one_expression, problem), SAME
+        theorem, why = result_or_none(one_expression, problem), SAME
     return None if theorem is None else Proof(problem, why=why, theorem=theorem)
 
 
@@ -54,11 +54,11 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         return None
     if _differ_on_samples(problem):  # no lemma needs to be asked
         return None
-    if (theorem := granted(one_form, problem, None, None)) is not None:
+    if (theorem := result_or_none(one_form, problem, None, None)) is not None:
         return Proof(problem, seconds=time.monotonic() - start, why=ANY_GROUPS, theorem=theorem)
     normaliser = Normaliser(options, confirm)
     proofs = [normaliser.proof(unit) for unit in units]
-    if (theorem := granted(one_form, problem, *proofs)) is None:
+    if (theorem := result_or_none(one_form, problem, *proofs)) is None:
         return None
     complete = [proof for proof in proofs if proof is not None]
     why = f"one normal form by rewriting: {', '.join(rules_of(complete))}"

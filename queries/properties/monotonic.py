@@ -17,7 +17,7 @@ from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.queries.tactics.settling import Settled, granted
+from mmaprobe.queries.tactics.settling import Settled, result_or_none
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
@@ -41,5 +41,5 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | None:
     """The proof by the rule about nodes; None if the rule gives no proof."""
     settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
-    theorem = granted(lambda: does_not_fall(problem, rises(*of, proved(needed(*of), settle))))
+    theorem = result_or_none(lambda: does_not_fall(problem, rises(*of, proved(needed(*of), settle))))
     return None if theorem is None else Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

@@ -1,8 +1,7 @@
-"""Proves all problems of a property, one after another, within one time limit.
+"""The proof of a property: all its problems one after another, within one time limit.
 
-A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
-that step, is monotonic in each product of the step: the order is proved once, and the other products need no proof of
-their own.
+A model that is monotonic in one product of a step is monotonic in every product of the step if the order of these
+products has no effect: the order is proved once, and the other products need no proof.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
 
 
 def established_theorem(wanted: str, proofs: Sequence[Proof]) -> Theorem:
-    """The theorem that the verdict "equal" rests on: that two models agree, or that one model has the property. Raises
-    FaultError if the proofs do not give this theorem."""
+    """The theorem for the verdict "equal": two models agree, or one model has the property. Raises FaultError if the
+    proofs do not give this theorem."""
     first, known = proofs[0].problem, [proof.theorem for proof in proofs if proof.theorem is not None]
     if wanted == "equal":
         (theorem,) = known
@@ -90,7 +89,7 @@ def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
-    """The verdict of several proofs: "different" if one proof is, "equal" if all are, else, as without proofs,
+    """The verdict of several proofs: "different" if one proof is, "equal" if all are; else, and without proofs,
     "unknown"."""
     verdicts = {proof.verdict for proof in proofs}
     return "different" if "different" in verdicts else "equal" if verdicts == {"equal"} else "unknown"
@@ -116,7 +115,7 @@ class _Proving:
                 if proof.verdict == "different":
                     break
         except KeyboardInterrupt:
-            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: the problem reached is open
+            if not any(proof.interrupted for proof in self.proofs):  # else the problem reached is open
                 self.proofs += [Proof(problem, interrupted=True) for problem in reached]
         return self.proofs
 

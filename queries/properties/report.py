@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
-def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:
+def verdict_word(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:
     """The verdict in the words of users: of two models "equal" or "different", of a property, a bound or a claim
     "holds" or "refuted"."""
     if wanted == "equal" or verdict == "unknown":
@@ -36,7 +36,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
     are admitted."""
     return Prove(
         property=wanted,
-        verdict=said(wanted, verdict_on(wanted, proofs)),
+        verdict=verdict_word(wanted, verdict_on(wanted, proofs)),
         interrupted=any(proof.interrupted for proof in proofs),
         seconds=round(sum(proof.seconds for proof in proofs), 3),
         engines=engines_of(proofs),

@@ -11,7 +11,7 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.queries.tactics.settling import Settled, granted
+from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.units.unit import Unit
 
 BY_NODES = "each node is negated if its operands are"
@@ -30,7 +30,7 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
     if problem.compare != "value":
         return None
     start, settle = time.monotonic(), Settled(options, confirm, LEMMA_SECONDS, needed=False)
-    theorem = granted(lambda: negates(problem, symmetry_of(problem.left.unit, settle)))
+    theorem = result_or_none(lambda: negates(problem, symmetry_of(problem.left.unit, settle)))
     return (
         None
         if theorem is None

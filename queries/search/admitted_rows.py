@@ -16,12 +16,12 @@ from mmaprobe.smtmodel.operand import NAMED
 
 
 def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
-    """Patterns of shape (count, columns of the layout), nearly all of which the restrictions admit. `bits`: distances
+    """Patterns of shape (count, columns of the layout); the restrictions admit nearly all rows. `bits`: the distances
     from the largest exponent at which units cut terms off."""
     rng = np.random.default_rng(seed)
     products = layout.length
     mode = rng.integers(0, 1 << 30, count)
-    whole = inputs.products_below_two  # then b has only powers of two
+    whole = inputs.products_below_two  # b then has powers of two alone
     columns = [_operand_patterns(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
                for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
     if inputs.exponents is None:
@@ -41,12 +41,12 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
 
 
 def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
-    """Patterns of one operand. By `mode` of each row, exponents are anywhere, at the ends, or all about one
+    """Patterns of one operand. `mode`: for each row, whether exponents are anywhere, at the ends, or all near one
     exponent."""
     count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
     if low > high:
-        return np.zeros(count, dtype=np.uint64)  # only zeros may be admitted
+        return np.zeros(count, dtype=np.uint64)  # the restrictions may admit zeros alone
     anywhere = rng.integers(low, high + 1, count)
     ends = np.where(rng.random(count) < 0.5, low, high)
     near = np.clip((mode >> 8) % 13 - 6 + rng.integers(-2, 3, count), low, high)
@@ -95,7 +95,8 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
 
 
 def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
-    """In some rows the second product is the first negated, perhaps but for a last place, and c another product."""
+    """Change some rows: the second product becomes the first with its sign changed, in some rows off by one last place;
+    c becomes another product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
     a, b, c = layout.a, layout.b, layout.c

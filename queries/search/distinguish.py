@@ -222,9 +222,9 @@ class WitnessSearch:
                 self.outcome.theorem = undiffering(problem, "select", engines)
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
-        (said,) = engines.said
-        self.outcome.steps.append(AskedQuery(free, one_sign, said.answers, said.query))
-        answer = said.answer
+        (one,) = engines.answered_queries
+        self.outcome.steps.append(AskedQuery(free, one_sign, one.answers, one.query))
+        answer = one.answer
         if answer.status == "unsat":
             self.refuted.add(size)
         if answer.status != "sat":

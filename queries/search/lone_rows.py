@@ -10,7 +10,7 @@ from mmaprobe.queries.search.witness import bit_length
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
-MOST = 63  # bits of integers here
+INTEGER_BITS = 63  # bits of integers here
 ALONE, NONE = 0.3, 0.15  # shares: the lone bit is all of its term; no term has the other bits
 
 
@@ -30,7 +30,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     low = where - gap
     own = _odd(rng, count, np.where(alone, 1, rng.integers(1, 12, count) * result.precision // 8 + 1))
     # the term with the lone bit: the addend, or a product
-    spread = np.minimum(gap, MOST).astype(np.uint64)
+    spread = np.minimum(gap, INTEGER_BITS).astype(np.uint64)
     bits = own >> np.uint64(1) << (spread + np.uint64(1)) | np.uint64(1)
     bits |= np.where(tie, np.uint64(1) << spread, 0).astype(np.uint64)
     bits &= np.uint64((1 << c.precision) - 1)
@@ -49,7 +49,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     # the other term: as many bits as the result keeps, and the half unit where the first term has no half unit
     there = rng.random(count) >= NONE
     half = ~tie | alone
-    size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, MOST)
+    size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, INTEGER_BITS)
     start = where + ~half
     bits = _number(c, rng, _odd(rng, count, np.minimum(size, c.precision)), start)
     table[:, 2 * n] = np.where(~is_product[:, 1] & there, bits, table[:, 2 * n])
@@ -88,14 +88,16 @@ def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
             other = (column + n) % (2 * n)
             own = formats[other]
             near = np.clip(fmt.bias - exponent.astype(np.int64) + rng.integers(-2, 3, count), own.emin, own.emax)
-            beside = pattern_of(own, rng.integers(0, 1 + own.signed, count), near + own.bias, _below(rng, count, MOST))
+            beside = pattern_of(
+                own, rng.integers(0, 1 + own.signed, count), near + own.bias, _below(rng, count, INTEGER_BITS)
+            )
             table[:, other] = np.where(chosen, beside, table[:, other])
     for alone, columns, least in ((place < 2 * n, (2 * n,), -40), (place == 2 * n, (0, n), -80)):
         accompanied = alone & (rng.random(count) < 0.5)  # a product by an addend, an addend by a product
         for column in columns:
             fmt = formats[column]
             signs, size = rng.integers(0, 1 + fmt.signed, count), rng.integers(max(fmt.emin, least), 4, count)
-            pattern = pattern_of(fmt, signs, size + fmt.bias, _below(rng, count, MOST))
+            pattern = pattern_of(fmt, signs, size + fmt.bias, _below(rng, count, INTEGER_BITS))
             table[:, column] = np.where(accompanied, pattern, table[:, column])
     return with_raised(layout, with_ones(layout, table), rng)
 
@@ -114,14 +116,14 @@ def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: 
 
 
 def _below(rng: np.random.Generator, count: int, width: int) -> Table:
-    found: Table = rng.integers(0, 1 << min(width, MOST), count, dtype=np.uint64)
+    found: Table = rng.integers(0, 1 << min(width, INTEGER_BITS), count, dtype=np.uint64)
     return found
 
 
 def _odd(rng: np.random.Generator, count: int, width: Lanes) -> Table:
     """Odd integers of `width` bits, of which the first is set."""
-    top = np.uint64(1) << np.clip(width - 1, 0, MOST - 1).astype(np.uint64)
-    found: Table = (_below(rng, count, MOST) & (top - np.uint64(1))) | top | np.uint64(1)
+    top = np.uint64(1) << np.clip(width - 1, 0, INTEGER_BITS - 1).astype(np.uint64)
+    found: Table = (_below(rng, count, INTEGER_BITS) & (top - np.uint64(1))) | top | np.uint64(1)
     return found
 
 

@@ -40,8 +40,8 @@ class _Flags:
     def __call__(self, *columns: Bits) -> tuple[Bit, Bit, Bit]:
         about = self.claim.assertion
         scene = scene_of(about, columns)
-        asked, said = conditions(about, scene), scene.truth(about.predicate)
-        return asked.met, asked.met & decides(about, said), asked.then(said).at_fault
+        asked, truth = conditions(about, scene), scene.truth(about.predicate)
+        return asked.met, asked.met & decides(about, truth), asked.then(truth).at_fault
 
 
 def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:

@@ -28,7 +28,7 @@ Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["ReplayedRows"], Patterns]
 
 _CARRIER = ARRAYS  # records the calls, as the same models are replayed many times
-MANY = 32  # products above which whole runs are dropped first
+LONG_SUM = 32  # products above which whole runs are dropped first
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
 def _without_runs(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
     """The row with whole runs of products set to zero, the longest first; single products would take long."""
     used = _nonzero_products(row, layout)
-    run = len(used) // 2 if len(used) > MANY else 0
+    run = len(used) // 2 if len(used) > LONG_SUM else 0
     while run and used and (end is None or time.monotonic() < end):
         parts = [used[start : start + run] for start in range(0, len(used), run)]
         tried = [row_with(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]

@@ -42,10 +42,11 @@ class Heard:
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 
     @classmethod
-    def of(cls, said: Iterable[Said]) -> Heard:
-        """The answers of several `Said`; each must have been given by an engine to its query (`Engines.answers`)."""
+    def of(cls, queries: Iterable[AnsweredQuery]) -> Heard:
+        """The answers of several `AnsweredQuery`; each must have been given by an engine to its query
+        (`Engines.answers`)."""
         heard = cls()
-        for one in said:
+        for one in queries:
             heard._keep(one.query.text, one.answer)
         return heard
 
@@ -56,7 +57,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Said:
+class AnsweredQuery:
     """A query, and the answers of the engines asked, the decisive answer first."""
 
     query: Query
@@ -75,7 +76,7 @@ class Engines:
     engine on a query; `memory` in MiB; `store`: where answers are kept; `fresh`: stored answers are not used; `until`:
     the time, of time.monotonic, after which nothing is asked. `name`: a text for people who wait; `heard`: decided
     answers, shared with other objects; not `asks`: no other answers are given; `stored`: no other answers but the
-    store's. `said`: the queries with their answers, in order.
+    store's. `answered_queries`: the queries with their answers, in order.
     """
 
     solver: str = AUTO
@@ -88,7 +89,7 @@ class Engines:
     until: float | None = None
     progress: Callable[[str], None] = lambda text: None
     heard: Heard = field(default_factory=Heard)
-    said: list[Said] = field(default_factory=list)
+    answered_queries: list[AnsweredQuery] = field(default_factory=list)
     asks: bool = True
     stored: bool = False
     processor: float | None = None
@@ -109,7 +110,7 @@ class Engines:
             if answer.status != "unknown" and not is_told(answer, query.text):
                 raise SolverFaultError(f"{answer}: no engine gave this answer to this question")
         self.heard._keep(query.text, answers[0])
-        self.said.append(Said(query, tuple(answers)))
+        self.answered_queries.append(AnsweredQuery(query, tuple(answers)))
         return answers
 
     def _ask(self, query: Query) -> list[Answer]:

@@ -185,8 +185,8 @@ class SolverProcess:
         self.engine, self.memory, self._text = engine, memory, text
         self.pid: int | None = None
         self.started = time.monotonic()
-        self._said: dict[str, Any] | None = None
-        self._saying = threading.Lock()
+        self._reply: dict[str, Any] | None = None
+        self._reply_lock = threading.Lock()
         self._sent, self.finished = Latch(), Latch()
         data = text.encode()
         with held_back:
@@ -200,12 +200,12 @@ class SolverProcess:
         self._sent.set()
         if begun := self._server.receive():
             self.pid = begun["pid"]
-        said = self._server.receive()
-        if not said:
+        reply = self._server.receive()
+        if not reply:
             code, error = self._server.end()
-        with self._saying:
-            self._said = said or {"code": code, "out": "", "err": error}
-        if said:
+        with self._reply_lock:
+            self._reply = reply or {"code": code, "out": "", "err": error}
+        if reply:
             _idle[self.engine].append(self._server)
         self.finished.set()
 
@@ -213,8 +213,8 @@ class SolverProcess:
         """Tell the query to end."""
         with held_back:
             sent = self._sent.wait(SENT)
-            with self._saying:
-                if self._said is not None:  # the server may run another query by now
+            with self._reply_lock:
+                if self._reply is not None:  # the server may run another query by now
                     return
                 if sent:
                     self._server.send(b"\n")
@@ -224,8 +224,8 @@ class SolverProcess:
     @property
     def used(self) -> float:
         """The processor seconds that the query has used; elapsed seconds where the system does not measure these."""
-        if self._said is not None and "seconds" in self._said:
-            return float(self._said["seconds"])
+        if self._reply is not None and "seconds" in self._reply:
+            return float(self._reply["seconds"])
         if sys.platform != "linux":
             return time.monotonic() - self.started
         with suppress(OSError):  # the query has ended
@@ -272,8 +272,8 @@ class SolverProcess:
         return _tell(self._text, Answer(status, self.engine, version, seconds, values, why, detail))
 
     def _read(self) -> Answer:
-        assert self._said
-        code, out, lines = self._said["code"], self._said["out"], self._said["err"].strip().splitlines()
+        assert self._reply
+        code, out, lines = self._reply["code"], self._reply["out"], self._reply["err"].strip().splitlines()
         status, _, rest = out.strip().partition("\n")
         if code != 0 or status not in ("sat", "unsat", "unknown"):
             return self._unknown(*self._scarce(*_failure(code, out, lines)))

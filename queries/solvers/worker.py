@@ -85,9 +85,9 @@ def answer(engine: str, memory: int, text: str) -> None:
         most = min(memory << 20, allowed())
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     start = time.process_time()
-    said = ENGINES[engine](text)
+    output = ENGINES[engine](text)
     seconds = time.process_time() - start
-    sys.stdout.write(said)
+    sys.stdout.write(output)
     sys.stdout.flush()
     print(json.dumps({"version": version_of(engine), "seconds": round(seconds, 4)}), file=sys.stderr)
 

@@ -30,18 +30,18 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
         most.append(options.deadline - time.monotonic())
     end = options.clock() + min(most)
     texts = {lemma.query.text: lemma for lemma in lemmas}
-    said: dict[str, Answer] = {}
+    confirmations: dict[str, Answer] = {}
     for round_ in range(len(CONFIRMERS)):
         for text, lemma in texts.items():
             left, began = end - options.clock(), time.monotonic()
-            if text in said or min(left, allowed) <= 0:
+            if text in confirmations or min(left, allowed) <= 0:
                 continue
             share = 0.25 if round_ == 0 else 1.0
             answer = _second_answer(lemma, options, left * share, min(left, allowed) * share, round_)
             allowed -= min(answer.seconds, time.monotonic() - began)  # a stored answer tells the seconds of its run
             if answer.status == "unsat":
-                said[text] = answer
-    return [replace(lemma, confirmed=said.get(lemma.query.text)) for lemma in lemmas]
+                confirmations[text] = answer
+    return [replace(lemma, confirmed=confirmations.get(lemma.query.text)) for lemma in lemmas]
 
 
 def _second_answer(lemma: Lemma, options: Options, seconds: float, processor: float, round_: int) -> Answer:

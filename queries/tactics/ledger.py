@@ -41,8 +41,8 @@ class Ledger:
             theorem = follows(self.basis, claim, facts, chosen, replace(engines, heard=self.heard), inputs)
         except RuleError:
             raise UnprovedError(name) from None
-        said = engines.said[-1]
-        self._notes[theorem] = Lemma(name, len(chosen), said.query, said.answer)
+        last = engines.answered_queries[-1]
+        self._notes[theorem] = Lemma(name, len(chosen), last.query, last.answer)
         return theorem
 
     def lemmas(self, *theorems: Theorem) -> list[Lemma]:

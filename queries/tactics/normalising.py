@@ -1,7 +1,7 @@
-"""The normal form of a unit's expression: every rewriting rule whose lemmas are proved is applied, operands first,
-until no rule applies.
+"""Normal forms of units' expressions: every rewriting rule with proved lemmas is applied, operands first, until no rule
+applies.
 
-A tactic, which calls the rules of the kernel and is not trusted.
+This is a tactic: it calls the rules of the kernel, and is not trusted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not ap
 
 @dataclass(frozen=True)
 class Wanted:
-    """The demands on a replacement of a node: that it counts in the same way in an alignment (`counting`), and that it
-    keeps the signs of zeros (`signs`)."""
+    """The demands on a replacement of a node. `counting`: it counts in the same way in an alignment; `signs`: it keeps
+    the signs of zeros."""
 
     counting: bool
     signs: bool
@@ -58,20 +58,20 @@ class Normaliser:
         self.forms = Forms()
 
     def proof(self, unit: Unit) -> Theorem | None:
-        """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
-        or if the rules do not apply, as the form has another pattern for NaN, or the unit takes random bits."""
+        """The theorem that a unit computes the same with its normal form; None if its expression is the normal form, or
+        if the rules do not apply: the form has another pattern for NaN, or the unit takes random bits."""
         with suppress(RuleError):
             alike = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
             return None if alike is None else results_alike(unit, alike)
         return None
 
     def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
-        """The lemmas that engines proved, on which proofs rest."""
+        """The lemmas in proofs that engines proved."""
         names = {one.goal.statement() for proof in proofs for one in proof.walk() if one.rule == "settled"}
         return [lemma for lemma in self.settle.asked if lemma.name in names]
 
     def engines(self, proofs: Sequence[Theorem]) -> list[str]:
-        """The engines that proofs rest on."""
+        """The engines that proved lemmas of proofs."""
         return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
 
     def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
@@ -137,7 +137,7 @@ class Normaliser:
 
 
 def normal_form(unit: Unit, proof: Theorem | None) -> Node:
-    """The normal form that a proof ends in."""
+    """The normal form at the end of a proof."""
     if proof is None:
         return unit.result
     assert isinstance(proof.goal, SameResults)

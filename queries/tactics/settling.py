@@ -17,11 +17,11 @@ from mmaprobe.queries.tactics.records import Lemma as ProofLemma
 from mmaprobe.smtmodel.base.errors import FaultError
 
 Params = ParamSpec("Params")
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 TAKEN = 20.0  # seconds that a lemma's proof is taken to have needed, for the time of a second engine
 
 
-def granted(rule: Callable[Params, Given], *arguments: Params.args, **named: Params.kwargs) -> Given | None:
+def result_or_none(rule: Callable[Params, Result], *arguments: Params.args, **named: Params.kwargs) -> Result | None:
     """The result of a rule; None where the rule refuses."""
     with suppress(RuleError):
         return rule(*arguments, **named)
@@ -78,13 +78,15 @@ class Settled:
         try:
             theorem = settled(goal, engines, others)
         except RuleError:
-            answer = engines.said[0].answer
+            answer = engines.answered_queries[0].answer
             if answer.status == "sat" and self.needed:
                 raise FaultError(f"{answer} contradicts a rule of error bounds: {goal.statement()}") from None
             return None
-        (said,) = engines.said
-        second = next((one.answer for other in others for one in other.said if one.answer.status == "unsat"), None)
-        self.asked.append(ProofLemma(goal.statement(), 0, said.query, said.answer, confirmed=second))
+        (own,) = engines.answered_queries
+        second = next(
+            (one.answer for other in others for one in other.answered_queries if one.answer.status == "unsat"), None
+        )
+        self.asked.append(ProofLemma(goal.statement(), 0, own.query, own.answer, confirmed=second))
         return theorem
 
     def _others(self, goal: Lemma, engines: Engines) -> list[Engines]:
@@ -99,5 +101,6 @@ class Settled:
         *early, last = CONFIRMERS
         limits = dict.fromkeys(early, max(0.0, allowed / 4)) | {last: max(0.0, allowed)}
         return [replace(engines, solver=engine, seconds=max(0.0, min(PATIENCE * limits[engine], most)),
-                        processor=limits[engine], said=[], name=f"{engines.name}: cross-checked by {engine}")
+                        processor=limits[engine], answered_queries=[],
+                        name=f"{engines.name}: cross-checked by {engine}")
                 for engine in CONFIRMERS]  # fmt: skip

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.plans.words import Words
 NATURAL = 640.0  # pixels, where no width is given
 BAR, ROW = 16.0, 22.0  # the heights of a bar, and of a line of bars
 STEP = 12.0  # between two additions
-MOST = 12  # lines that are drawn one by one
+MOST_LINES = 12  # lines that are drawn one by one
 LAST = 2  # lines at the end, where lines in the middle are left out
 NARROW = 3.0  # pixels: tiles are told apart from this width on
 ZEROS = ("+0", "-0")
@@ -212,7 +212,9 @@ class _Picture:
     def __init__(self, layout: Layout, length: int, sheet: Sheet) -> None:
         self.layout, self.length, self.sheet = layout, length, sheet
         number = len(layout.tracks)
-        shown = range(number) if number <= MOST else [*range(MOST - LAST - 1), *range(number - LAST, number)]
+        shown = (
+            range(number) if number <= MOST_LINES else [*range(MOST_LINES - LAST - 1), *range(number - LAST, number)]
+        )
         self.shown = list(shown)
         self.joins = [join for join in layout.joins if join[0] in self.shown and join[1] in self.shown]
         names = [layout.tracks[k].start for k in self.shown]

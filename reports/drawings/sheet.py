@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 LETTER = 7.25  # width of a character at 12 pixels
-SIZE, TITLE, SMALL = 12.0, 13.0, 10.0  # of common text, of titles, and of captions
+SIZE, TITLE, SMALL = 12.0, 13.0, 10.0  # font sizes of common text, titles and captions
 LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
-ALONE = "◀ only here"  # mark of a step that the other evaluation does not have
+ALONE = "◀ only here"  # mark of a step that only one evaluation has
 NARROWEST = 400.0  # a column of a paper: the least width of a layout
-#: millimetres per pixel if common text has 7 points, as captions of papers have
+#: millimetres per pixel, for common text of 7 points as in papers' captions
 MILLIMETRES = 7 / 12 * 25.4 / 72.27
-#: width of a drawing in a page; in a narrower one notes are placed below what they refer to
+#: width of a drawing in a page; in a narrower drawing, notes stand below the shapes they refer to
 ROOMY = 660.0
 
 
@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle with its upper left corner; `radius` of its corners."""
+    """A rectangle: its upper left corner, its size, the radius of its corners."""
 
     x: float
     y: float
@@ -72,8 +72,7 @@ class Line:
 
 @dataclass
 class ShapeGroup:
-    """Shapes that a screen reader reads as `label`; without a label, a group that is filled after later shapes were
-    added."""
+    """Shapes that a screen reader reads as `label`; without a label, an empty group to be filled later."""
 
     label: str = ""
     shapes: list[Shape] = field(default_factory=list)
@@ -101,7 +100,7 @@ class Sheet:
 
     @property
     def roomy(self) -> bool:
-        """Whether notes have room beside what they refer to."""
+        """Whether notes have room beside the shapes they refer to."""
         return self.width >= ROOMY
 
     @property
@@ -113,14 +112,14 @@ class Sheet:
         self._open[-1].shapes.append(shape)
 
     def layer(self) -> ShapeGroup:
-        """An empty group, painted below all later shapes, to be filled once their positions are known."""
+        """An empty group below all later shapes, to be filled once their positions are known."""
         group = ShapeGroup()
         self.add(group)
         return group
 
     @contextmanager
     def group(self, label: str) -> Iterator[None]:
-        """A block whose shapes a screen reader reads as `label`, and not one by one."""
+        """A block whose shapes a screen reader reads as one `label`."""
         group = ShapeGroup(label)
         self.add(group)
         self._open.append(group)
@@ -190,8 +189,8 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Sheets arranged in `columns` side by side, or stacked. `prefix`: of element ids, which must differ between the
-    drawings of a page."""
+    """Sheets in `columns` side by side, or stacked. `prefix`: the prefix of element ids, another for each drawing of a
+    page."""
 
     sheets: Sequence[Sheet]
     title: str
@@ -218,7 +217,7 @@ class Drawing:
 
 
 def pixels(millimetres: float) -> float:
-    """The width in pixels of a drawing that is this many millimetres wide when common text has 7 points. Raises
+    """The width in pixels of a drawing that is `millimetres` wide if common text has 7 points. Raises
     ParameterError."""
     from mmaprobe.smtmodel.base.errors import ParameterError
 

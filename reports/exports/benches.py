@@ -1,5 +1,5 @@
-"""Vectors for the benches of designers: a file for $readmemh, a test in Python that drives a design by cocotb, and one
-in the style of riscv-tests for a processor's fused multiply-add."""
+"""Vectors for designers' test benches: a file for $readmemh, a test in Python that drives a design through cocotb, and
+a test in the style of riscv-tests for a processor's fused multiply-add."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def readmemh(rows: Sequence[ObservedVector], name: str) -> Export:
 
 
 def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
-    """A test of cocotb: it drives a design with the vectors, compares d, and reports which conditions were hit.
-    Raises InputError unless all vectors are of one model."""
+    """A cocotb test that drives a design with the vectors, compares d, and reports which conditions were hit. Raises
+    InputError unless all vectors are of one model."""
     model = model_of(rows, name, "a test of cocotb")
     conditions = list(dict.fromkeys(text for row in rows for text in row.vector.extra.get(REACHES, ())))
     places = {text: place for place, text in enumerate(conditions)}
@@ -67,8 +67,8 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
 
 
 def riscv_test(rows: Sequence[ObservedVector], name: str) -> Export:
-    """A test in assembler with the macros of riscv-tests: for each vector, `fmadd` gives d, NaN being the canonical
-    one, and the exceptions in fflags. Vectors are numbered from 2 on; a failure has its vector's number. Raises
+    """A test in assembler with the macros of riscv-tests: for each vector, `fmadd` has to give d, with the canonical
+    NaN, and the exceptions in fflags. Vectors are numbered from 2 on; a failure reports its vector's number. Raises
     InputError unless all vectors are of one model, which is a fused multiply-add of f16, f32 or f64."""
     model = model_of(rows, name, "a test for RISC-V")
     fmt = model.d
@@ -99,12 +99,12 @@ def _widths(model: Model) -> dict[str, int]:
 
 
 def _fields(widths: Mapping[str, int]) -> str:
-    """Which bits of a word are which port."""
-    said, place = [], 0
+    """The bits of each port in a word, as text."""
+    fields, place = [], 0
     for port, width in widths.items():
-        said.append(f"{port} [{place + width - 1}:{place}]")
+        fields.append(f"{port} [{place + width - 1}:{place}]")
         place += width
-    return ", ".join(said)
+    return ", ".join(fields)
 
 
 def _words(row: ObservedVector, model: Model) -> dict[str, int]:

@@ -21,8 +21,8 @@ LINE = 116  # characters of a line of numbers
 
 def header(rows: Sequence[ObservedVector], name: str) -> Export:
     """C99 arrays of unsigned integers, each of the smallest type that holds its format:
-    `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
-    model's if none was observed. Raises InputError unless all vectors are of one model.
+    `mmaprobe_a[vectors][products]`, likewise b, c and further operands; `mmaprobe_d[vectors]` has the observed results,
+    or the model's where none was observed. Raises InputError unless all vectors are of one model.
     """
     model = model_of(rows, name, "a C header")
     lines = [
@@ -48,8 +48,8 @@ def model_of(rows: Sequence[ObservedVector], name: str, what: str) -> Model:
     InputError."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) != 1:
-        said = f"of {len(models)} models" if models else "no vector"
-        raise InputError(f"{what} has the vectors of one model; {said} (--model names one)", name)
+        these = f"of {len(models)} models" if models else "no vector"
+        raise InputError(f"{what} has the vectors of one model; {these} (--model names one)", name)
     [model] = models.values()
     return model
 

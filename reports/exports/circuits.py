@@ -1,5 +1,5 @@
-"""A model as a circuit for model checkers: BTOR2, with the words of the term carrier, and AIGER, with the gates into
-which certificates translate the bits of these words.
+"""A model as a circuit for model checkers: BTOR2, over the words of the term carrier; and AIGER, over the gates into
+which certificates translate these words.
 
 Sources: Niemetz, Preiner, Wolf and Biere, "BTOR2, BtorMC and Boolector 3.0", CAV 2018; Biere, Heljanko and Wieringa,
 "AIGER 1.9 and Beyond", 2011. Ports are those of `--format verilog`.
@@ -31,7 +31,7 @@ _NAMES = {
 
 
 class Terms:
-    """A model evaluated on terms: a symbol for each port, as wide as its elements together, and the word of d."""
+    """A model evaluated on terms: for each port a symbol, as wide as its elements together; and the word of d."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.carrier = model, TermCarrier()
@@ -59,7 +59,8 @@ class Terms:
 
 
 def btor2(model: Model) -> Export:
-    """The text of a model in BTOR2: inputs, a line for each operation, with the name of a signal, and the output d."""
+    """The text of a model in BTOR2: the inputs, a line for each operation, with a signal's name if it is one, and the
+    output d."""
     lines, terms = _Lines(), Terms(model)
     for name, word in terms.ports.items():
         lines.of[word.node] = lines.add(f"input {lines.sort(word.width)} {name}")
@@ -72,7 +73,7 @@ def btor2(model: Model) -> Export:
 
 
 class _Lines:
-    """Lines of BTOR2, with the number of the line of each term."""
+    """Lines of BTOR2, and for each term the number of its line."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -89,7 +90,7 @@ class _Lines:
         return self.sorts[width]
 
     def term(self, term: FNode, name: str) -> int:
-        """The number of the line that gives a term whose operands have lines; a truth value is one bit."""
+        """The number of a term's line; its operands have lines already. A truth value is one bit."""
         width = term.bv_width() if term.is_bv_op() or term.is_bv_constant() or _is_word(term) else 1
         sort, given = self.sort(width), [self.of[below] for below in term.args()]
         kind, end = term.node_type(), f" {name}" if name else ""
@@ -132,7 +133,8 @@ def aiger(model: Model) -> Export:
 
 
 class _Ands:
-    """A circuit as AND gates of two literals of AIGER: twice a variable, and one more for its complement."""
+    """A circuit of AND gates over AIGER's literals: a literal is twice a variable's number, plus 1 for its
+    complement."""
 
     def __init__(self, gates: Gates, inputs: list[int]) -> None:
         self.gates, self.inputs = gates, inputs
@@ -188,7 +190,8 @@ class _Ands:
 
 
 def _difference(number: int) -> bytes:
-    """A number in bytes of seven bits, the lowest first; all but the last one have the highest bit set."""
+    """A number in groups of seven bits, the lowest first, a byte each; all bytes but the last have the highest bit
+    set."""
     found = bytearray()
     while number >= 128:
         found.append(number & 127 | 128)

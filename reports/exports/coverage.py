@@ -1,5 +1,5 @@
-"""The conditions of a model's datapath, which `cover` reaches: as a module in SystemVerilog over the wires of the
-module that is printed of the model, for a simulator's coverage and for tools that look for inputs; and in words."""
+"""The conditions of a model's datapath that `cover` tries to reach: as a SystemVerilog module over the wires of the
+model's Verilog module, for coverage in simulators and for tools that search inputs; and in words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def exported(model: Model) -> Export:
 
 
 def table(model: Model) -> Export:
-    """A table in Markdown, a row for each aspect of a step: the number of its conditions, and their cases in words.
-    Steps that have the same aspect and cases share a row; cases that differ in one number are written as one."""
+    """A Markdown table with a row for each aspect of a step: the number of conditions, and the cases in words. Steps
+    with the same aspect and cases share a row; cases that differ in one number are merged."""
     printed = Printed(model)
     aspects = dict[tuple[str, str], list[str]]()
     for met in possible(conditions_of(model, printed.layout, printed.operands, printed.evaluation)):
@@ -47,7 +47,8 @@ def table(model: Model) -> Export:
 
 
 def ranges(texts: Sequence[str]) -> list[str]:
-    """Texts that differ in one number, which grows by one, as one text with the first and the last number."""
+    """The texts; three or more that differ in one number alone, which grows by one, become one text with the first and
+    the last number."""
     alike = dict[str, list[list[str]]]()
     for text in texts:
         alike.setdefault(_NUMBER.sub("#", text), []).append(_NUMBER.findall(text))
@@ -69,9 +70,10 @@ def _filled(text: str, words: Sequence[str]) -> str:
 
 
 def module(model: Model, name: str = "") -> tuple[str, int]:
-    """The text of a module `NAME_conditions` that is bound to the module `name` of the model, and the number of
-    conditions. Its inputs are operands, d and named wires of that module, and `q`, the result of a design beside it;
-    its output `met` has a bit for each condition. What the result hangs on the wires do not tell."""
+    """The text of a module `NAME_conditions`, bound to the model's module `name`, and the number of conditions. Its
+    inputs are the operands, d and named wires of that module, and `q`, the result of a design under test; its output
+    `met` has a bit for each condition. Conditions with a flaw are left out: the wires do not show whether the result
+    depends on it."""
     printed = Printed(model, name)
     every = possible(conditions_of(model, printed.layout, printed.operands, printed.evaluation))
     flags = {condition: flag for condition, flag in every.items() if condition.flaw is None}

@@ -1,6 +1,6 @@
-"""A model as a header of C++ and of C: one function, straight-line code over integers of 32 and 64 bits, printed by the
-carrier of the fast evaluation from the one definition of its arithmetic. Without loops, ifs, memory and floating
-point, tools for formal verification read it as it is."""
+"""A model as a header of C++ and of C: one function of straight-line code over integers of 32 and 64 bits, printed by
+the carrier of the fast evaluation. Tools for formal verification read the function directly: it has no loops, branches,
+memory accesses or floating point."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _VARIABLE = re.compile(r"\bv[0-9]+\b")
 
 
 def _zeros(bits: int) -> str:
-    """The function that counts the zeros above the highest set bit of a word that is not zero: one step for each power
-    of two, without a loop."""
+    """The C function that counts the zeros above the highest set bit of a nonzero word: a step for each power of two,
+    without a loop."""
     kind, steps, step = f"uint{bits}_t", list[str](), bits // 2
     while step:
         steps.append(f"  empty = 0 - ({kind})((x >> {bits - step}) == 0);")
@@ -47,11 +47,12 @@ def exported(model: Model) -> Export:
 
 
 def header(model: Model) -> str:
-    """The text of a header with a function of the model's name. It takes, in the order of `OPERANDS`, a pointer to the
-    patterns of each operand that is read, or the pattern itself of an operand of the whole sum, and returns the pattern
-    of d. Bits above the width of a format are not read. Variables for signals of the model have the signals' names,
-    with _ for characters that C++ does not take, and with `limb` and a number for each word of a wider signal."""
-    carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, floating point is left unused
+    """The text of a header with a function of the model's name. The parameters, in the order of `OPERANDS`, are a
+    pointer to the patterns of each operand that the model reads; for an operand of the whole sum, the pattern itself.
+    The function returns the pattern of d. Bits above the width of a format are not read. A variable that is a signal of
+    the model has the signal's name, with _ for characters that C++ does not allow, and with `limb` and a number for
+    each word of a wider signal."""
+    carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, no floating point is used
     ports = ports_of(model)
     given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
              for operand, fmt, count in ports}  # fmt: skip
@@ -80,7 +81,7 @@ def _parameter(operand: str, fmt: Format, count: int) -> str:
 
 
 def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
-    """The elements of an operand that are used, as variables; if none is used, a line that marks the operand as
+    """Lines that read the used elements of an operand into variables; if none is used, a line that marks the operand as
     unused."""
     cut = "" if fmt.width == fmt.word else f" & {hex((1 << fmt.width) - 1)}"
     places = [operand] if NAMED[operand].per == "sum" else [f"{operand}[{k}]" for k in range(count)]
@@ -89,7 +90,7 @@ def _reads(operand: str, fmt: Format, count: int, used: set[str]) -> list[str]:
 
 
 def _words(trace: Trace) -> Iterator[tuple[str, CodeValue]]:
-    """The signals, each a word or the words of a wider signal, with their names."""
+    """The words of signals with their names; a wide signal has several words."""
     for signal in trace:
         node, name = signal.value.node, str(signal.name)
         if isinstance(node, CodeValue):

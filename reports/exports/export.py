@@ -1,4 +1,4 @@
-"""What exporters give."""
+"""The result of an exporter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Export(NamedTuple):
-    """What is written. `note`: what is said beside it on standard output; `about`: what it is, said of its file; of
-    vectors their number is."""
+    """The bytes to write. `note`: a text for standard output, such as the number of vectors left out; `about`: a
+    description of the file, for vectors their number."""
 
     content: bytes
     note: str = ""

@@ -40,7 +40,7 @@ NOTE = "the sign of a zero and the pattern of a NaN are not said: FPCore's reals
 
 
 def exported(given: Model | Plan) -> Export:
-    """The FPCore of a model or a plan as text; a note on what it leaves out; and a description."""
+    """The FPCore of a model or a plan, with a note on what FPCore cannot state, and a description."""
     text = plan_core(given) if isinstance(given, Plan) else core(given)
     return Export(text_bytes(text), NOTE, f"FPCore, {counted(text.count('(cast (!'), 'rounding')}; {NOTE}")
 
@@ -64,8 +64,8 @@ def core(model: Model) -> str:
 
 
 class _Writer(Fold[str]):
-    """Nodes as expressions. `bound`: the names of results on the way with their expressions, in order. `elements`: the
-    expressions of elements of a, b and c, where the elements have no names of their own."""
+    """Writes nodes as expressions. `bound`: the names of intermediate results with their expressions, in order.
+    `elements`: the function for the expressions of elements of a, b and c, if they have no names."""
 
     def __init__(self, elements: Callable[[str, int | None], str] | None = None) -> None:
         super().__init__()
@@ -101,8 +101,8 @@ class _Writer(Fold[str]):
 
 
 def plan_core(plan: Plan) -> str:
-    """The FPCore of a plan for every K. Raises ParameterError for arithmetic without words in FPCore, as `core` does,
-    and for stages and joins that are no loops over runs of K."""
+    """The FPCore of a plan for every K. Raises ParameterError as `core` does, and for stages and joins that are no
+    loops over runs of K."""
     if plan.scale is not None:
         raise _no_words("operands beside a, b and c")
     body = _Loops(plan).result(plan.result)
@@ -112,7 +112,7 @@ def plan_core(plan: Plan) -> str:
 
 @dataclass
 class _Loops:
-    """The stages of a plan, each from a start (an expression) over the products from `low` to before `high`."""
+    """Writes the stages of a plan, each from a start (an expression) over the products from `low` to before `high`."""
 
     plan: Plan
     names: Iterator[int] = field(default_factory=count)
@@ -165,8 +165,8 @@ class _Loops:
         self, stage: Stage, size: str, span: tuple[str, str], so_far: tuple[str, str],
         body: Callable[[str, str, str], str],
     ) -> str:  # fmt: skip
-        """A loop over runs of a size, of which the last may be shorter; `body`: the expression of a run, by its number,
-        its first product and the product after its last."""
+        """A loop over runs of a size, the last perhaps shorter; `body`: the function for the expression of a run from
+        the run's number, its first product and the product after its last."""
         (low, high), number, own, end, each = span, self.name("i"), self.name("l"), self.name("h"), self.name("n")
         whole = "floor" if stage.tail is not None else "ceil"
         run = body(number, own, end)
@@ -240,7 +240,7 @@ def _number(value: Fraction | str) -> str:
 
 
 def _precision(fmt: Format) -> str:
-    """A format's precision. Raises ParameterError for one whose numbers are not those of IEEE 754 of that width."""
+    """The FPCore precision of a format. Raises ParameterError for a format other than IEEE 754's of its width."""
     if fmt.specials != "ieee" or fmt.bias != (1 << fmt.exponent - 1) - 1 or not fmt.subnormals:
         raise _no_words(f"the format {fmt.name}")
     return PRECISIONS.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")

@@ -2,8 +2,8 @@
 
 Source: "Floating-Point Test-Suite for IEEE 754R", IBM Haifa, 2007, sections on syntax: operands as sign, significand in
 hexadecimal and binary exponent; rounding modes >, <, 0, =0, =^; exceptions x, u, o, z, i. Flags are those of IEEE
-754-2019, section 7, which leaves to each processor when it detects that a result is tiny; the first lines of a file,
-which begin with #, say which is meant.
+754-2019, section 7. It leaves to each processor whether tininess is detected before or after rounding; the first lines
+of a file, which begin with #, say which.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
 Tininess = Literal["after", "before"]
 TININESS: tuple[Tininess, ...] = get_args(Tininess)
-#: when units that replace tiny results by zeros detect that a result is tiny
+#: when units that replace tiny results by zeros detect tininess
 FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
 LETTERS = dict(zip(EXCEPTIONS, "xuozi", strict=True))
 HEADER = """# A * B + C -> D, as observed, else as the model gives it
@@ -41,9 +41,9 @@ HEADER = """# A * B + C -> D, as observed, else as the model gives it
 
 def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) -> Export:
     """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
-    represents exactly. D is the observed result, or the model's if none was observed. `tininess`: when results are
-    found to be tiny, if the unit does not say it (None: after rounding). The second item says so where vectors were
-    left out. Raises InputError if no vector fits, or if a unit says something else than `tininess`."""
+    represents exactly. D is the observed result, or the model's if none was observed. `tininess`: when tininess is
+    detected, unless the unit determines it (None: after rounding). The note has the number of vectors left out, if any.
+    Raises InputError if no vector fits, or if a unit contradicts `tininess`."""
     lines, detected = list[str](), dict[Tininess, dict[str, None]]()
     for row in rows:
         when = _tininess(row.model, tininess, name)
@@ -52,23 +52,25 @@ def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) 
             detected.setdefault(when, {})[row.model.reference] = None
     if not lines:
         raise InputError(
-            "no vector fits FPgen: one product, no scale factors, and operands that are numbers of a result in "
+            "no vector fits FPgen: it needs one product, no scale factors, and operands in the format of a result in "
             f"{', '.join(TYPES)}",
             name,
         )
     note = f"{len(lines)} of {len(rows)} vectors; the others do not fit FPgen" if len(lines) < len(rows) else ""
-    told = [f"# tininess is detected {when} rounding" for when in detected]
-    if len(told) > 1:
-        told = [f"{line}: {', '.join(models)}" for line, models in zip(told, detected.values(), strict=True)]
-    return Export((HEADER + "\n".join([*told, *lines]) + "\n").encode(), note)
+    lines_of_tininess = [f"# tininess is detected {when} rounding" for when in detected]
+    if len(lines_of_tininess) > 1:
+        lines_of_tininess = [
+            f"{line}: {', '.join(models)}" for line, models in zip(lines_of_tininess, detected.values(), strict=True)
+        ]
+    return Export((HEADER + "\n".join([*lines_of_tininess, *lines]) + "\n").encode(), note)
 
 
 def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
-    """When a unit detects that a result is tiny. Raises InputError if it is not as wanted."""
+    """When a unit detects tininess. Raises InputError if this contradicts `wanted`."""
     own = FLUSHES.get(model.unit.rounding.subnormals)
     if own is not None and wanted is not None and own != wanted:
-        said = f"it makes results zero that are tiny {own} rounding"
-        raise InputError(f"--tininess {wanted}: {model.reference or 'the unit'} says {own}, as {said}", name)
+        reason = f"it makes results zero that are tiny {own} rounding"
+        raise InputError(f"--tininess {wanted}: {model.reference or 'the unit'} says {own}, as {reason}", name)
     return own or wanted or "after"
 
 
@@ -95,7 +97,7 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
 
 
 def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:
-    """The pattern of the same number in another format, if it has one."""
+    """The pattern of the same number in another format; None if the format does not hold it."""
     if fmt == target:
         return pattern
     value = exact_value(pattern, fmt)
@@ -111,7 +113,7 @@ def _is_subnormal(pattern: int, fmt: Format) -> bool:
 
 
 def _is_signalling(pattern: int, fmt: Format) -> bool:
-    """Whether a pattern is a NaN whose first fraction bit says that it signals (IEEE 754-2019, 6.2.1)."""
+    """Whether a pattern is a signalling NaN, by its first fraction bit (IEEE 754-2019, 6.2.1)."""
     quiet = 1 << fmt.fraction + fmt.padding - 1
     return fmt.specials == "ieee" and exact_value(pattern, fmt) == "nan" and not pattern & quiet
 
@@ -131,10 +133,10 @@ def operand_text(pattern: int, fmt: Format) -> str:
 
 
 def signalled(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tininess: Tininess) -> int:
-    """The exceptions of a multiply-add with this result, which may be another than that of IEEE 754, as the bits of
-    `EXCEPTIONS`. It overflows if, were the range of exponents unbounded, the rounded result would exceed the largest
-    number, or if the unit gives infinity; it is tiny if the exact result, or the rounded one in that unbounded range,
-    lies below the smallest normal number (IEEE 754-2019, 7.4 and 7.5)."""
+    """The exceptions of a multiply-add with this result, which may differ from IEEE 754's, as the bits of `EXCEPTIONS`.
+    It overflows if the result rounded with unbounded exponents exceeds the largest number, or if the unit gives
+    infinity. It is tiny if the exact result, or the result rounded with unbounded exponents (by `tininess`), lies below
+    the smallest normal number (IEEE 754-2019, 7.4 and 7.5)."""
     a, b, c = (exact_value(pattern, fmt) for pattern in inputs)
     result = exact_value(d, fmt)
     if result == "nan":
@@ -154,8 +156,8 @@ def signalled(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tinine
 
 
 def _unbounded(inputs: Sequence[int], fmt: Format, mode: Rounding) -> Fraction:
-    """A multiply-add of numbers, rounded to the format's precision with a range of exponents that holds every product
-    and sum of its numbers."""
+    """A multiply-add of numbers, rounded to the format's precision with exponents wide enough for every product and sum
+    of the format's numbers."""
     wide = replace(fmt, name="unbounded", exponent=fmt.exponent + 2, bias=(2 << fmt.exponent) - 1)
     a, b, c = (constant(ArrayCarrier(), _in_format(pattern, fmt, wide) or 0, wide.width) for pattern in inputs)
     pattern = ieee.fma(a, b, c, wide, mode).value

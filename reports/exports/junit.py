@@ -1,4 +1,4 @@
-"""JUnit XML, for continuous integration: each vector compares the model with the observed result."""
+"""JUnit XML, for continuous integration: each vector is a test that compares the model with the observed result."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]") 
 
 
 def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> Export:
-    """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
-    both. A fault of the file, or that nothing was compared, is a test with an error."""
+    """One test suite. A vector without `d` is skipped; a vector whose `d` differs from the model's result fails, and
+    shows both. A fault of the file is a test with an error, as is a file without any `d`."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
     fault = fault or (NOTHING if skipped == len(rows) else "")
     counts = {"tests": len(rows) + bool(fault), "failures": failures, "errors": int(bool(fault)), "skipped": skipped}

@@ -1,4 +1,5 @@
-"""Vectors as an SMT-LIB 2.6 script that asks of each vector whether the model's result differs from the given one."""
+"""Vectors as an SMT-LIB 2.6 script with a question for each vector: does the model's result differ from the given
+one?"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ LAST_CHECK = "(check-sat)"  # the end of the text of a Query
 
 def script(rows: Sequence[ObservedVector], name: str) -> Export:
     """The model is defined once, over the inputs a0, ..., b0, ..., c; `wrong` states that its result differs from
-    `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts `wrong`; its
-    expected status, sat or unsat, comes from evaluating the model. Raises InputError for rows of several models."""
+    `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts `wrong`; an
+    evaluation of the model gives the expected status, sat or unsat. Raises InputError for rows of several models."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) > 1:
         raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)

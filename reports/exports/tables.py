@@ -76,7 +76,7 @@ def _narrow(values: Any, width: int) -> Any:
 
 
 def _cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula: an apostrophe stands before what would begin one."""
+    """A cell that no spreadsheet takes for a formula: an apostrophe precedes a character that would begin one."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -1,5 +1,5 @@
-"""A model as a module in Verilog, combinational or in stages, printed by the carrier from the one definition of its
-arithmetic."""
+"""A model as a Verilog module, combinational or pipelined in stages; a carrier prints it from the model's
+evaluation."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def exported(model: Model, stages: int = 0) -> Export:
 
 
 def module(model: Model, name: str = "", stages: int = 0) -> str:
-    """The text of a module with a port for each operand that is read and `d`. Elements of an operand are one word, the
-    first one in its lowest bits. Wires for signals of the model have the signals' names, with _ for characters that
-    Verilog does not take. `stages`: the number of registers on each path from an input to `d`."""
+    """The text of a module with a port for `d` and for each operand that the model reads. The elements of an operand
+    are one word, the first element in its lowest bits. Wires that are signals of the model have the signals' names,
+    with _ for characters that Verilog does not allow. `stages`: the number of registers on each path from an input to
+    `d`."""
     printed = Printed(model, name)
     carrier, node = printed.carrier, printed.evaluation.d.node
     ports = ["  input  clk"] * bool(stages)
@@ -51,7 +52,8 @@ def module(model: Model, name: str = "", stages: int = 0) -> str:
 def staged(
     carrier: VerilogCarrier, wires: Sequence[tuple[str, int, str]], result: str, printed: Printed, stages: int
 ) -> list[str]:
-    """Statements in stages of about the same depth, with a register for each word that is read in a later stage."""
+    """The statements divided into stages of about the same depth, with a register for each word that a later stage
+    reads."""
     ends = dict.fromkeys(printed.ports, 0.0)
     for name, width, expression in wires:
         ends[name] = max((ends[word] for word in WORD.findall(expression) if word in ends), default=0.0)
@@ -69,7 +71,7 @@ def staged(
                 last[word] = max(last[word], stage[name])
 
     def at(word: str, place: int) -> str:
-        """The name of a word in a stage."""
+        """The name of a word in some stage."""
         return called[word] + (f"{mark}{place}" if place > stage[word] else "")
 
     def read(expression: str, place: int) -> str:
@@ -89,7 +91,7 @@ def staged(
 
 
 def _depth(expression: str, width: int) -> float:
-    """About how many gates lie one after another in an operation."""
+    """The approximate number of gates on the longest path of an operation."""
     bits = max(width, 2).bit_length()
     if " * " in expression:
         return 4.0 * bits
@@ -103,7 +105,7 @@ def _depth(expression: str, width: int) -> float:
 
 
 class Printed:
-    """A model evaluated on wires: the name of its module, its ports with their bits, and the names of wires that are
+    """A model evaluated on wires: the module's name, the ports with their bits, and the names of wires that are
     elements or signals."""
 
     def __init__(self, model: Model, name: str = "") -> None:
@@ -121,15 +123,16 @@ class Printed:
 
 
 def ports_of(model: Model) -> list[tuple[str, Format, int]]:
-    """The inputs of a model's module: each operand that is read, the format of its elements, and how many there are."""
+    """The inputs of a model's module: for each operand that the model reads, the name, the format and the number of its
+    elements."""
     counts = filter(None, model.counts)
     return [(name, fmt, count) for (name, fmt), count in zip(model.formats.items(), counts, strict=True)
             if name != "c" or model.addend]  # fmt: skip
 
 
 def evaluated(model: Model, elements: Iterable[Bits]) -> tuple[Operands[Bits], Evaluation]:
-    """The operands made of the elements of all ports, with +0 for an addend that has no port, and the model evaluated
-    on the operands."""
+    """The operands from the elements of all ports, with +0 for an addend without a port; and the evaluation of the
+    model on these operands."""
     given, layout = list(elements), layout_of(model)
     for place in layout.unread:
         given.insert(place, constant(given[0].carrier, 0, model.c.width))
@@ -138,7 +141,7 @@ def evaluated(model: Model, elements: Iterable[Bits]) -> tuple[Operands[Bits], E
 
 
 def signal_names(signals: Iterable[tuple[str, Word]], taken: Iterable[str]) -> dict[Word, str]:
-    """The names of words that are signals of a model: each word has the name of its first signal whose name is not
+    """The names of words that are signals of a model: each word has the name of its first signal whose name is not in
     `taken`."""
     names, used = dict[Word, str](), set(taken)
     for signal, word in signals:
@@ -150,7 +153,7 @@ def signal_names(signals: Iterable[tuple[str, Word]], taken: Iterable[str]) -> d
 
 
 def identifier(text: str) -> str:
-    """A name that Verilog takes: letters, digits and _ in the place of others."""
+    """A valid Verilog name: every character but letters, digits and _ becomes _."""
     name = re.sub(r"\W+", "_", text).strip("_")
     return name if name[:1].isalpha() else f"unit_{name}"
 

@@ -1,4 +1,4 @@
-"""Matrix products by a plan on an NVIDIA GPU, bit for bit: the plan's kernel, not the GPU's matrix unit."""
+"""Matrix products by a plan on an NVIDIA GPU, bit for bit, in a kernel of the plan, without the GPU's matrix unit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from mmaprobe.smtmodel.plans.cuda_tape import NAME, THREADS, CudaTape, cuda_tape
 from mmaprobe.smtmodel.plans.gemm import filled_scales, simulate_each
 from mmaprobe.smtmodel.plans.tape import UncompiledError
 
-MOST = 1 << 32  # outputs times steps of the largest launch, which takes a second or so
+MOST_WORK = 1 << 32  # outputs times steps of one launch, at most: about a second
 TIMEOUT = 120.0  # seconds for one launch
 
 
-#: makes an array of a shape, of words of a number of bytes, in the GPU's memory
+#: a function of a shape and a number of bytes that makes an array of such words in the GPU's memory
 Empty = Callable[[tuple[int, ...], int], Any]
 
 
@@ -60,9 +60,9 @@ class CudaProduct:
         self, plan: Plan, a: Any, b: Any, c: Matrix | None = None, scales: Mapping[str, Matrix] | None = None,
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
-        """D of each block as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
-        memory, which are not copied; `empty` makes D in the GPU's memory; without `empty` D is an array of NumPy. A
-        plan without a kernel is computed on the processor, and its D is in the processor's memory."""
+        """D of each block, as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
+        memory; they are not copied. `empty` makes D in the GPU's memory; without it D is a NumPy array. A plan without
+        a kernel is computed on the processor, and its D is in the processor's memory."""
         try:
             tape = cuda_tape(plan, a.shape[2])
         except UncompiledError:
@@ -79,7 +79,7 @@ class CudaProduct:
         self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None,
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
-        """D of blocks, by several launches where a single one would take too long."""
+        """D of blocks, in several launches if a single launch would take too long."""
         plan, (blocks, rows), columns = tape.plan, given["a"].shape[:2], given["b"].shape[2]
         shape, kind = (blocks, rows, columns), kind_of(plan.d)
         out = np.empty(shape, kind) if empty is None else empty(shape, np.dtype(kind).itemsize)
@@ -87,7 +87,7 @@ class CudaProduct:
             name: np.ascontiguousarray(side, kind_of(plan.formats[name])) if isinstance(side, np.ndarray) else side
             for name, side in given.items()
         }
-        most = max(1, MOST // max(1, columns * len(tape.tables[0])))
+        most = max(1, MOST_WORK // max(1, columns * len(tape.tables[0])))
         several = max(1, most // max(1, rows))
         for first, start in product(range(0, blocks, several), range(0, rows if columns else 0, most)):
             some, part = slice(first, first + several), slice(start, start + most)
@@ -102,8 +102,8 @@ class CudaProduct:
         return out
 
     def blocks(self, tape: CudaTape, given: Mapping[str, Any], out: Any) -> None:
-        """Fill D (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C (one element
-        if the plan reads no C), and scale factors: contiguous arrays of NumPy, or in the GPU's memory."""
+        """Fill D (blocks x rows x columns) from patterns A (blocks x rows x K), B (blocks x K x columns), C (one
+        element if the plan reads no C), and scale factors: contiguous arrays of NumPy or in the GPU's memory."""
         gpu, (blocks, rows, columns) = self._launcher, out.shape
         gpu.load(_cubin(tape.source, gpu.capability, gpu.cuda[0]), NAME)
         factors = given["scale_b"].shape[1] if "scale_b" in given else 0
@@ -113,13 +113,13 @@ class CudaProduct:
 
 
 def _on_processor(side: Any, fmt: Format) -> Matrix:
-    """The patterns of a side that may lie in the GPU's memory."""
+    """A side's patterns as a NumPy array; the side may lie in the GPU's memory."""
     return side if isinstance(side, np.ndarray) else np.asarray(side.cpu()).view(kind_of(fmt))
 
 
 @cache
 def product_here(device: int) -> CudaProduct | None:
-    """Products on the GPU of this machine that is CUDA's current one; None without CuPy or a GPU."""
+    """Products on CUDA's current GPU of this machine; None without CuPy or a GPU."""
     try:
         return CudaProduct(launcher_here())
     except DeviceUnavailableError:

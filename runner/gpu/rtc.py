@@ -22,8 +22,8 @@ class RuntimeCompiler:
     def call(self, name: str, *arguments: object) -> None:
         """Call a function. Raises CompilerError with its error."""
         if status := getattr(self._library, f"{self._prefix}{name}")(*arguments):
-            said = getattr(self._library, f"{self._prefix}GetErrorString")(status).decode()
-            raise CompilerError(f"{self._prefix}{name}: {said}")
+            message = getattr(self._library, f"{self._prefix}GetErrorString")(status).decode()
+            raise CompilerError(f"{self._prefix}{name}: {message}")
 
     def compiled(
         self, source: str, file: str, options: Sequence[str], parts: Sequence[str], refused: str

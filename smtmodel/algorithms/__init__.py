@@ -1,4 +1,4 @@
-"""Sums of numbers by matrix units, and what claims say of algorithms: their language, their quantities.
+"""Sums of numbers by matrix units; the language of claims about algorithms, and the quantities in it.
 
 Algorithms for products are plans (plans/multiword.py)."""
 

@@ -25,9 +25,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Part:
-    """The algorithm that a text names: a scheme such as markidis, a plan, or a model, chained over all products. Raises
-    the errors of `parse_scheme` and `parse_plan_reference`, and ParameterError for an algorithm that cannot be a chain
-    of plain products."""
+    """The algorithm named by a text: a scheme such as markidis, a plan, or a model chained over all products. Raises
+    the errors of `parse_scheme` and `parse_plan_reference`, and ParameterError for an algorithm that is no chain of
+    plain products."""
 
     text: str
 
@@ -63,13 +63,14 @@ class Part:
 
     @property
     def words(self) -> int:
-        """How many words a factor becomes at most."""
+        """The largest number of words of a factor."""
         return max(len(self.plan.words_read(side)) for side in range(2))
 
     def steps(
         self, a: Sequence[Bits], b: Sequence[Bits], c: Bits, given: Format, first_words: bool = False
     ) -> dict[Step, Bits]:
-        """The steps, the last of them RESULT; a and b are in the format `given`, whose numbers the part's format holds.
+        """The values of the steps, the last of them RESULT; a and b are in the format `given`, a subset of the part's
+        format.
 
         `first_words`: the caller knows that all factors are `whole`, and that the unit's result for products with zeros
         and the addend +0 is +0.
@@ -81,7 +82,7 @@ class Part:
         return Dot(self.plan, left, right, c).all_steps()
 
     def _first(self, number: Bits, given: Format, side: int) -> Bits:
-        """A number that the format of its first word holds, converted to that format."""
+        """A number converted to the format of its first word, which holds it."""
         return converted(number, given, word_format(self.plan, side))
 
     def whole(self, number: Bits, given: Format) -> Bit:
@@ -104,8 +105,8 @@ class Part:
         unit_of_plan(self.plan, terms)
 
     def unit(self, given: Format, terms: int) -> Unit:
-        """The part for this many products as a unit with factors in the format `given`, which gives the part's results
-        for factors that the part `holds`. Raises ParameterError for a number of products that does not fit."""
+        """The part for `terms` products, as a unit with factors in the format `given`; its results are the part's for
+        factors that the part `holds`. Raises ParameterError for a number of products that does not fit."""
         return _unit(self, given, terms)
 
     def holds(self, fmt: Format, low: int, high: int) -> bool:

@@ -1,4 +1,4 @@
-"""The language of claims: the expressions of Python that quantities need, parsed from text to tree."""
+"""The language of claims: a part of Python's expressions, parsed from text to tree."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FUNCTIONS = {
     "max": 2,  # the larger of two quantities
 }
 CONSTANTS = "constants are whole numbers, decimals of at most 15 digits, and powers of two, as 1.25 * 2**-20"
-DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # what Python writes as it was read
-MOST_LEVELS = 50  # of nested expressions
+DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # Python prints these as they were written
+MOST_LEVELS = 50  # levels of nested expressions
 MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
@@ -47,12 +47,12 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     known = set(names)
     shown = shortened(text)
     if "#" in text:
-        raise ParameterError(shown, "a comment within an expression would be read as part of what it says")
+        raise ParameterError(shown, "a comment within an expression would seem to be part of it")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
         raise ParameterError(shown, f"not an expression: {getattr(error, 'msg', error)}") from None
-    except (RecursionError, MemoryError):  # the latter is what Python's parser raises
+    except (RecursionError, MemoryError):  # Python's parser raises MemoryError
         raise ParameterError(shown, "not an expression: nested too deep") from None
     if _levels(tree) > MOST_LEVELS:
         raise ParameterError(shown, "not an expression: nested too deep")
@@ -71,8 +71,8 @@ def decimal_of(node: ast.Constant) -> Fraction:
 
 
 def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
-    """An expression without decimals, and the factor by which it is a multiple of `tree`: comparisons become
-    comparisons of multiples, and nothing is rounded."""
+    """An expression without decimals that equals `tree` times a factor, and this factor. In comparisons both sides are
+    multiplied, and nothing is rounded."""
     match tree:
         case ast.Constant(value=float()):
             exact = decimal_of(tree)
@@ -93,7 +93,7 @@ def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
 
 
 def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
-    """Expressions without decimals: those given, times one common factor."""
+    """The expressions times one common factor, without decimals; and the factor."""
     found = [without_decimals(tree) for tree in trees]
     times = lcm(*(own for _, own in found))
     return [tree if own == times else ast.BinOp(ast.Constant(times // own), ast.Mult(), tree)
@@ -101,8 +101,8 @@ def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
 
 
 def power_of(base: Fraction, exponent: Fraction, tree: ast.expr) -> Fraction:
-    """The power of a constant, of which `tree` is the text. Raises ParameterError for a power that is no number, or has
-    too many bits."""
+    """The power of a constant. `tree`: its expression, for the message. Raises ParameterError for a power that is no
+    number, or has too many bits."""
     if exponent.denominator != 1 or (not base and exponent < 0):
         raise ParameterError(ast.unparse(tree), "a power of constants is needed")
     digits = max(base.numerator.bit_length(), base.denominator.bit_length())

@@ -76,8 +76,7 @@ class Operations(ABC, Generic[Numbers]):
 
     @abstractmethod
     def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
-        """Numbers added one after another, each sum rounded to nearest: the sum that atomic additions in ascending
-        order give."""
+        """Numbers added one after another, each sum rounded to nearest, as by atomic additions in ascending order."""
 
 
 class ArrayOperations(Operations[NDArray[Any]]):
@@ -131,8 +130,7 @@ def _converter(source: Format, fmt: Format) -> Callable[..., Bits]:
 
 @cache
 def _single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
-    """An operation as a function with one result; always the same function for an operation, so that it is compiled
-    once."""
+    """An operation as a function with one result; the same function for each call, which is then compiled once."""
     return lambda *lanes: (operation(*lanes),)
 
 
@@ -147,8 +145,8 @@ def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
-    """Adds numbers k and k + half for every k, then these sums in the same way until one is left, as shuffles in a warp
-    do."""
+    """Adds numbers k and k + half for every k, then these sums in the same way, until one is left (the shuffles of a
+    warp)."""
     layer = list(numbers)
     while len(layer) > 1:
         half = (len(layer) + 1) // 2
@@ -229,8 +227,8 @@ class Chained(Reduction):
         return parse_reference(self.unit)
 
     def warp_sums(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
-        """The sum (f32) of every R matrices of numbers of the unit's format. In the paper the ones of the last product
-        are on the right, here on the left; no unit distinguishes its sides."""
+        """The sum (f32) of every R matrices of numbers of the unit's format. The ones of the last product are on the
+        left here, on the right in the paper; no unit distinguishes its sides."""
         columns = operations.column_sums(self.model, (self.side, self.side), self.chain, numbers)
         if self.columns == "outside":
             return operations.trees(F32, self.side, columns)

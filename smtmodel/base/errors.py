@@ -1,6 +1,5 @@
-"""The errors that a user can cause. Each message says what is wrong and, where a name is wrong, the nearest right
-one.
-"""
+"""The errors that a user can cause. Each message says what is wrong; for a wrong name, it has the nearest right
+name."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from mmaprobe.smtmodel.base.wording import abridged
 
 
 class MmaprobeError(Exception):
-    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Long names
-    that its text quotes are abridged."""
+    """The base of all errors that the command line reports without a traceback; `exit_code`: the command's exit code.
+    Long names in the text are abridged."""
 
     exit_code = 2
 
@@ -21,8 +20,8 @@ class MmaprobeError(Exception):
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known name that is most probably meant: near in spelling, or with this name as one of its parts (`ada` of
-    ada-lovelace), in upper or lower case; None if none is near."""
+    """The known name nearest to a name, in upper or lower case: near in spelling, or with the name as one of its parts
+    (`ada` of ada-lovelace); None if none is near."""
     names, asked = {one.lower(): one for one in known}, name.lower()
     containing = [one for one in names if (len(asked) > 3 and asked in one) or (asked and one.startswith(f"{asked}-"))]
     return next((names[one] for one in [*get_close_matches(asked, names, n=1, cutoff=cutoff), *containing]), None)
@@ -54,8 +53,8 @@ CARRY_BITS = (0, 16)
 
 
 class ParameterError(MmaprobeError):
-    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without a name the
-    `message` stands alone, for the caller to say which argument the message is about."""
+    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without a name, the
+    caller adds the name of the argument to `message`."""
 
     def __init__(self, parameter: str, message: str) -> None:
         self.parameter, self.message = parameter, message
@@ -70,7 +69,7 @@ class InexactError(ParameterError):
         super().__init__("", self.asking("say how to round (convert)"))
 
     def asking(self, wanted: str) -> str:
-        """The message, with what the user can do about it."""
+        """The message, with advice to the user."""
         return f"{self._what}: {wanted}"
 
 
@@ -91,7 +90,7 @@ class IncompleteError(MmaprobeError):
 
 
 class OutOfTimeError(IncompleteError):
-    """The time for what is under way is over."""
+    """The time of the current work is over."""
 
 
 class FaultError(MmaprobeError):
@@ -105,7 +104,7 @@ class FaultError(MmaprobeError):
 
 
 class OutputError(MmaprobeError):
-    """Output that could not be written to its end: a full disk, say. The input was right."""
+    """Output that could not be written completely, for example on a full disk. The input was right."""
 
     exit_code = 4
 

@@ -1,4 +1,5 @@
-"""Where files are kept between runs, and whether nobody but the user can write there: kept files are believed."""
+"""The folders of files kept between runs, and the check that only the user can write to them: kept files are
+trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_own(path: Path, status: os.stat_result | None = None) -> None:
-    """Raises PermissionError, which says what to do, for a file or folder that belongs to another user or that others
-    can write. `status`: its `os.stat_result`, where the caller has one of an open file."""
+    """Raises PermissionError, with advice, for a file or folder that belongs to another user or that others can write.
+    `status`: the `os.stat_result` of an open file, if the caller has it."""
     status = status or path.stat()
     if status.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")

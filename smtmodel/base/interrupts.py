@@ -1,9 +1,9 @@
 """Interrupts at safe points.
 
-What the handler of a signal raises comes between any two steps of the main thread. Raised out of a wait on a lock, or
-between the taking of a lock and the note that it is taken, it leaves the lock taken for ever, and another thread waits
-for it. So an interrupt is put off while the main thread is in a block of `held_back`, or in a module of Python's that
-handles locks; and a wait on another thread is one on a `Latch`, which an exception may leave at any time.
+An exception of a signal handler comes between any two steps of the main thread. During a wait on a lock, or just after
+a lock is taken, it leaves the lock taken for ever, and another thread waits for it. Therefore an interrupt is deferred
+while the main thread is in a block of `held_back`, or in a module of Python's that handles locks; and waits on other
+threads use a `Latch`, which an exception may leave at any time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mmaprobe.smtmodel.base.errors import OutOfTimeError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-SLICE = 0.05  # seconds between two looks at the flags that a latch does not wait for
-RETRY = 0.02  # seconds until an interrupt that came while locks were handled is tried again
+SLICE = 0.05  # seconds between two looks at flags other than the latch's own
+RETRY = 0.02  # seconds until an interrupt that was deferred because of locks is tried again
 #: seconds after a time limit, or that share of it if longer: after MARGIN the work is interrupted, after LAST ended
 MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
 LEFT = 2.0  # seconds that a program has for its work, or the whole limit, however long it took to start
 LONGEST = 1e8  # seconds that the system's timer takes
 
-#: whether the work of this thread is no longer wanted: it then raises KeyboardInterrupt at its next safe point
+#: whether the work of this thread is unwanted: it then raises KeyboardInterrupt at its next safe point
 unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
 
 #: Python's modules in which another thread may be waiting for a lock, by the beginnings of their files
@@ -41,16 +41,16 @@ _AMONG = (
 )
 
 
-#: when the work of this thread is to end, in seconds of time.monotonic
+#: the deadline of this thread's work, in seconds of time.monotonic
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time given for a command is over, and its work has not come back by itself."""
+    """The time given for a command is over, and its work has not returned by itself."""
 
 
 class _State:
-    """What is put off, and the time limit. Only the main thread changes it."""
+    """The deferred interrupt, and the time limit. Only the main thread changes them."""
 
     depth = 0
     pending: type[KeyboardInterrupt] | None = None
@@ -68,8 +68,8 @@ _undo: list[Callable[[], object]] = []
 
 
 class _HeldBack:
-    """A block of the main thread that an interrupt does not cut short: the interrupt is raised at the end of the
-    outermost block. Work in it must be short."""
+    """A block of the main thread without interrupts: an interrupt is raised at the end of the outermost block. Work in
+    the block must be short."""
 
     def __enter__(self) -> None:
         if _in_main():
@@ -85,14 +85,14 @@ held_back = _HeldBack()
 
 
 def safe_point() -> None:
-    """Raise the interrupt that was put off, if there is one, outside of blocks of `held_back`."""
+    """Raise the deferred interrupt, if there is one, outside blocks of `held_back`."""
     if state.pending is not None and not state.depth and _in_main():
         kind, state.pending = state.pending, None
         raise kind
 
 
 def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
-    """Raise an interrupt now, in the handler of a signal, or put it off. `frame`: where the main thread is."""
+    """Raise an interrupt now, in the handler of a signal, or defer it. `frame`: the main thread's place."""
     if not state.depth and not _among_locks(frame):
         state.pending = None
         raise kind
@@ -108,7 +108,7 @@ def guard() -> None:
 
 
 def unguard() -> None:
-    """The command has ended: nothing interrupts it any more."""
+    """From now on nothing interrupts this process: the command has ended."""
     state.pending, state.soft, state.hard = None, None, None
     if state.guarded:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -132,17 +132,17 @@ def allow(seconds: float | None) -> None:
 
 
 def why_ended() -> str:
-    """Of work that was cut short: by a time limit, or by somebody."""
+    """The reason why work ended early: a time limit, or an interrupt."""
     return "out of time" if state.late else "interrupted"
 
 
 def begun() -> float:
-    """When the command that runs began, in seconds of time.monotonic."""
+    """The time at which the current command began, of time.monotonic."""
     return state.begun
 
 
 def left(seconds: float | None) -> float | None:
-    """Of the seconds that the work was given by `allow`, those that it still has."""
+    """The seconds left of those that `allow` gave the work."""
     return None if seconds is None else max(0.0, state.begun + seconds - time.monotonic())
 
 
@@ -220,8 +220,8 @@ def check_clock() -> None:
 
 
 class Latch:
-    """An event that is set once. Unlike threading.Event it has no lock that stays taken where an exception leaves a
-    wait: `set` waits for nobody."""
+    """An event that is set once. Unlike threading.Event it has no lock that an exception in a wait leaves taken: `set`
+    waits for nobody."""
 
     def __init__(self) -> None:
         self._set = False

@@ -257,7 +257,7 @@ def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
     except OSError as error:
         raise BuildError(f"{command[0]} cannot be run: {error.strerror}") from None
     try:
-        _, said = process.communicate(timeout=seconds)
+        _, output = process.communicate(timeout=seconds)
     except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
         process.communicate()
@@ -265,7 +265,7 @@ def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
             raise BuildError(f"{command[0]} did not end within {seconds:g} s") from None
         raise
     if process.returncode:
-        lines = said.decode(errors="replace").strip().splitlines()
+        lines = output.decode(errors="replace").strip().splitlines()
         raise BuildError(f"{command[0]} failed: {lines[0] if lines else f'status {process.returncode}'}")
 
 

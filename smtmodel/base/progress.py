@@ -148,12 +148,12 @@ class TimeLeft:
     def text(self, width: int | None = None) -> str:
         """The text with its remaining time, truncated to `width` columns; the time is never cut."""
         now = self.clock()
-        told = [(_plain(level.text), _time(level, now), _note(level.text)) for level in self.levels]
-        full = ": ".join(map("".join, told))
-        if width is None or len(full) <= width or not told:
+        parts = [(_plain(level.text), _time(level, now), _note(level.text)) for level in self.levels]
+        full = ": ".join(map("".join, parts))
+        if width is None or len(full) <= width or not parts:
             return full
-        text, left, _ = told[-1]
-        head = ": ".join(["".join(one) for one in told[:-1]] + [""])
+        text, left, _ = parts[-1]
+        head = ": ".join(["".join(one) for one in parts[:-1]] + [""])
         room = max(0, width - len(head) - len(left) - 1)
         return f"{head}{text[:room]}…{left}"[:width]
 

@@ -1,4 +1,4 @@
-"""Vectors wider than a machine word, as limbs: every operation on them, written once over vectors that fit a word.
+"""Vectors wider than a machine word, as limbs: every operation, written once over vectors that fit a word.
 
 Limbs are values of the algebra: limbs known to be zero, like most limbs of a term in a long sum, fold away on every
 carrier of words.
@@ -34,8 +34,8 @@ _ON_WORDS: list[str] = []
 
 
 def of_limbs(operation: Operation) -> Operation:
-    """An operation of the wide carrier, written on limbs. Where its last operand, the largest width, fits a word, the
-    word carrier's operation of the same name is called instead (`WideCarrier.__init__`)."""
+    """An operation of the wide carrier, written on limbs. If its last operand, the largest width, fits a word, the word
+    carrier's operation of the same name is called instead (`WideCarrier.__init__`)."""
     _ON_LIMBS[operation.__name__] = operation
     return operation
 
@@ -60,7 +60,7 @@ class WideCarrier(Carrier):
     fuses, multiply_and_add, widened = of_words("fuses"), of_words("multiply_and_add"), of_words("widened")
 
     def __init__(self, words: Carrier) -> None:
-        """Over a carrier of words, which must not be changed later: its operations are looked up once, to save time."""
+        """`words`: a carrier of words; it must not be changed later, as its operations are looked up only once."""
         self.words = words
         for name in _ON_WORDS:
             setattr(self, name, getattr(words, name))

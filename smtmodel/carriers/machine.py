@@ -1,5 +1,5 @@
-"""Recorded NumPy calls in one pass: a small interpreter in C runs them over a few hundred lanes at a time, in a tenth
-of the time that the calls take one by one. Without a C compiler NumPy makes the calls.
+"""Recorded NumPy calls in one pass: a small interpreter in C runs them over a few hundred lanes at a time, ten times as
+fast as single calls. Without a C compiler NumPy makes the calls.
 
 NumPy defines the calls: each has one C statement here, and tests compare every statement with NumPy.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mmaprobe.smtmodel.base.libraries import loaded
 
 BLOCK = 256  # lanes at a time
-KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of arrays that come in and go out
+KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of incoming and outgoing arrays
 _C = {"?": "uint8_t", "I": "uint32_t", "L": "uint64_t", "i": "int32_t", "l": "int64_t", "d": "double"}
 _BITS = {"I": 32, "L": 64, "i": 32, "l": 64}
 
@@ -36,7 +36,7 @@ def _statements() -> dict[tuple[str, str], tuple[str, str]]:
             table[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
         for name, sign in (("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<=")):
             table[name, 2 * kind] = "?", f"x {sign} y"
-    for kind in "il":  # the carrier shifts by fewer places than a lane has
+    for kind in "il":  # the carrier's shifts are shorter than a lane
         table["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
     for name, sign in bitwise.items():
         table[name, "??"] = "?", f"x {sign} y"
@@ -157,8 +157,9 @@ _SPACE = _Space()
 
 
 class Machine:
-    """Calls in the interpreter's code. `inputs` and `outputs`: their types; `calls`: name with the types of the
-    operands, places of the operands, place of the result; places: inputs, then constants, then results."""
+    """Calls in the interpreter's code. `inputs`, `outputs`: the types; `calls`: for each call, the name with the
+    operands' types, the operands' places, the result's place; places: the number of inputs, constants and results, in
+    this order."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ Wire = int | str  # the number of a bit, or "0", "1", "x", "z" for a constant
 Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # its type, and the bits of its inputs by port
 Cube = Mapping[Wire, bool]  # a conjunction: bits, each with the value that it has
 
-MOST = 256  # conjunctions in one condition
+MOST_CONJUNCTIONS = 256  # conjunctions in one condition
 VARIABLES = 24  # the most bits of which all combinations of values are tried
 
 
@@ -56,11 +56,11 @@ class Conditions:
                 return _equal(((one, "1") for one in sides[0]), alone)
             case "$or" | "$logic_or" | "$reduce_or" | "$reduce_bool" if kind != "$or" or single:
                 found = [cube for side in sides for one in side for cube in self._cubes(one)]
-                return found if len(found) <= MOST else alone
+                return found if len(found) <= MOST_CONJUNCTIONS else alone
             case "$and" | "$logic_and" if single:
                 pairs = product(*(self._cubes(side[0]) for side in sides))
                 both: list[Cube] = [{**one, **other} for one, other in pairs if not _conflict(one, other)]
-                return both if len(both) <= MOST else alone
+                return both if len(both) <= MOST_CONJUNCTIONS else alone
         return alone
 
 

@@ -135,8 +135,8 @@ class Netlist:
             waiting += more
         every = sorted(set().union(*delays.values()))
         if len(every) > 1:
-            said = "; ".join(f"{name}: {', '.join(map(str, sorted(own)))}" for name, own in sorted(delays.items()))
-            raise ParameterError(self.name, f"its results hang on inputs of several cycles before ({said})")
+            listed = "; ".join(f"{name}: {', '.join(map(str, sorted(own)))}" for name, own in sorted(delays.items()))
+            raise ParameterError(self.name, f"its results hang on inputs of several cycles before ({listed})")
         return every[0] if every else 0
 
     def evaluate(self, inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:

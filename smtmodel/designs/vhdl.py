@@ -27,11 +27,11 @@ def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], f
     program = which(TRANSLATOR)
     if program is None:
         raise MissingProgramError("GHDL reads designs in VHDL, and is not here: install the package ghdl")
-    said = [program, "synth", "--std=08", *(f"-g{name}={value}" for name, value in parameters.items())]
+    command = [program, "synth", "--std=08", *(f"-g{name}={value}" for name, value in parameters.items())]
     design = [*map(str, map(Path.resolve, files)), "-e", top]
 
     def written(language: str) -> str:
-        done = finished([*said, f"--out={language}", *design], folder, "GHDL")
+        done = finished([*command, f"--out={language}", *design], folder, "GHDL")
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")

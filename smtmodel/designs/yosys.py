@@ -101,16 +101,16 @@ class _Reader:
         if self.packaged:
             _compile(self.program)
         done = finished([self.program, "-q", "-s", self._named(path)], self.folder, "Yosys", mount)
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        if conflict := next((line for line in said if CONFLICT in line), None):
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        if conflict := next((line for line in lines if CONFLICT in line), None):
             raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)
-        undriven = {found[1] for line in said if (found := UNDRIVEN.search(line))}
-        for found in filter(None, map(UNDECLARED.match, said)):
+        undriven = {found[1] for line in lines if (found := UNDRIVEN.search(line))}
+        for found in filter(None, map(UNDECLARED.match, lines)):
             if found[2] in undriven:
                 name = found[2].removeprefix("\\")
                 raise InputError(f"{self._own(found[1])}: {name} is not declared, and nothing drives it")
         if done.returncode:
-            error = self._own(next((line for line in said if "ERROR" in line), said[-1] if said else "it failed"))
+            error = self._own(next((line for line in lines if "ERROR" in line), lines[-1] if lines else "it failed"))
             if self.files[0].name == TRANSLATED and "syntax error" in error:
                 raise InputError(mistranslated(self.files[0], error))
             if "syntax error" in error and not self.slang and _packaged() is None:
@@ -130,12 +130,12 @@ class _Reader:
             return written_at(self.files[0], number)[0]
         return f"{Path(self._own(file)).name}:{number}"
 
-    def _own(self, said: str) -> str:
+    def _own(self, message: str) -> str:
         """A message of Yosys, with the names of the files as they were given."""
         for file in self.files:
             seen = self._named(file)
-            said = said.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
-        return said
+            message = message.replace(seen, str(file)).replace(seen.removeprefix("/"), str(file))
+        return message
 
 
 @cache

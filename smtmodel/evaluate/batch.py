@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.units.unit import Memo
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time, so that the lanes of a stage stay in the processor's cache
 SHARED_CHUNK = 8192  # vectors at a time for several models: each of their many operations has a cost of its own
-FEW = 2  # this many vectors, or fewer, are evaluated faster one by one, as integers, than together
+ONE_BY_ONE = 2  # vectors, at most, that are evaluated faster one by one, as integers, than together
 
 
 def evaluate_lanes(
@@ -61,7 +61,7 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
     out = np.empty(len(c), dtype=np.uint64)
-    size = CHUNK if len(c) > FEW else 1
+    size = CHUNK if len(c) > ONE_BY_ONE else 1
     for start in range(0, len(c), size):
         part = slice(start, start + size)
         evaluation = evaluate_lanes(model, *(side[part] for side in (a, b, c, *further)), traced=False)

@@ -20,6 +20,6 @@ def identity_text(value: object) -> str:
         return repr(value)
     later = getattr(value, "later", ())  # the fields of a node or partition that are newer than stored results
     given = [(part, getattr(value, part.name)) for part in fields(value) if part.repr]
-    told = [(part.name, own) for part, own in given if part.name not in later or own != part.default]
-    parts = (f"{name}={identity_text(own)}" for name, own in told)
+    shown = [(part.name, own) for part, own in given if part.name not in later or own != part.default]
+    parts = (f"{name}={identity_text(own)}" for name, own in shown)
     return f"{type(value).__qualname__}({', '.join(parts)})"

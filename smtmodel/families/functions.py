@@ -1,7 +1,7 @@
 """The families of published units, each a function from its own parameters to an expression.
 
-A function's signature says what it takes: groups of parameters (smtmodel/families/parts.py), and single parameters.
-Algorithms are those of Xie et al. 2026.
+A function's parameters are groups of parameters (smtmodel/families/parts.py), and single parameters. Algorithms are
+those of Xie et al. 2026.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def e_fdpa(
 
     def scaled(at: StepProducts, start: Node) -> Node:
         total: Node = sketch.named(ExactSum(sketch.terms(at)), f"{at.prefix}products", "products")
-        half = downscale // 2  # a single factor would be no normal number of f32 for 127
+        half = downscale // 2  # for 127, a single factor would be subnormal in f32
         total = Scale(total, power_of_two(half - downscale), power_of_two(-half))
         return result.of(ExactSum((total, start)))
 
@@ -250,7 +250,8 @@ def _late_step(
 
 
 class Family(NamedTuple):
-    """A function with its description. `fixed`: parameters of other families that have one value in all its units."""
+    """A function with its description. `fixed`: parameters of other families with one value in all of this family's
+    units."""
 
     name: str
     about: str

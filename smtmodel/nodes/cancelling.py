@@ -1,4 +1,4 @@
-"""A sum that counts as a zero in an alignment where its terms cancel."""
+"""A sum that counts as a zero in an alignment if its terms cancel."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 
 @dataclass(frozen=True, eq=False)
 class Cancelling(Unary):
-    """A sum, perhaps cut, that counts in the alignment of another sum as a zero wherever its value is zero, also where
-    its terms cancel or are cut off. Without this node a sum of value zero still counts in the alignment with its
-    exponent. The value, the sign of a zero, infinities and NaNs are the sum's."""
+    """A sum, perhaps cut, that counts as a zero in the alignment of another sum whenever its value is zero, even if its
+    terms cancel or are cut off. Without this node, a sum of value zero still counts with its exponent. The value, the
+    sign of a zero, infinities and NaNs are unchanged."""
 
     kind: ClassVar[str] = "cancelling"
     source: ClassVar[str] = "adders of two alignments that detect a zero between them, as of a normalising stage"
@@ -33,7 +33,7 @@ class Cancelling(Unary):
         return Changed(value, value.term, [value.term.is_zero])
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The sum's value, and the sum's exponent wherever the node counts in an alignment."""
+        """The sum's facts: the value is the same, and the exponent too if the node counts in an alignment."""
         return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False)
 
     def variants(self) -> Iterator[Variant]:

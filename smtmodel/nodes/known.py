@@ -1,4 +1,4 @@
-"""Facts about the values of nodes: each kind of node derives its own from those of its operands."""
+"""Facts about the values of nodes: each kind of node derives its facts from those of its operands."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Known:
     2^e, and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and
     lies in `interval`, as does 0; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is
     not -0. `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node
-    is infinite or a NaN. `terms`: of an exact sum, what is known of each term. `adds`: v is a sum, and has a plus sign
-    where it is zero. `agrees`: where all numbers that were added are negative or -0, v is not above zero, and counts as
-    zero if it is zero. `positive`: where all numbers that were added are negative or -0, v is not zero. `turns`: if
-    every a and c is negated, and no other input, then v is negated (True) or stays as it is (False), and so does an
-    infinity; a zero stays a zero, of either sign, and a NaN stays a NaN."""
+    is infinite or a NaN. `terms`: the facts of each term of an exact sum. `adds`: v is a sum, and a zero v has a plus
+    sign. `agrees`: if all numbers added are negative or -0, v is not above zero, and counts as zero if it is zero.
+    `positive`: if all numbers added are negative or -0, v is not zero. `turns`: if every a and c is negated, and no
+    other input, then v is negated (True) or stays as it is (False), and so does an infinity; a zero stays a zero, of
+    either sign, and a NaN stays a NaN."""
 
     least: int | None = None
     most: int | None = None
@@ -53,9 +53,9 @@ class Known:
     def number(
         formats: frozenset[Format], grid: int | None = None, bits: int | None = None, interval: Interval | None = None
     ) -> Known:
-        """Facts of a number of one of these formats (zero if there is no format) and, where given, a multiple of 2^grid
-        of at most `bits` significant bits, in an interval. Its exponent is that of its magnitude, but at least emin;
-        with f fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+        """Facts of a number of one of these formats (zero if there is no format) that is, if given, a multiple of
+        2^grid, has at most `bits` significant bits, and lies in an interval. Its exponent e is that of its magnitude,
+        but at least emin; with f fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.unit for fmt in formats)
@@ -91,7 +91,7 @@ class Known:
 
     @property
     def unsized(self) -> Known:
-        """The facts with the interval of the formats alone."""
+        """The facts, with the interval that the formats alone imply."""
         most = UNKNOWN if self.formats is None else Known.number(self.formats)
         return replace(self, interval=most.interval, most=most.most)
 
@@ -152,12 +152,12 @@ def times(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 def hull(one: Interval, other: Interval) -> Interval:
-    """The interval of the numbers of both."""
+    """The smallest interval that contains both."""
     return min(one[0], other[0]), max(one[1], other[1])
 
 
 def common(one: Interval, other: Interval) -> Interval:
-    """The interval of the numbers that both have."""
+    """The intersection of two intervals."""
     return max(one[0], other[0]), min(one[1], other[1])
 
 
@@ -183,8 +183,8 @@ def magnitude(interval: Interval) -> Fraction:
 
 
 def rounded(interval: Interval | None, precision: int, least: int | None, mode: str) -> Interval | None:
-    """The interval of numbers once they are rounded to `precision` bits, or, below 2^least, to multiples of the last
-    place there: rounding is monotonic."""
+    """The interval of an interval's numbers after rounding to `precision` bits or, below 2^least, to multiples of the
+    last place there: rounding is monotonic."""
 
     def end(size: Fraction) -> Fraction:
         if not size:
@@ -196,7 +196,7 @@ def rounded(interval: Interval | None, precision: int, least: int | None, mode: 
 
 
 def multiple_of(largest: Fraction, place: int, mode: str) -> Fraction:
-    """The largest magnitude of numbers of magnitude up to `largest`, once they are rounded to multiples of 2^place."""
+    """The largest magnitude after rounding numbers of magnitude up to `largest` to multiples of 2^place."""
     units = largest * power(-place)
     return WAYS.get(mode, math.ceil)(units) * power(place)
 
@@ -217,8 +217,8 @@ def top_of(interval: Interval | None) -> int | None:
 
 
 def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Interval | None:
-    """The interval of a sum whose terms may grow before they are added, all together by at most `more`; its magnitude
-    is at most head * 2^most. None: not known."""
+    """The interval of a sum whose terms may grow by at most `more` in all before the addition; the sum's magnitude is
+    at most head * 2^most. None: not known."""
     intervals = all_known(known.interval for known in every)
     own = [] if intervals is None or more is None else [reduce(plus, intervals, (-more, more))]
     top = None if most is None else times(head, power(most))
@@ -233,15 +233,15 @@ def grid_of(every: Sequence[Known]) -> int | None:
 
 
 def turns_of(every: Iterable[Known]) -> bool | None:
-    """`Known.turns` that all values have in common: True, False, or None where they differ. Zeros have both (True if
-    all values are zeros), since a zero is its own negative."""
+    """The common `Known.turns` of all values: True, False, or None if they differ. A zero is its own negative and fits
+    both; True if all values are zeros."""
     ways = {known.turns for known in every if not (known.zero and known.finite)}
     return True if not ways else ways.pop() if len(ways) == 1 else None
 
 
 def turned(turns: bool | None, signless: bool) -> bool | None:
-    """`Known.turns` after a step. A step that sees magnitudes alone (`signless`) keeps it; of a step that sees signs,
-    too, only False (v stays as it is) is known."""
+    """`Known.turns` after a step. A step that reads magnitudes alone (`signless`) keeps it; after a step that also
+    reads signs, only False (v stays as it is) remains known."""
     return turns if signless or not turns else None
 
 

@@ -21,8 +21,7 @@ from mmaprobe.smtmodel.nodes.trace import Stage, Trace
 
 
 class Value(ABC):
-    """The value of a node, rounded or not: `term` and `is_nan`; the other properties are formed when they are asked
-    for.
+    """The value of a node, rounded or not: `term` and `is_nan`; the other properties are formed at their first use.
 
     `pattern`: the pattern of a rounded result.
     """
@@ -42,7 +41,8 @@ class Value(ABC):
     @property
     @abstractmethod
     def infinities(self) -> tuple[Bit, Bit]:
-        """(+infinity, -infinity): whether each is among the numbers added; for a single number at most one is."""
+        """Two truth values: whether +infinity, and whether -infinity, is among the numbers added. A single number is at
+        most one of them."""
 
     @property
     @abstractmethod
@@ -51,7 +51,7 @@ class Value(ABC):
 
     @property
     def is_sum(self) -> bool:
-        """Whether an exact zero has its sign from the numbers added, not from the term."""
+        """Whether the numbers added, not the term, decide the sign of an exact zero."""
         return True
 
     @kept_property
@@ -61,8 +61,8 @@ class Value(ABC):
 
 
 class Number(Value):
-    """A single number, not a sum. `native`: its format and pattern, where it is an input or a result of the processor's
-    own instruction; a NaN's pattern is arbitrary."""
+    """A single number, not a sum. `native`: format and pattern of an input, or of a result of the processor's own
+    instruction; a NaN's pattern is arbitrary."""
 
     is_sum = False
 
@@ -71,8 +71,8 @@ class Number(Value):
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """The number's pattern in a format, any NaN's for a NaN; None where the format may not hold the number. Called
-        only where the carrier `fuses`."""
+        """The number's pattern in a format, for a NaN the pattern of any NaN; None where the format may not hold the
+        number. Called only where the carrier `fuses`."""
         if self._native is not None and (same := _widened_pattern(*self._native, fmt)) is not None:
             return same
         term = self.term
@@ -100,8 +100,8 @@ class Number(Value):
 
 
 def _widened_pattern(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
-    """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats. A
-    finite format (`Format.finite`) lacks the patterns of infinities and NaNs, and no other pattern."""
+    """A number's pattern in a wider format, formed with zeros behind the fraction or by the processor; None for other
+    formats. A finite format (`Format.finite`) lacks only the patterns of infinities and NaNs."""
     f32 = FORMATS["f32"]
     if own == fmt:
         return pattern
@@ -136,9 +136,9 @@ class Total(Value):
 
 
 class Changed(Value):
-    """A value with its finite part replaced, and the same numbers added. It counts as zero where the first value does
-    or a bit of `zeros` is set, is a NaN where the first value is or a bit of `nans` is set, and is infinite with the
-    first value's sign where `infinite` is set."""
+    """A value with another finite part and the same numbers added. It counts as zero where the old value does or a bit
+    of `zeros` is set; it is a NaN where the old value is one or a bit of `nans` is set; it is infinite, with the old
+    value's sign, where `infinite` is set."""
 
     def __init__(
         self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
@@ -167,15 +167,14 @@ class Changed(Value):
         return self._value.is_sum
 
 
-FLAGS = ("zero", "infinite", "NaN", "negative")  # the truth values of a term that a sum reads; of the last, `negatives`
+FLAGS = ("zero", "infinite", "NaN", "negative")  # truth values of a term that a sum reads; "negative": `negatives`
 Site = tuple["Node", tuple[int, ...]]  # a node, and the values of the loop variables on which it depends
-Flaw = tuple[Site, str]  # one of FLAGS of the value of a node is taken for its contrary
-Flaws = Mapping[Flaw, Bit]  # whether each is made
+Flaw = tuple[Site, str]  # one of FLAGS of a node's value is inverted
+Flaws = Mapping[Flaw, Bit]  # for each flaw, whether it occurs
 
 
 class Flawed(Value):
-    """A value of which each flag is taken for its contrary where a bit is set; `flips`: the bits, in the order of
-    FLAGS."""
+    """A value with flags inverted; `flips`: for each of FLAGS, the bit that inverts it."""
 
     def __init__(self, value: Value, flips: Sequence[Bit]) -> None:
         zero, infinite, nan, negative = flips
@@ -212,9 +211,9 @@ class Context:
     """One evaluation: the inputs, the values of loop variables and running sums, and the signals so far.
 
     `patterns` and `formats` by operand (a, b, c, scale_a, scale_b); missing trailing elements are zero. `names`:
-    prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, where the name is neither place nor
-    prefix. `shared`: values that several units share on the same inputs, by `Node.key`: those of nodes that depend on
-    inputs alone. `flaws`: what is taken for its contrary.
+    prefixes of the nodes' signals; `titles`: names of nodes as terms of a sum, for names that are neither place nor
+    prefix. `shared`: by `Node.key`, the values of nodes that depend on inputs alone; several units share them on the
+    same inputs. `flaws`: the flags that are inverted.
     """
 
     patterns: Mapping[str, Sequence[Bits]]
@@ -232,8 +231,8 @@ class Context:
     ranges: list[int] = field(default_factory=list)  # the levels of the ranges of terms being formed, outermost first
 
     def value(self, node: Node, keep: int | None = None) -> Value:
-        """The value of a node, formed once if several nodes read it. `keep`: the number of bits needed of a sum, with
-        one sticky bit below; None asks for every bit."""
+        """The value of a node, formed once even if several nodes read it. `keep`: the number of bits of a sum to form,
+        with one sticky bit below; None: all bits."""
         free = node.free
         scope = self.scopes[max([self.opened[level] for level in free]) if free else 0]
         key = (node, keep)
@@ -251,7 +250,7 @@ class Context:
         return node, tuple(self.places[level] for level in sorted(node.free))
 
     def _flawed(self, value: Value, site: Site) -> Value:
-        """The value with the flaws that are made at its site."""
+        """The value with the flaws at its site."""
         flips = [self.flaws.get((site, flag)) for flag in FLAGS]
         if all(flip is None for flip in flips):
             return value
@@ -263,7 +262,7 @@ class Context:
             return node.evaluate(self, keep)
         key = node.key(self)
         if key is None and not node.free and not self.trace.keeps:
-            key = node, keep  # without loop variables it depends on inputs alone, too; no signals are asked for
+            key = node, keep  # without loop variables it depends on inputs alone; no signals are kept
         if key is None:
             return node.evaluate(self, keep)
         value = self.shared.get(key)
@@ -272,7 +271,7 @@ class Context:
         return value
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
-        """function(*inputs) by `Carrier.formed`; called directly where signals are kept, since the function records
+        """function(*inputs) through `Carrier.formed`; a direct call where signals are kept, since the function records
         them."""
         if self.trace.keeps:
             return function(*inputs)
@@ -290,7 +289,7 @@ class Context:
         return constant(self.patterns["c"][0].carrier, 0, self.formats[operand].width)
 
     def at(self, index: Index) -> int:
-        """The place that an index stands for in the current iteration."""
+        """The place of an index in the current iteration."""
         return index.at(self.places)
 
     def name(self, node: Node) -> str:
@@ -306,7 +305,7 @@ class Context:
         return self.trace.prefix + (f"{name}." if name else "")
 
     def step(self, node: Node, item: Unpacked) -> Number:
-        """The number that a node gives; its term is recorded as the signal of the node's step."""
+        """The number that a node computes; its term is recorded as the signal of the node's step."""
         with self.within(self.prefix(node)):
             self.trace.term(Stage.STEP, item.term)
         return Number(item)
@@ -352,8 +351,8 @@ class _Within:
 
 @dataclass(frozen=True)
 class Variant:
-    """Another value of a parameter that a slightly different unit might have. `parameter`: the name of a field, or of
-    the change of the node."""
+    """Another value of a parameter, as a slightly different unit might have it. `parameter`: the name of a field, or of
+    a change of the whole node."""
 
     parameter: str
     old: object
@@ -363,55 +362,56 @@ class Variant:
 class Node:
     """One step of a unit: a frozen dataclass (eq=False), equal to another by structure.
 
-    `kind` is its word in unit files; `source` says where its arithmetic is published. Node is no ABC, since isinstance
-    of an ABC takes a fifth more time.
+    `kind` is the node's word in unit files; `source` names the publication of its arithmetic. Node is no ABC, since
+    isinstance of an ABC takes a fifth more time.
     """
 
     kind: ClassVar[str]
     source: ClassVar[str]
-    #: its value if nothing is rounded or cut off: its operands' sum or product, or its first operand; None: another
+    #: the exact value, with nothing rounded or cut off: the operands' sum or product, or the first operand; None:
+    #: another
     without_loss: ClassVar[Literal["sum", "product", "operand"] | None] = None
-    #: whether its value is infinite or NaN exactly as its operand is: the reason for it is then the operand's
+    #: whether the value is infinite or NaN exactly if the operand is: `explain` then names the operand's reason
     passes_specials: ClassVar[bool] = False
     #: operands added after digests were published: left out of the node's text (`structure`) where they are None
     later: ClassVar[frozenset[str]] = frozenset()
 
     @kept_property
     def operands(self) -> tuple[Node, ...]:
-        """The nodes whose values it reads: those in its fields, in their order."""
+        """The nodes whose values the node reads: the nodes in its fields, in their order."""
         every = (value if type(value) is tuple else (value,) for value in self._fields)
         return tuple(one for each in every for one in each if isinstance(one, Node))
 
     @abstractmethod
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        """Its value. Callers use `Context.value`, which evaluates each node once."""
+        """The value of the node. Callers use `Context.value`, which evaluates each node once."""
 
     @abstractmethod
     def sentence(self) -> str:
-        """What the node does, in words that follow its name."""
+        """The node's operation, in words that follow its name."""
 
     @property
     def known_from(self) -> tuple[Node, ...]:
-        """The nodes whose facts `known` is given."""
+        """The nodes whose facts `known` reads."""
         return self.operands
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The facts of the node's value, derived from the facts of each term of each node of `known_from`. Kinds of
-        nodes that do not override it state no facts."""
+        """The facts of the node's value, derived from the facts of each term of each node in `known_from`. A class that
+        does not override this method states no facts."""
         return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
-        """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
+        """Plausible other values of the node's parameters, one at a time; some combinations are impossible."""
         return iter(())
 
     @classmethod
     def around(cls, node: Node) -> Iterator[Node]:
-        """The node with a node of this kind around it, where other units have the bare node; `identify` tries these and
-        their variants where nothing else explains an answer."""
+        """A node within nodes of this kind, where other units have the bare node; `identify` tries these, and their
+        variants, if nothing else explains an answer."""
         return iter(())
 
     def varied(self, variant: Variant) -> Node:
-        """The node with a variant's new value where its parameter, or the parameter's value for an operand, is the old
+        """The node with a variant's new value, if the parameter, or the parameter's value for an operand, has the old
         one; else the node itself. Raises ParameterError."""
         if variant.parameter not in self.field_names():
             return self
@@ -423,7 +423,8 @@ class Node:
         return replace(self, **{variant.parameter: changed})  # type: ignore[type-var]
 
     def terms(self, context: Context) -> Iterator[tuple[str, Value]]:
-        """Its terms in a sum, with names where signals are kept: itself, unless it is a range of terms."""
+        """The node's terms in a sum, with names where signals are kept: the node itself, unless it is a range of
+        terms."""
         named = context.trace.keeps
         name = named and (context.titles.get(self) or self.place(context) or context.name(self))
         yield name or "", context.value(self)
@@ -433,57 +434,56 @@ class Node:
         return ""
 
     def key(self, context: Context) -> Hashable:
-        """A key of the value where it depends on inputs alone, equal for nodes with the same value; else None."""
+        """A key for a value that depends on inputs alone, equal for nodes with the same value; else None."""
         return None
 
     def places_of_terms(self, context: Context) -> list[str]:
-        """The places of its terms, in the order of `terms`."""
+        """The places of the node's terms, in the order of `terms`."""
         return [self.place(context)]
 
     @property
     def count(self) -> int:
-        """The number of terms that it is in a sum."""
+        """The number of the node's terms in a sum."""
         return 1
 
     @property
     def is_number(self) -> bool:
-        """Whether its value is a single number, which can be a factor of a product, and not a sum."""
+        """Whether the value is a single number, a possible factor of a product, and not a sum."""
         return False
 
     @property
     def never_below_zero(self) -> bool:
-        """Whether no number that it gives is below zero."""
+        """Whether the value is never below zero."""
         return False
 
     @property
     def is_addend(self) -> bool:
-        """Whether it is the input c."""
+        """Whether the node is the input c."""
         return False
 
     @property
     def factors(self) -> tuple[Node, Node] | None:
-        """The two numbers of which the node is the exact product; None for other nodes."""
+        """The two factors of an exact product; None for other nodes."""
         return None
 
     @property
     def summands(self) -> tuple[Node, ...]:
-        """The nodes whose exact sum it is: itself, unless it is an exact sum."""
+        """The summands of an exact sum; for another node, the node itself."""
         return (self,)
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent, in the order of the terms; () where all bits
-        are."""
+        """For each term, in order, the number of bits kept below the largest exponent; () if all bits are kept."""
         return ()
 
     @property
     def binds(self) -> int | None:
-        """The level of the loop whose variable its operands see; None where it is no loop."""
+        """The level of a loop, whose variable the operands read; None if the node is no loop."""
         return None
 
     @kept_property
     def free(self) -> frozenset[int]:
-        """The levels of the loops around it on which it depends."""
+        """The levels of the surrounding loops on whose variables the node depends."""
         levels = _NO_LEVELS
         for operand in self.operands:
             free = operand.free
@@ -494,13 +494,13 @@ class Node:
     @classmethod
     @cache
     def field_names(cls) -> tuple[str, ...]:
-        """The names of its operands and parameters."""
+        """The names of the operands and parameters."""
         return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
 
     @kept_property
     def own(self) -> object:
-        """One object for all nodes of the same kind, with the same parameters, and with as many terms in each operand:
-        the function from their terms to their values is the same."""
+        """One object for all nodes of the same kind with the same parameters and the same numbers of terms in their
+        operands: the same function maps their terms to their values."""
         parts: list[Any] = [type(self)]
         for name in self.field_names():
             value = getattr(self, name)
@@ -517,7 +517,7 @@ class Node:
         return hash((self.kind, self._fields))
 
     def __getstate__(self) -> dict[str, object]:
-        """Its fields alone: hashes differ between processes."""
+        """The fields alone: hashes differ between processes."""
         return {name: getattr(self, name) for name in self.field_names()}
 
     def __hash__(self) -> int:
@@ -528,7 +528,7 @@ class Node:
             return True
         if type(self) is not type(other) or self._hash != hash(other) or self._fields != other._fields:
             return False
-        other.__dict__["_fields"] = self._fields  # shared from now on: compared once, and not on every path to it
+        other.__dict__["_fields"] = self._fields  # shared from now on: compared once, not on every path
         return True
 
 
@@ -542,7 +542,7 @@ class Unary(Node):
         return self.term.place(context)
 
     def varied(self, variant: Variant) -> Node:
-        """As for other nodes; for a variant of the node's own kind, which leaves the node out, its operand."""
+        """As in `Node`; for a variant of the node's own kind, which leaves the node out, the operand."""
         return self.term if variant.parameter == self.kind else super().varied(variant)
 
 
@@ -554,7 +554,7 @@ def kinds(base: type[Node] = Node) -> Iterator[type[Node]]:
 
 
 def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
-    """Variants of a parameter: all of the values but the old one."""
+    """Variants of a parameter: all values but the old one."""
     return (Variant(parameter, old, new) for new in values if new != old)
 
 
@@ -565,10 +565,10 @@ def near(value: int) -> tuple[int, ...]:
 
 @dataclass
 class Knowledge:
-    """The facts of the nodes of one unit. `formats`: of its operands, by name; `unsigned`: operands none of whose
-    elements is -0; `running`: facts of the running results of the loops around, by level. `fits`: the facts hold on
-    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand, besides those of
-    its format."""
+    """The facts of the nodes of one unit. `formats`: the operands' formats, by name; `unsigned`: the operands without
+    an element -0; `running`: facts of the running results of the surrounding loops, by level. `fits`: the facts hold on
+    finite inputs without overflow; else on all inputs. `given`: facts of the elements of an operand besides the facts
+    of its format."""
 
     formats: Mapping[str, Format]
     unsigned: frozenset[str] = frozenset()
@@ -579,7 +579,7 @@ class Knowledge:
 
     def of(self, node: Node) -> Known:
         """The facts of a node's value."""
-        if node not in self._found and not node.free:  # from below: steps may be deep within one another
+        if node not in self._found and not node.free:  # operands first: nodes may be nested deeply
             for below in walk(node, self._found):
                 if not below.free:
                     self._of(below)
@@ -594,7 +594,7 @@ class Knowledge:
         return [self._of(item)] * item.count
 
     def within(self, level: int, so_far: Known) -> Knowledge:
-        """The same knowledge inside a loop at `level`, of whose running result `so_far` is known."""
+        """The same knowledge inside a loop at `level`; `so_far`: the facts of the loop's running result."""
         return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits, self.given)
 
 
@@ -605,7 +605,7 @@ class Terminal(Node):
 
 
 def walk(node: Node, without: Container[Node] = ()) -> Iterator[Node]:
-    """The node and all nodes below it, each once, operands first; `without`: nodes that are not visited."""
+    """The node and all nodes below it, each once, operands first; `without`: nodes to leave out."""
     nodes: dict[Node, None] = {}
     waiting = [(node, iter(node.operands))]
     while waiting:
@@ -630,7 +630,7 @@ def of_kind(node: Node, kind: type[Kind] | tuple[type[Kind], ...]) -> Iterator[K
 
 def structure(node: Node, spelled: Callable[[object], str] = repr) -> str:
     """A text that is the same for two nodes exactly if they are equal; shared nodes are written once. `spelled`: the
-    text of a parameter (of the stages of plans, which hold models: `identity_text`)."""
+    function for the text of a parameter (for the stages of plans, which hold models, `identity_text`)."""
     numbers: dict[Node, int] = {}
 
     def text(value: object) -> str:

@@ -63,8 +63,8 @@ class Product(Node):
         return Number(item)
 
     def _with_all(self, context: Context) -> Unpacked | None:
-        """The product as one row of the products of all elements of a and b, formed at once; None where they cannot
-        be."""
+        """The product as a row of the products of all elements of a and b, formed at once; None if that is
+        impossible."""
         left, right = self.left, self.right
         if not isinstance(left, Element) or not isinstance(right, Element):
             return None
@@ -88,8 +88,9 @@ class Product(Node):
         return Unpacked(formed, is_zero, is_infinite, is_nan)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Unnormalised, its exponent is the sum of the factors'. Normalised, 2^e <= |v| < 2 * 2^e; where |v| < 4 *
-        2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below 2^e."""
+        """Unnormalised, the product has the sum of the factors' exponents. Normalised, 2^e <= |v| < 2 * 2^e; if |v| < 4
+        * 2^(sum of the exponents), as for two numbers or segments of numbers, v has at most one more digit below
+        2^e."""
         left, right = operands
         facts = left.times(right)
         if facts.zero and all(known.zero and known.never_minus for known in operands):

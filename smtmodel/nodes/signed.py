@@ -1,4 +1,4 @@
-"""A sum that keeps its sign where its terms are cut to zero."""
+"""A sum that keeps its sign if its terms are cut to zero."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class _Kept(Changed):
 
 @dataclass(frozen=True, eq=False)
 class Signed(Unary):
-    """An aligned sum that has the sign of the exact sum of its terms where it is zero and the exact sum is not, because
-    the alignment cuts bits off. Without this node the sign of such a zero is that of an exact zero sum."""
+    """An aligned sum with the sign of its terms' exact sum, even if the alignment cuts a nonzero exact sum to zero.
+    Without this node, a sum cut to zero has the sign of an exact zero sum."""
 
     kind: ClassVar[str] = "signed"
     source: ClassVar[str] = "adders that compare magnitudes before they align, as vector units have"
@@ -49,7 +49,7 @@ class Signed(Unary):
         return _Kept(value, value.term.is_zero & ~exact.is_zero, exact.sign)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The sum's value and exponent, but for the sign of a zero."""
+        """The sum's facts, apart from the sign of a zero."""
         return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False, agrees=False)
 
     @classmethod

@@ -14,8 +14,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 
 
 class Stage(Enum):
-    """The role of a signal in its step; the value is the role's word in names. STEP: the signal has the step's own
-    name."""
+    """The role of a signal in its step; the enum's value is the role's word in signal names. STEP: the signal has the
+    step's own name."""
 
     PRODUCT = "product"
     ADDEND = "addend"
@@ -72,7 +72,7 @@ class Name(NamedTuple):
 
     @property
     def whole(self) -> Name:
-        """The name of the number of which it is a part."""
+        """The name of the whole number, for the name of a part."""
         return self._replace(part=Part.WHOLE)
 
     def its(self, part: Part) -> Name:
@@ -112,8 +112,8 @@ class Signal:
 @plain_value(frozen=True)
 class Visit:
     """A node in an evaluation: its site (the node, and the values of the loop variables on which it depends), the
-    prefix of its signals, the prefix of the round of the repetition around it, its place among the inputs (where the
-    place names it best), its value, and, for a sum, the terms that it adds, by name."""
+    prefix of its signals, the prefix of the surrounding repetition's round, its place among the inputs (if the place is
+    its best name), its value, and for a sum the terms by name."""
 
     site: tuple[object, tuple[int, ...]]
     prefix: str
@@ -131,8 +131,8 @@ class Visit:
 class Trace:
     """The signals of one evaluation by name, in the order of the stages.
 
-    `entered`: for each sum, by its prefix, the number of signals before it and the terms that it adds, by name.
-    `visits`: the values of the nodes, operands first. `rounds`: the prefix of each round of an unnamed repetition.
+    `entered`: by the prefix of each sum, the number of signals before it and its terms by name. `visits`: the values of
+    the nodes, operands first. `rounds`: the prefix of each round of an unnamed repetition.
     """
 
     signals: dict[Name, Signal] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Trace:
     entered: dict[str, tuple[int, tuple[tuple[str, Unpacked], ...]]] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
     rounds: list[str] = field(default_factory=list)
-    _terms: tuple[tuple[str, Unpacked], ...] | None = field(default=None, init=False)  # of the sum that is being formed
+    _terms: tuple[tuple[str, Unpacked], ...] | None = field(default=None, init=False)  # of the sum being formed
 
     @property
     def keeps(self) -> bool:
@@ -162,7 +162,7 @@ class Trace:
     def number(
         self, stage: Stage, value: Bits, unit: Exponent, of: str = "", part: Part = Part.WHOLE, is_signed: bool = False
     ) -> None:
-        """A fixed-point number of which the lowest bit is worth 2^unit."""
+        """A fixed-point number; its lowest bit has the weight 2^unit."""
         self._add(Signal(Name(self.prefix, stage, of, part), value, Kind.NUMBER, unit, is_signed=is_signed))
 
     def term(self, stage: Stage, value: Term, of: str = "") -> None:

@@ -1,5 +1,5 @@
-"""Joins: how a stage adds the sums of its parts. A join is a frozen value that has its computation, its name in plan
-files, its description in words, and the start of each part's sum."""
+"""Joins: how a stage adds the sums of its parts. A join is a frozen value with a name in plan files. It determines the
+start of each part's sum, adds the sums, and describes this in words."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class Promote(InTurn):
 
 @dataclass(frozen=True)
 class Compensate(Join):
-    """Each part begins with +0; its sum is added to the accumulator. The rounding errors of the additions are added up
-    in a sum of their own, which is added to the result in the end (Neumaier 1974; each error is computed by 2Sum or
-    fast 2Sum), or each error is added to the next part (Kahan 1965)."""
+    """Each part begins with +0; its sum is added to the accumulator. The rounding errors of the additions form a second
+    sum, added to the result at the end (Neumaier 1974; 2Sum or fast 2Sum computes each error), or each error is added
+    to the next part (Kahan 1965)."""
 
     word: ClassVar[str] = "compensate"
     begin: ClassVar[Begin] = "zero"
@@ -127,7 +127,7 @@ class Add(Join):
 
 
 def _single(parts: Sequence[Part]) -> Iterator[tuple[Span, str]]:
-    """The parts one by one, the parts of loops too, with their names."""
+    """The parts one by one with their names; a loop is divided into its parts."""
     for part in parts:
         rest, number = part.span, 0
         while part.each and rest.count > part.each:
@@ -160,7 +160,7 @@ class Tree(Join):
 
 @dataclass(frozen=True)
 class Only(Join):
-    """The sum of the one part, rounded: into the format of a workspace, say."""
+    """The sum of the only part, rounded, for example to the format of a workspace."""
 
     word: ClassVar[str] = ""
     begin: ClassVar[Begin] = "start"
@@ -174,7 +174,7 @@ class Only(Join):
         return f", rounded to {rounding_words(self.rounding)}"
 
 
-#: those that a plan file may have
+#: the joins of plan files
 JOINS: tuple[type[Join], ...] = (Through, Promote, Add, Tree, Compensate)
 
 

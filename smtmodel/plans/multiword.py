@@ -101,8 +101,8 @@ class Multiword:
         levels = self._levels()
         if self.products not in levels:
             known = ", ".join(map(str, levels))
-            said = f"of {self.words} words one keeps {known} products, not {self.products}"
-            raise ParameterError("products", f"{said}; a plan file of your own keeps any (docs/plans.md)")
+            reason = f"of {self.words} words one keeps {known} products, not {self.products}"
+            raise ParameterError("products", f"{reason}; a plan file of your own keeps any (docs/plans.md)")
         if self.scale and self.sums == "one" and self.words > 1:
             raise ParameterError("sums", "products of different scale need sums of their own: sums=by_size")
         if self.correction_chain != "all" and self.sums == "one":

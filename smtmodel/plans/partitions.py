@@ -1,7 +1,9 @@
-"""Partitions: how a stage divides the products of a span into parts. A partition is a frozen value that has the parts,
-its name in plan files, its description in words, and the numbers of products that two stages with it divide alike.
+"""Partitions: how a stage divides the products of a span into parts. A partition is a frozen value with a name in plan
+files. It forms the parts, describes them in words, and knows the numbers of products that two stages with this
+partition divide in the same way.
 
-A further partition is a class in `PARTITIONS`; rules prove nothing from a method that the class does not override.
+A further partition is one more class in `PARTITIONS`; from a method that the class does not override, rules prove
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.span import Span, moved
-from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, Seen, check_positive
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition, SumStructure, check_positive
 
 V = TypeVar("V")
 Tiles = Literal["full", "even"]
@@ -26,10 +28,10 @@ TILES: tuple[Tiles, ...] = get_args(Tiles)
 Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
-GRAINS = (1, 2, 4, 8, 16, 32, 64)  # the lengths of likely parts are multiples of one of these
-FEW = 4  # sizes of runs of which the last ones, or all, may be made equal
-MOST_BLOCKS, MOST_SHARED = 12, 24  # likely largest sizes of runs of which the last ones, or all, are made equal
-MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
+GRAINS = (1, 2, 4, 8, 16, 32, 64)  # likely lengths of parts are multiples of one of these
+TRIED_SIZES = 4  # sizes of runs for which partitions with equal last runs, or equal runs, are tried
+MOST_BLOCKS, MOST_SHARED = 12, 24  # largest sizes tried for each: with equal last runs, with equal runs
+MOST_LANES = 4096  # every lane has a sum, even without products
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Runs(Partition):
     """Runs of `every` products. The products left at the end are a shorter run, or go through the tail. With `even`
     (not 0) the shorter run and the run before it are made equal: the first of the two has half of their products,
     rounded down (up where `even` is 1), then up to a multiple of `even`. With `share` (not 0) all runs are made equal:
-    each has the next multiple of `share` above an equal share, the last run the products left."""
+    each has as many products as an equal share, rounded up to the next multiple of `share`; the last run has the
+    products left."""
 
     word: ClassVar[str] = "turns"
     usual: ClassVar[str] = "through"
@@ -70,29 +73,31 @@ class Runs(Partition):
     share: int = 0
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        sizes = dict.fromkeys((*seen.sizes, 4, 8, 16, 32, 64, 128, 256))
-        yield from (cls(every) for every in sizes if every < seen.count)
-        for size in seen.sizes[:FEW]:
-            longer = islice(range(size + -size % 64, 2 * size, 64), MOST_BLOCKS)  # at another K, other runs are equal
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        sizes = dict.fromkeys((*structure.sizes, 4, 8, 16, 32, 64, 128, 256))
+        yield from (cls(every) for every in sizes if every < structure.count)
+        for size in structure.sizes[:TRIED_SIZES]:
+            longer = islice(range(size + -size % 64, 2 * size, 64), MOST_BLOCKS)  # equal for this K, not for others
             yield from (cls(every, even) for every in dict.fromkeys((size, *longer)) for even in GRAINS if even < every)
-        for size, share in product(seen.sizes[:FEW], (8, 16, 4)):
-            some = (cls(every, share=share) for every in range(size, seen.count, share) if size % share == 0)
-            shared = [one for one in some if one.size(seen.count) == size]
+        for size, share in product(structure.sizes[:TRIED_SIZES], (8, 16, 4)):
+            some = (cls(every, share=share) for every in range(size, structure.count, share) if size % share == 0)
+            shared = [one for one in some if one.size(structure.count) == size]
             yield from shared[:: -(-len(shared) // MOST_SHARED) or 1]
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
         for name, number in (("even", self.even), ("share", self.share)):
             if number and stage.tail is not None:
-                raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
+                raise ParameterError(
+                    name, "the products left go through a tail or into equal sums: give one of the two"
+                )
         if self.even and self.share:
-            raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
+            raise ParameterError("share", "either the last two sums are made equal, or all sums")
         if self.share and self.every % self.share:
             raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
     def size(self, count: int) -> int:
-        """How many products each run takes, except the last ones, where there are `count` products in all."""
+        """The number of products in each run but the last ones, for `count` products in all."""
         if not self.share or count <= self.every or count % self.every == 0:
             return self.every
         return (count // (self.share * (count // self.every + 1)) + 1) * self.share
@@ -129,7 +134,7 @@ class Runs(Partition):
         return "ordered" if stage.join.in_order else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """Of runs that are added in order, the first run begins with the start of the sum."""
+        """If the runs are added in order, the first run begins with the start of the sum and is taken once."""
         return (self.every, stage.period) if self.grows(stage) == "ordered" else super().repeats(stage)
 
     def turn(self, stage: Parted) -> int:
@@ -148,15 +153,15 @@ def _looped(span: Span | None, each: int) -> list[Part]:
 
 @dataclass(frozen=True)
 class Sized(Partition):
-    """Runs of given sizes."""
+    """Runs whose sizes follow from the number of products."""
 
     word: ClassVar[str] = "split"
     usual: ClassVar[str] = "add"
 
     @abstractmethod
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
-        """The number of products of each run, of `count` in all. Raises ParameterError for a `count` that does not
-        fit."""
+        """The number of products in each run, for `count` products in all. Raises ParameterError for a `count` that
+        does not fit."""
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         return Cut(_numbered("part", _of_sizes(span, self.sizes(span.count, stage))))
@@ -168,7 +173,7 @@ class Sized(Partition):
 
 
 def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
-    """A span in runs of these sizes."""
+    """A span divided into runs of these sizes."""
     spans, rest = list[Span](), span
     for size in sizes:
         first, left = rest.cut(size)
@@ -181,8 +186,8 @@ def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
 @dataclass(frozen=True)
 class Equal(Sized):
     """`ways` runs of K / `ways` products, rounded up to a multiple of `grain` (0: of the body's period); the last runs
-    may be shorter, or missing. With `tiles` even, K has K / `grain` tiles, rounded up, and run i ends after i / `ways`
-    of the tiles, rounded up; a run without tiles is left out."""
+    may be shorter, or missing. With `tiles` even, K is divided into tiles of `grain` products, and run i ends after i /
+    `ways` of the tiles, rounded up; a run without tiles is left out."""
 
     unused: ClassVar[frozenset[str]] = frozenset({"grain", "tiles"})
     later: ClassVar[frozenset[str]] = frozenset({"tiles"})
@@ -193,21 +198,22 @@ class Equal(Sized):
     tiles: Tiles = "full"
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        ways = dict.fromkeys((*SPLITS, *(-(-seen.count // size) for size in seen.sizes)))
-        own = {n for size in seen.sizes[:FEW] for n in range(3, size + 1) if size % n == 0}  # a run fills whole grains
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        ways = dict.fromkeys((*SPLITS, *(-(-structure.count // size) for size in structure.sizes)))
+        sizes = structure.sizes[:TRIED_SIZES]  # a run fills whole grains
+        own = {n for size in sizes for n in range(3, size + 1) if size % n == 0}
         pairs = chain(product(ways, (*GRAINS, 128)), product(SPLITS, sorted(own - {*GRAINS, 128}, reverse=True)))
-        every = [cls(*one) for one in pairs if math.prod(one) < 2 * seen.count]
-        yield from (one for one in every if one.full(seen.count))
-        yield from (replace(one, tiles="even") for one in every if one.uneven(seen.count))
+        every = [cls(*one) for one in pairs if math.prod(one) < 2 * structure.count]
+        yield from (one for one in every if one.full(structure.count))
+        yield from (replace(one, tiles="even") for one in every if one.uneven(structure.count))
 
     def full(self, count: int) -> bool:
-        """Whether runs of full tiles are as many as the stage can have."""
+        """Whether runs of full tiles leave no run missing."""
         size = -(-count // (self.grain * self.ways)) * self.grain
         return -(-count // size) == self.ways
 
     def uneven(self, count: int) -> bool:
-        """Whether full tiles leave the last runs short by more than one tile, or empty."""
+        """Whether runs of full tiles leave the last runs more than one tile shorter, or empty."""
         return 0 < -(-count // self.grain) % self.ways < self.ways - 1
 
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
@@ -247,12 +253,12 @@ class At(Sized):
     at: tuple[int, ...]
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from map(cls, seen.places)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from map(cls, structure.places)
 
     def check(self, stage: Parted) -> None:
         if not self.at:
-            raise ParameterError("split", "a list says where K is cut: it needs a place")
+            raise ParameterError("split", "a list has places to cut K at: it needs one")
         for before, place in zip((0, *self.at), self.at, strict=False):
             if place <= before or place % stage.body.period:
                 fits = f"places rise, and are multiples of {stage.body.period}"
@@ -280,7 +286,7 @@ class At(Sized):
         return len(self.at) + 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """Every K ends after the last place."""
+        """K may be any number beyond the last place."""
         return number
 
 
@@ -292,9 +298,9 @@ class Dealt(Partition):
     grain: int = 1
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        ways = dict.fromkeys((2, 3, 4, 8, 16, *(-(-seen.count // size) for size in seen.sizes)))
-        yield from (cls(*one) for one in product(ways, GRAINS) if 2 * math.prod(one) <= seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        ways = dict.fromkeys((2, 3, 4, 8, 16, *(-(-structure.count // size) for size in structure.sizes)))
+        yield from (cls(*one) for one in product(ways, GRAINS) if 2 * math.prod(one) <= structure.count)
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.ways * math.lcm(number, self.grain)
@@ -342,14 +348,14 @@ class Interleaved(Dealt):
 
 
 def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
-    """The `grain` products from `first` on of each of the first `turns` turns of a span."""
+    """From each of the first `turns` turns of a span, `grain` products from place `first` of the turn on."""
     return Span(moved(span.start, first * span.step), turns, turn * span.step, grain, span.step)
 
 
 @dataclass(frozen=True)
 class Swizzled(Dealt):
-    """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of each, and
-    so on. A pass is the whole body over the pass's own products: the body divides these alone, and fills up their last
+    """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of them, and
+    so on. In each pass the body takes the pass's products alone: it divides only these, and fills up their last
     tile."""
 
     word: ClassVar[str] = "swizzle"
@@ -379,7 +385,7 @@ class Swizzled(Dealt):
 @dataclass(frozen=True)
 class Whole(Partition):
     """Whole multiples of `number` products. The products left over go through the tail after them, or through the head
-    before them; the head takes `number` products where none are left over."""
+    before them; if none are left over, the head takes `number` products."""
 
     word: ClassVar[str] = "whole"
     usual: ClassVar[str] = "through"
@@ -392,13 +398,13 @@ class Whole(Partition):
     number: int
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from (cls(number) for number in (2, 4, 8, 16, 32) if number < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from (cls(number) for number in (2, 4, 8, 16, 32) if number < structure.count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
         if (stage.head is None) == (stage.tail is None):
-            raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
+            raise ParameterError("whole", "the products left over go through a head or a tail: give one of the two")
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         left = span.count % self.number
@@ -413,7 +419,7 @@ class Whole(Partition):
         return f"multiples of {counted(self.number, 'product')}{first}{joined}"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """Of a multiple of `number` products, the head takes `number`."""
+        """Of a multiple of `number` products, a head takes `number` once."""
         return (0 if stage.head is None else self.number), stage.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -458,9 +464,10 @@ class First(Partition):
 
 @dataclass(frozen=True)
 class Halves(Partition):
-    """More than `most` products are two halves. The first half is a multiple of `grain`: the least that is the larger
-    half, or the largest that is the smaller half (`first`); where this leaves a half without products, the products are
-    not halved. In a tree, as pairwise summation has it, the sums of two halves are added."""
+    """More than `most` products are two halves. The first half is a multiple of `grain`: the least multiple that is at
+    least half of the products (`first` is larger), or the largest multiple that is at most half of them (`first` is
+    smaller). Products of which one half would be empty are not halved. In a tree (pairwise summation), the sums of two
+    halves are added."""
 
     word: ClassVar[str] = "halve"
     usual: ClassVar[str] = "tree"
@@ -472,9 +479,9 @@ class Halves(Partition):
     first: Half = "larger"
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        powers = (1 << n for n in range(1, (seen.count - 1).bit_length()))
-        every = (most for most in dict.fromkeys((*seen.sizes, *powers)) if most < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        powers = (1 << n for n in range(1, (structure.count - 1).bit_length()))
+        every = (most for most in dict.fromkeys((*structure.sizes, *powers)) if most < structure.count)
         yield from (cls(one[0], one[2], one[1]) for one in product(every, HALVES, GRAINS) if one[0] >= one[2])
 
     @property
@@ -483,8 +490,8 @@ class Halves(Partition):
 
     @property
     def width(self) -> int:
-        """At most `width` times 2^t products have at most t levels."""
-        over = 0 if self.first == "larger" else self.grain - 1  # a second half may be longer by this much
+        """The number w for which w times 2^t products, or fewer, have at most t levels of halves."""
+        over = 0 if self.first == "larger" else self.grain - 1  # by this much a second half may be longer
         return (self.longest - over) // self.grain * self.grain
 
     def _halved(self, span: Span) -> tuple[Span, Span] | None:
@@ -527,7 +534,7 @@ class Halves(Partition):
         return "halves" if stage.join.word == "tree" else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """In a tree, halves take any number of products; in other joins the parts are multiples of the grain."""
+        """In a tree, halves may have any number of products; with other joins the parts are multiples of the grain."""
         return 0, 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -536,9 +543,9 @@ class Halves(Partition):
 
 @dataclass(frozen=True)
 class Windows(Partition):
-    """Windows of `every` products. The products missing to whole windows are missing from the first and the last
-    window, half of them each (an odd one from the last). In a tree, more than `every` sums are added by windows in the
-    same way, until at most `every` sums are left, which are added in order."""
+    """Windows of `every` products. If whole windows would need more products, the first and the last window are
+    shorter, each by half of the difference (the last by the larger half). In a tree, more than `every` sums are added
+    in windows in the same way, and the last `every` or fewer sums in order."""
 
     word: ClassVar[str] = "windows"
     usual: ClassVar[str] = "tree"
@@ -548,16 +555,16 @@ class Windows(Partition):
     every: int
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterator[Partition]:
-        yield from (cls(every) for every in (4, 8, 16, 32, 64) if every < seen.count)
+    def likely(cls, structure: SumStructure) -> Iterator[Partition]:
+        yield from (cls(every) for every in (4, 8, 16, 32, 64) if every < structure.count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
         if self.every == 1:
-            raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
+            raise ParameterError("windows", "windows of one product leave as many sums as products: at least 2")
 
     def sizes(self, count: int) -> list[int]:
-        """The number of products, or of sums, that each window has, of `count` in all."""
+        """The number of products, or of sums, in each window, for `count` in all."""
         number = -(-count // self.every)
         first = self.every - (number * self.every - count) // 2
         return (
@@ -592,39 +599,39 @@ class Windows(Partition):
 
 @dataclass(frozen=True)
 class Fold:
-    """Groups of `ways` lanes, `stride` apart, each become one lane: added in order, each addition rounded. Of fewer
-    than `ways` * `stride` lanes, the last groups have one lane fewer."""
+    """Each group of `ways` lanes, `stride` apart, becomes one lane: the lanes' sums are added in order, each addition
+    rounded. With fewer than `ways` * `stride` lanes, the last groups have one lane less."""
 
     ways: int
     stride: int
 
     def takes(self, lanes: int) -> bool:
-        """Whether that many lanes form such groups."""
+        """Whether some number of lanes forms groups of this fold."""
         size = self.ways * self.stride
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
     def groups(self, lanes: int) -> Iterator[Sequence[int]]:
-        """For each lane that is left after a step, the lanes whose sums it takes."""
+        """For each lane left after a step, the lanes whose sums it adds."""
         size = self.ways * self.stride
         for first in range(0, lanes, size):
             for inner in range(self.stride):
                 yield range(first + inner, min(first + size, lanes), self.stride)
 
     def left(self, lanes: int) -> int:
-        """How many lanes are left of that many."""
+        """The number of lanes left of `lanes` lanes."""
         return self.stride * -(-lanes // (self.ways * self.stride))
 
 
 @dataclass(frozen=True)
 class Lanes(Partition):
-    """The lanes of vectors. A step that is a number of lanes takes whole turns, of `grain` products for each lane; a
-    fold adds lanes to each other. Later steps take the products that earlier steps left, with as many of the first
-    lanes as the step says; lane 0 begins with the start, the others with +0. The products left in the end go through
-    the tail, from the sum; without a tail, the last step that is a number of lanes takes them in a short turn: its
-    first lanes take `grain` products each, the next lane the rest. With `head` (not 0) a short turn comes first: of the
-    products that fill no turn of the first lanes, the largest multiple of `head`. With `unroll` (not 0) the first lanes
-    take a multiple of `unroll` products, with `order` backwards each `unroll` products from the last turn to the first;
-    the rest goes to later steps or the tail."""
+    """The lanes of vectors, by steps. A step is a number of lanes, which take whole turns of `grain` products each; or
+    a fold, which adds lanes to each other. A later number of lanes takes the products left by earlier steps into as
+    many of the first lanes. Lane 0 begins with the start, the others with +0. The products left at the end go through
+    the tail, from the sum; without a tail, the last number of lanes takes them in a short turn: the first lanes take
+    `grain` products each, the next lane the rest. With `head` (not 0) a short turn comes first: the largest multiple of
+    `head` among the products that fill no turn of the first lanes. With `unroll` (not 0) the first lanes take a
+    multiple of `unroll` products; with `order` backwards they take each `unroll` products from the last turn to the
+    first. The rest goes to later steps or the tail."""
 
     word: ClassVar[str] = "lanes"
     usual: ClassVar[str] = "tree"
@@ -674,13 +681,17 @@ class Lanes(Partition):
         if self.order == "pairwise" or (self.order == "backwards" and not self.unroll):
             raise ParameterError("order", "lanes take their products in order, or backwards with unroll")
         if self.unroll and self.head:
-            raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
+            raise ParameterError(
+                "unroll", "products that fill no turn come first (head) or last (unroll): give one of the two"
+            )
         if self.unroll and stage.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
-            raise ParameterError("unroll", "nothing takes what is left over: give a tail, or lanes after the first")
+            raise ParameterError(
+                "unroll", "no step takes the products left over: give a tail, or lanes after the first"
+            )
 
     @property
     def lanes(self) -> int:
-        """The number of lanes at first."""
+        """The number of lanes in the first step."""
         first = self.steps[0] if self.steps else None
         if first is None or isinstance(first, Fold):
             raise ParameterError("lanes", "the first step is a number of lanes")
@@ -694,7 +705,7 @@ class Lanes(Partition):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Backwards, a body takes one product at a time."""
+        """In backwards order, a body takes one product at a time."""
         return (1,) if self.order == "backwards" else ()
 
     def words(self, stage: Parted, joined: str) -> str:
@@ -740,7 +751,7 @@ class Lanes(Partition):
         self, engine: Engine[V], stage: Parted, name: str, sums: list[V], span: Span, count: int, lanes: int,
         back: bool = False,
     ) -> Span | None:  # fmt: skip
-        """Adds the first products of a span to lanes in turn, and gives the rest of the span; `back`: each unrolled
+        """Add the first products of a span to lanes in turn, and return the rest of the span; `back`: each unrolled
         turn backwards."""
 
         def unrolled(part: Span, running: V) -> V:
@@ -761,8 +772,7 @@ class Lanes(Partition):
         return rest
 
     def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:
-        """The products that a lane takes of the first `count`: its whole turns, then a turn in which it has fewer
-        products."""
+        """The products of one lane among the first `count`: whole turns, then one with fewer products."""
         turn, first = lanes * self.grain, lane * self.grain
         if (own := count - first) <= 0:
             return
@@ -773,7 +783,7 @@ class Lanes(Partition):
             yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
 
 
-#: those that a plan file may have, the likeliest of a library first
+#: the partitions of plan files, the likeliest in a library first
 PARTITIONS: tuple[type[Partition], ...] = (
     Equal, Interleaved, Lanes, Halves, Windows, Runs, Swizzled, Whole, First, At,
 )  # fmt: skip

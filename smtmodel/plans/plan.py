@@ -255,8 +255,8 @@ class Plan:
         return f"{self._head}\n  {shortened(self.about or f'by {self._units}', 110)}"
 
     def _repr_html_(self) -> str:
-        said = [(key, text) for key in ("about", "source", "evidence") if (text := getattr(self, key))]
-        return html_table(self._head, [*said, ("units", self._units)])
+        facts = [(key, text) for key in ("about", "source", "evidence") if (text := getattr(self, key))]
+        return html_table(self._head, [*facts, ("units", self._units)])
 
     @property
     def _head(self) -> str:

@@ -284,16 +284,18 @@ class _Reader(ExpressionReader):
         else:
             number, *stages = self._arguments(tree, 2 + headed + rounds)
             numbers = number.elts if isinstance(number, ast.List) else [number]
-        own, said = () if apart else _options(kind), _options(join)
+        own, join_options = () if apart else _options(kind), _options(join)
         further = tuple(word for word in (*kind.takes.replace("first", "" if headed else "head").split(),)
                         if word not in own)  # fmt: skip
-        self._only(options, (*own, *said, *further))
+        self._only(options, (*own, *join_options, *further))
         if apart is not None:
             partition = self._cut(apart, kind, apart.args, self._given(apart))
         else:
             partition = self._cut(tree, kind, numbers, {word: options[word] for word in own if word in options})
         rounding = {"rounding": self._how(stages.pop())} if rounds else {}
-        joined = join(**rounding, **{word: self._value(join, word, options[word]) for word in said if word in options})
+        joined = join(
+            **rounding, **{word: self._value(join, word, options[word]) for word in join_options if word in options}
+        )
         *head, body = (self._stage(stage) for stage in stages)
         others = {word: self._stage(options[word]) for word in further if word in options}
         return Parted(partition, joined, body, **others, **({"head": head[0]} if headed else {}))

@@ -1,4 +1,4 @@
-"""Plans as the text of a plan file, which planfile.py reads back as an equal plan."""
+"""The text of a plan file for a plan; planfile.py reads it back as an equal plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import formats_text
 from mmaprobe.smtmodel.units.written import NODES, rounding_text
 
-DEEPEST = 60  # nodes within one another that are one expression: Python reads 200 parentheses
+DEEPEST = 60  # nested nodes in one expression: Python reads 200 parentheses
 #: the calls in the expressions of a plan, stages apart
 CALLS = (
     "sum", "exact", "round", "cut", "product", "number", "relu", "shared", "residue", "recombined", "scale", "largest",
@@ -33,22 +33,21 @@ CALLS = (
 
 
 def plan_text(plan: Plan) -> str:
-    """The file of a plan whose result is made of sums of products, c, numbers, products, rectifiers and roundings.
+    """The file of a plan whose result consists of sums of products, c, numbers, products, rectifiers and roundings.
     Raises ParameterError for other plans."""
     return _Writer(plan).text()
 
 
 def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan alone, on one line. A unit is named by its whole reference, but an operation of IEEE by a
-    short name, and a turn of several products by its order. Raises as `plan_text` does."""
+    """The step `d` of a plan on one line. A unit has its whole reference as its name, but an IEEE operation has a short
+    name, and a turn of several products its order. Raises as `plan_text` does."""
     if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
         raise ParameterError("plan", "a rounding with rules of its own has no text here")
     return step_text(plan)[0]
 
 
 def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
-    """The step `d` of a plan as `stage_text` writes it, and the roundings that the step names. Raises as `plan_text`
-    does."""
+    """The step `d` of a plan as in `stage_text`, and the roundings named in it. Raises as `plan_text` does."""
     writer = _Writer(plan)
     whole = {
         model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference
@@ -116,7 +115,7 @@ class _Writer:
         return yaml.safe_dump(data, sort_keys=False, width=118, allow_unicode=True)
 
     def steps(self) -> dict[str, str]:
-        """The step `d`, and before it those of its parts that are as deep as one expression should be."""
+        """The step `d`, and before it parts of it as steps of their own, where one expression would be too deep."""
         depths: dict[Node, int] = {}
         for node in walk(self.plan.result):  # operands first
             depths[node] = 1 + max((0 if one in self.parts else depths[one] for one in node.operands), default=0)
@@ -126,8 +125,7 @@ class _Writer:
         return steps | {"d": self._step(self.plan.result)}
 
     def _words(self, side: int) -> dict[Node, str]:
-        """The words of a side that units read, and the words of which several other words are made, with their
-        names."""
+        """The words of a side that units read, and the words that several other words contain, with their names."""
         read = list(dict.fromkeys(word for chain in self.plan.chains if (word := chain.words[side]) is not None))
         every = dict.fromkeys(node for word in read for node in walk(word))
         uses = Counter(operand for node in every for operand in node.operands)
@@ -200,19 +198,19 @@ class _Writer:
         others = {"head": stage.head, "tail": stage.tail}
         further = [f", {name}={self.stage(part)}" for name, part in others.items() if part is not None]
         first = []
-        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the word names the join alone
+        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the word is the join's alone
             numbers, options = [f"{partition.word}({', '.join(numbers)}{options})"], ""
         elif partition.takes == "first" and stage.head is not None:
             first, further = [self.stage(stage.head)], further[1:]
         given = [*numbers, *first, body, *how]
         if isinstance(partition, Lanes):
             given = [body, *how, *numbers]
-        said = "".join(
+        join_options = "".join(
             _option(field.name, getattr(join, field.name), field.default)
             for field in fields(join)
             if field.name != "rounding"
         )
-        return f"{stage.word}({', '.join(given)}{said}{options}{''.join(further)})"
+        return f"{stage.word}({', '.join(given)}{join_options}{options}{''.join(further)})"
 
 
 def _cut(partition: Partition) -> tuple[list[str], str]:

@@ -9,7 +9,7 @@ from mmaprobe.smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:
-    """The place that lies `places` places further on."""
+    """The place `places` places after an index."""
     return Index(index.offset + places, index.factors)
 
 
@@ -21,8 +21,8 @@ def added(one: Index, other: Index, factor: int = 1) -> Index:
 
 @dataclass(frozen=True)
 class Span:
-    """`groups` groups of `size` products each: group i has its first product at `start` + i * `pitch`, its next
-    products follow at every `step` places."""
+    """`groups` groups of `size` products each: the first product of group i is at `start` + i * `pitch`, each next
+    product `step` places further."""
 
     start: Index
     groups: int
@@ -32,7 +32,7 @@ class Span:
 
     @classmethod
     def of(cls, count: int, start: Index | None = None, step: int = 1) -> Span:
-        """`count` products, one every `step` places."""
+        """`count` products, `step` places apart."""
         return cls(start or Index(), 1, count * step, count, step)
 
     @property
@@ -40,25 +40,25 @@ class Span:
         return self.groups * self.size
 
     def __post_init__(self) -> None:
-        if self.groups > 1 and (self.size == 1 or self.pitch == self.size * self.step):  # one group at one step
+        if self.groups > 1 and (self.size == 1 or self.pitch == self.size * self.step):  # one group will do
             step = self.pitch if self.size == 1 else self.step
             for name, value in (("size", self.count), ("step", step), ("groups", 1)):
                 object.__setattr__(self, name, value)
             object.__setattr__(self, "pitch", self.count * step)
 
     def distance(self, number: int) -> int:
-        """The distance of the product with this number from the first product."""
+        """The distance from the first product to the product with a number, in places."""
         group, within = divmod(number, self.size)
         return group * self.pitch + within * self.step
 
     @property
     def places(self) -> list[int]:
-        """The places of all its products, where its start depends on no loop."""
+        """The places of all products, for a start that depends on no loop."""
         return [self.start.offset + self.distance(number) for number in range(self.count)]
 
     def scales(self, block: int) -> Index:
-        """The place of its first scale factors, where `block` products one after another share a pair of them. Raises
-        ParameterError for products that do not begin with such a block, or do not follow one another."""
+        """The place of the first scale factors; `block` successive products share a pair of factors. Raises
+        ParameterError for products that do not begin with a block, or do not follow one another."""
         start = self.start
         parts = (start.offset, *(factor for _, factor in start.factors))
         if (self.step != 1 and self.count > 1) or self.groups > 1 or any(part % block for part in parts):
@@ -66,7 +66,7 @@ class Span:
         return Index(parts[0] // block, tuple((level, factor // block) for level, factor in start.factors))
 
     def cut(self, count: int) -> tuple[Span | None, Span | None]:
-        """The first `count` products, and the rest; None for no products. Raises ParameterError."""
+        """The first `count` products, and the rest; None stands for no products. Raises ParameterError."""
         if not 0 < count < self.count:
             return (self, None) if count else (None, self)
         if self.groups == 1:
@@ -79,8 +79,9 @@ class Span:
         return replace(self, groups=groups), rest
 
     def loops(self, count: int) -> tuple[Span, tuple[tuple[int, int], ...]]:
-        """The first `count` products, and the loops (number of turns, distance of a turn) that reach all products of
-        the span, the outer loop first. `count` divides the span's number of products. Raises ParameterError."""
+        """The first `count` products, and the loops (number of turns, distance of a turn) that lead from these to all
+        products of the span, the outer loop first. `count` divides the span's number of products. Raises
+        ParameterError."""
         if self.size % count == 0:
             inner, step = self.size // count, count * self.step
             return Span.of(count, self.start, self.step), ((self.groups, self.pitch), (inner, step))

@@ -1,6 +1,6 @@
-"""Stages: how a plan adds the products of a span. A stage is a unit that takes products in tiles, or a partition of the
-products (partitions.py) and a join (joins.py) of the sums of its parts, which another stage forms. A stage is a frozen
-value that directs an engine (engine.py)."""
+"""Stages: how a plan adds the products of a span. A stage is a unit that takes products in tiles; or a partition of the
+products (partitions.py), another stage that adds each part, and a join (joins.py) of the parts' sums. A stage is a
+frozen value that directs an engine (engine.py)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
 #: the value with which a part of a stage begins: the sum so far; +0; the start in the first part, +0 in the others
 Begin = Literal["so far", "zero", "start"]
-#: how a stage takes n times as many products: in n times as many parts ("parts"); in as many parts, of which the first
-#: begins with the start and the others are added to its sum in their order ("ordered"); in parts of n times as many
-#: products ("each"); with its last part, the other parts being those of one K ("last"); by halves ("halves"); in n
-#: times as many parts, with more carried on than the sum so far ("carried"); in none of these ways ("")
+#: how a stage takes n times as many products: in n times as many parts ("parts"); in n times as many parts, the first
+#: from the start, the sums of the others added to it in order ("ordered"); in parts of n times as many products
+#: ("each"); in a longer last part, the other parts unchanged ("last"); by halves ("halves"); in n times as many parts
+#: that carry on more than the sum so far ("carried"); in none of these ways ("")
 Growth = Literal["parts", "ordered", "each", "last", "halves", "carried", ""]
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
-    """Raises ParameterError where numbers of the other format cannot be taken as they are."""
+    """Raises ParameterError where a format does not hold every number of the other one."""
     if not fmt.holds(other):
         message = f"{other.name} and {fmt.name} cannot be chained: not every {other.name} is one of {fmt.name}"
         raise ParameterError(what, f"{message}; round it first")
@@ -47,45 +47,45 @@ def check_positive(name: str, number: int, or_zero: bool = False) -> None:
 
 
 def check_takes(what: str, stage: Stage) -> None:
-    """Raises ParameterError where a sum so far would be lost."""
+    """Raises ParameterError where a stage would lose the sum so far: its units do not read c."""
     if not stage.takes_start:
         units = ", ".join(model.reference or "a unit" for model in stage.models if not model.addend)
         raise ParameterError(what, f"{units} does not read c, and an earlier sum would be lost")
 
 
 class Stage(ABC):
-    """How the products of a span are added to a start."""
+    """A way to add the products of a span to a start."""
 
     tail: Stage | None
 
     @property
     @abstractmethod
     def d(self) -> Format:
-        """The format of its result."""
+        """The format of the result."""
 
     @property
     @abstractmethod
     def accumulator(self) -> Format:
-        """The format of the sum from which it starts."""
+        """The format of the start."""
 
     @property
     @abstractmethod
     def period(self) -> int:
-        """The least number of products that it takes without a tail."""
+        """The least number of products that the stage takes without a tail."""
 
     @property
     @abstractmethod
     def parts(self) -> tuple[Stage, ...]:
-        """The stages that it is made of."""
+        """The stages directly within this stage."""
 
     def walk(self) -> Iterator[Stage]:
-        """The stage, and each of its parts with the parts of that part."""
+        """The stage and all stages within it."""
         yield self
         for part in self.parts:
             yield from part.walk()
 
     def changed(self, change: Callable[[Chain], Stage]) -> Stage:
-        """It with other stages in the place of its uses of units."""
+        """The stage with each use of a unit replaced by another stage."""
         own: dict[str, Any] = {
             one.name: part.changed(change) if isinstance(part, Stage) else tuple(body.changed(change) for body in part)
             for one in fields(self)  # type: ignore[arg-type]
@@ -95,45 +95,45 @@ class Stage(ABC):
 
     @property
     def takes_start(self) -> bool:
-        """Whether its start enters its result: a unit that does not read c loses it."""
+        """Whether the start enters the result: a unit that does not read c loses it."""
         return all(part.takes_start for part in self.parts)
 
     @property
     def repeats_one_step(self) -> bool:
-        """Whether it takes any number of its steps one after another, each from the sum so far."""
+        """Whether the stage repeats one step any number of times, each time from the sum so far."""
         return False
 
     @abstractmethod
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
-        """Its result from a start. Raises ParameterError for a number of products that does not fit."""
+        """The result from a start. Raises ParameterError for a number of products that does not fit."""
 
     def from_zero(self, engine: Engine[V], span: Span) -> V:
         return self.run(engine, span, engine.zero(self.accumulator))
 
     def run_tail(self, engine: Engine[V], span: Span, start: V) -> V:
-        """The result of its tail on the products left over."""
+        """The result of the tail on the products left over."""
         assert self.tail is not None
         with engine.part("tail"):
             return self.tail.run(engine, span, start)
 
     @cached_property
     def models(self) -> tuple[Model, ...]:
-        """The units that it uses, each once."""
+        """The units of the stage, each once."""
         return tuple(dict.fromkeys(chain.model for chain in self.chains))
 
     @cached_property
     def chains(self) -> tuple[Chain, ...]:
-        """The uses of units in it, each once."""
+        """The uses of units in the stage, each once."""
         return tuple(dict.fromkeys(stage for stage in self.walk() if isinstance(stage, Chain)))
 
     @cached_property
     def roundings(self) -> tuple[Rounding, ...]:
-        """The roundings of sums outside its units: its own first, then those of its parts."""
+        """The roundings of sums outside units: the stage's own first, then those of the stages within it."""
         every = (stage.rounding for stage in self.walk() if isinstance(stage, Parted))
         return tuple(how for how in every if how is not None)
 
     def _check_tail(self) -> None:
-        """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
+        """Raises ParameterError where the tail cannot take the sum so far, or its results have another format."""
         if self.tail is not None:
             check_takes("tail", self.tail)
             check_holds("tail", self.tail.accumulator, self.d)
@@ -146,10 +146,10 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class Chain(Stage):
-    """Tiles of the unit's length in order, each result the next tile's addend. What is left over at the end goes
-    through `tail` (a shorter unit, or one that takes a single product), or into a last tile filled up with zeros.
+    """Tiles of the unit's length in order, each result the next tile's addend. The products left over at the end go
+    through `tail` (a shorter unit, or a unit of one product), or into a last tile filled up with zeros.
 
-    `a`, `b`: the words that the unit reads of the elements of a side; None: the elements as the plan converts them."""
+    `a`, `b`: the word that the unit reads of each element of A or of B; None: the element as the plan converts it."""
 
     model: Model
     tail: Stage | None = None
@@ -204,8 +204,8 @@ class Chain(Stage):
 
 @dataclass(frozen=True)
 class Then(Stage):
-    """The same products by several stages one after another, each from the sum before: the products of several
-    words."""
+    """The same products in several stages one after another, each from the sum of the stage before: the products of
+    several words."""
 
     bodies: tuple[Stage, ...]
     tail: Stage | None = field(default=None, init=False)
@@ -263,9 +263,9 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """How a sum of `count` products looks. `sizes`: how many products parts, or several of them, seem to have;
-    `places`: where parts seem to end."""
+class SumStructure:
+    """The observed structure of a sum of `count` products. `sizes`: likely numbers of products of one part or of
+    several parts together; `places`: likely places at which parts end."""
 
     count: int
     sizes: Sequence[int] = ()
@@ -274,35 +274,35 @@ class Seen:
 
 @dataclass(frozen=True)
 class Partition(ABC):
-    """How the products of a span are divided. Its fields are its parameters in a plan file: those that have a default
-    are given by name, 0 means none."""
+    """A division of the products of a span into parts. The fields are the parameters in a plan file: a parameter with a
+    default is given by name, and 0 means none."""
 
     word: ClassVar[str]
-    """its name in a plan file, and that of a stage with its usual join"""
+    """the name in a plan file, also of a stage with the usual join"""
     usual: ClassVar[str]
-    """the word of the join that a stage with its name has"""
+    """the word of the usual join"""
     joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "compensate")
-    """the words of joins that it can have"""
+    """the words of possible joins"""
     takes: ClassVar[str] = ""
     """further stages, besides the body: "tail", "head", both ("head tail", one of which is needed), or "first" """
     alone: ClassVar[bool] = False
-    """whether its body takes one part"""
+    """whether all products are one part"""
     loops: ClassVar[bool] = False
-    """whether its parts are steps of a loop, each of as many products"""
+    """whether the parts are the steps of a loop, of as many products each"""
     continues: ClassVar[bool] = False
-    """whether a part may begin with the sum of another one, however they are joined"""
+    """whether a part may begin with the sum of another part, whatever the join"""
     growth: ClassVar[Growth] = ""
-    """how n times as many products are taken, each time in the same steps"""
+    """how n times as many products are taken in the same steps"""
     unused: ClassVar[frozenset[str]] = frozenset()
-    """parameters that make no difference where the products fill whole parts"""
+    """parameters without effect where the products fill whole parts"""
     divided: ClassVar[str] = ""
-    """the parameter that says how many products whole parts have, or where they end"""
+    """the parameter with the number of products of whole parts, or with the places at which parts end"""
     equal: ClassVar[str] = "parts alike, each one equal"
-    """how it is said that stages are equal as their parts are"""
+    """the words for two stages that are equal because their parts are"""
 
     @classmethod
-    def likely(cls, seen: Seen) -> Iterable[Partition]:
-        """The partitions that a library may have where a tree looks so."""
+    def likely(cls, structure: SumStructure) -> Iterable[Partition]:
+        """The likely partitions of a library whose sum has this structure."""
         return ()
 
     @abstractmethod
@@ -311,7 +311,7 @@ class Partition(ABC):
 
     @abstractmethod
     def words(self, stage: Parted, joined: str) -> str:
-        """The parts in words, with `joined`, the words of the join of their sums."""
+        """The parts in words; `joined`: the words of their sums' join."""
 
     def equal_words(self, stage: Parted) -> str:
         """`equal`, with this partition's parameters."""
@@ -329,14 +329,14 @@ class Partition(ABC):
         return self.multiple(stage.body.period, (stage,)) or stage.body.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """A number m: stages with this partition (`unused` parameters apart) divide any multiple of m products alike,
-        in whole parts, each of a multiple of `number` products if all `counts` are multiples of `number`. 0: no m is
-        known."""
+        """A number m of products: stages with this partition (`unused` parameters apart) divide any multiple of m
+        products in the same way and into whole parts; if all `counts` are multiples of `number`, each part is as well.
+        0: no m is known."""
         return 0
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The numbers that have to be multiples of the body's number of products."""
+        """The parameters that have to be multiples of the body's number of products."""
         given = getattr(self, self.divided) if self.divided else ()
         return given if isinstance(given, tuple) else (given,)
 
@@ -345,7 +345,7 @@ class Partition(ABC):
         return self.growth
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """The number of products taken once, and the number of products taken any number of times after them."""
+        """The number of products taken once, and then the number of products taken repeatedly."""
         return 0, stage.period
 
     @property
@@ -354,15 +354,15 @@ class Partition(ABC):
         return 0
 
     def starts(self, length: int, stage: Parted) -> Iterable[int]:
-        """The places where the parts of K products begin: there a difference is looked for."""
+        """The places at which the parts of K products begin; a search for a difference tries these."""
         return ()
 
     def turn(self, stage: Parted) -> int:
-        """The number of products after which a turn begins anew."""
+        """The number of products from the begin of one turn to the next."""
         return stage.period
 
     def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        """The places of the first products of the sums of K products: large products there lead to large errors."""
+        """The place of each sum's first product, for K products: large products there lead to large errors."""
         return ()
 
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
@@ -372,18 +372,18 @@ class Partition(ABC):
 
 @dataclass(frozen=True)
 class Join(ABC):
-    """How the sums of parts are added. Its fields are its parameters in a plan file: a rounding, and options."""
+    """A way to add the sums of parts. The fields are the parameters in a plan file: a rounding, and options."""
 
     word: ClassVar[str]
     """its name in a plan file"""
     begin: ClassVar[Begin]
-    """what its parts begin with"""
+    """the value with which parts begin"""
     carries: ClassVar[bool] = False
-    """whether more is carried on from part to part than the sum so far"""
+    """whether parts hand on more than the sum so far, such as a compensation"""
 
     @property
     def in_order(self) -> bool:
-        """Whether sums of parts, each from its own start, are added to the first one, one after another."""
+        """Whether the sums of parts, each from a start of its own, are added to the first sum one after another."""
         return False
 
     @abstractmethod
@@ -392,10 +392,10 @@ class Join(ABC):
 
     @abstractmethod
     def words(self) -> str:
-        """How the sums are added, after the words of the partition."""
+        """The words for the addition of the sums, to follow the words of the partition."""
 
     def run(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        """The sum of a span's products, from a start: head, parts and tail of it."""
+        """The sum of a span's products from a start: the head's products, the parts, then the tail's."""
         cut = stage.partition.cut(span, stage)
         if cut.head is not None:
             assert stage.head is not None
@@ -407,8 +407,8 @@ class Join(ABC):
 
 @dataclass(frozen=True)
 class Parted(Stage):
-    """The parts of a partition, each summed by the body, and their sums joined. `head`: the stage of the products
-    before the parts; `tail`: the stage of the products left over, from the sum."""
+    """A partition whose parts the body adds, and a join of their sums. `head`: the stage for the products before the
+    parts; `tail`: the stage for the products left over, from the sum so far."""
 
     partition: Partition
     join: Join
@@ -450,7 +450,7 @@ class Parted(Stage):
 
     @property
     def word(self) -> str:
-        """Its name in a plan file."""
+        """The stage's name in a plan file."""
         return self.partition.word if self.partition.usual == self.join.word else self.join.word
 
     @property
@@ -459,7 +459,7 @@ class Parted(Stage):
 
     @property
     def rounding(self) -> Rounding | None:
-        """The rounding of its additions."""
+        """The rounding of the join's additions."""
         how: Rounding | None = getattr(self.join, "rounding", None)
         return how
 
@@ -494,8 +494,8 @@ class Parted(Stage):
 
     @property
     def grows(self) -> Growth:
-        """How it takes n times as many products, each time in the same steps. Parts that begin with the sum so far and
-        repeat one step are together one loop over products in another order: n times as many steps."""
+        """How the stage takes n times as many products in the same steps. Parts that begin with the sum so far and
+        repeat one step together form one loop over products in another order: n times as many steps."""
         growth = self.partition.grows(self)
         if self.join.carries:
             return "carried" if growth == "parts" else growth if growth == "each" else ""
@@ -512,7 +512,7 @@ class Parted(Stage):
         return engine.in_order(values, self.rounding)
 
     def alone(self, engine: Engine[V], value: V) -> V:
-        """A sum to which nothing is added, in the stage's format all the same."""
+        """A sum to which nothing is added, rounded to the stage's format."""
         assert self.rounding is not None
         return value if self.body.d == self.d else engine.rounded([value], self.rounding)
 
@@ -525,7 +525,7 @@ def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:
 
 
 def with_words(stage: Stage, change: Callable[[Round], Round]) -> Stage:
-    """A stage whose units read other words in the place of those that they name."""
+    """The stage with each word that its units read changed by a function."""
 
     def changed(use: Chain) -> Chain:
         a, b = (None if word is None else change(word) for word in use.words)

@@ -1,8 +1,8 @@
-"""A plan computed by generated C: its steps at one K are noted first, then done by one loop in C, for a block of a
+"""A plan computed by generated C: its steps at one K are recorded first; then one loop in C runs them, for a block of a
 product at a time or for many small products of one shape.
 
-A plan of many short sums has thousands of steps, each of a microsecond; done from Python one by one they would take a
-hundred times that.
+A plan of many short sums has thousands of steps of a microsecond each; a call from Python for each step would take a
+hundred times as long.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Gathered, Words, over_given
 
-#: the numbers of a step: how many values it reads, its own value and those that it reads; for its products and its
-#: scale factors, where their places begin, how many they are and whether they follow one another; which words of a and
-#: of b it reads
-MOST = 16  # values that a step reads
-READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST), 6 + MOST, 9 + MOST, 14 + MOST
-NONE = -1  # the place of a product that is missing: zero times zero
+#: the columns of a step: the number of values that it reads, its own value, the values that it reads; for its products
+#: and its scale factors: where their places begin, their number, whether they follow one another; its words of a and of
+#: b
+MOST_READ = 16  # values that a step reads
+READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST_READ), 6 + MOST_READ, 9 + MOST_READ, 14 + MOST_READ
+NONE = -1  # the place of a missing product: zero times zero
 
-#: rows and columns of a block, all of whose steps are done before the next one's: its sums then stay in a near cache;
-#: no result depends on it
+#: rows and columns of a block, whose steps all run before those of the next block: the sums stay in a near cache; no
+#: result depends on it
 BLOCK = 128, 512
 SIDE = 1 << 25
 
@@ -48,7 +48,7 @@ _PLAYER = """
 typedef void tile(long, long, long, const void *, const void *, const void *, void *, const void *, const void *);
 TYPES
 typedef struct { int64_t first, count, straight; } range;
-typedef struct { int64_t call, inputs, out, in[MOST], steps, wc, wd; range products, factors; int64_t a, b; } step;
+typedef struct { int64_t call, inputs, out, in[MOST_READ], steps, wc, wd; range products, factors; int64_t a, b; } step;
 typedef struct { const char *at; long width; } side;
 
 /* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
@@ -69,7 +69,7 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
           char **scratch) {
   const long each = rows * columns, all = blocks * each;
   for (const step *s = steps; s < steps + count; s++) {
-    char *out = sums + s->out * all * word, *in[MOST];
+    char *out = sums + s->out * all * word, *in[MOST_READ];
     for (int n = 0; n == 0 || n < s->inputs; n++) in[n] = sums + s->in[n] * all * word;
     void *call = (void *)s->call;
     switch (s->inputs) {
@@ -97,16 +97,20 @@ CASES
 def _player() -> str:
     """The source of the player, with a call for each number of values that a step reads."""
     types, cases = [], []
-    for count in range(1, MOST + 1):
+    for count in range(1, MOST_READ + 1):
         types.append(f"typedef void of{count}(long{', void *' * (count + 1)});")
         values = ", ".join(f"in[{number}]" for number in range(count))
         cases.append(f"    case {count}: ((of{count} *)call)(all, {values}, out); continue;")
-    return _PLAYER.replace("MOST", str(MOST)).replace("TYPES", "\n".join(types)).replace("CASES", "\n".join(cases))
+    return (
+        _PLAYER.replace("MOST_READ", str(MOST_READ))
+        .replace("TYPES", "\n".join(types))
+        .replace("CASES", "\n".join(cases))
+    )
 
 
 @dataclass(frozen=True)
 class Noted:
-    """A value for every element, by its number."""
+    """A value of every element of D: its number in the tape, and its format."""
 
     number: int
     format: Format
@@ -114,9 +118,9 @@ class Noted:
 
 @dataclass(frozen=True)
 class Sides:
-    """The words that units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word, the
-    numbers found from the elements of rows and of columns (blocks x 1 x rows or columns), and the scale factors that
-    come with words (blocks x factors x rows or columns), if any."""
+    """The words that units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word; the
+    numbers computed from whole rows and columns (blocks x 1 x rows or columns); and the scale factors of words (blocks
+    x factors x rows or columns), if any."""
 
     a: Sequence[Matrix]
     b: Sequence[Matrix]
@@ -135,7 +139,8 @@ class UncompiledError(Exception):
 
 
 class Tape(Results[Noted]):
-    """The steps of a plan for K products. Raises ParameterError for a K that does not fit, UncompiledError."""
+    """The recorded steps of a plan for K products. Raises ParameterError for a K that does not fit, and
+    UncompiledError."""
 
     def __init__(self, plan: Plan, length: int) -> None:
         self.plan, self.words = plan, tuple(plan.words_read(side) for side in range(2))
@@ -181,7 +186,7 @@ class Tape(Results[Noted]):
         for count, distance in loops:
             starts = np.add.outer(starts, distance * np.arange(count)).ravel()
         within = np.array(first.places) - first.start.offset
-        most = len(starts) if model.c.width == model.d.width else 1  # else each result is first converted to an addend
+        most = len(starts) if model.c.width == model.d.width else 1  # else each result is converted to an addend
         for done in range(0, len(starts), most):
             some = starts[done : done + most]
             start = self._tiles(model, words, np.add.outer(some, within).ravel(), some.tolist(), first, start)
@@ -190,7 +195,7 @@ class Tape(Results[Noted]):
     def _tiles(
         self, model: Model, words: Words, places: Any, starts: Sequence[int], first: Span, start: Noted
     ) -> Noted:
-        """Steps of a unit, their products at some places; `starts`: the places where spans like `first` begin."""
+        """Steps of one unit with products at some places; `starts`: the places where spans like `first` begin."""
         c = self.in_format(start, model.c)
         factors: list[int] = []
         if model.scales:
@@ -203,12 +208,14 @@ class Tape(Results[Noted]):
         self._places.extend(places)
         self._places.extend(factors)
         return self._step(
-            (self.unit(model, *sides), 0), (c.number, *[0] * (MOST - 1), len(starts), *sizes, *parts, *sides), model.d
+            (self.unit(model, *sides), 0),
+            (c.number, *[0] * (MOST_READ - 1), len(starts), *sizes, *parts, *sides),
+            model.d,
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
-        """The body is noted twice: later turns read places as far on again, and begin with the sum of the turn
-        before."""
+        """Records the body twice: the difference of the two turns' places is that of all later turns, and each turn
+        begins with the sum of the turn before."""
         if count < 4:
             return super().repeat(count, name, start, body)
         ends, sums = [self._end()], [start]
@@ -237,19 +244,18 @@ class Tape(Results[Noted]):
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
-        if not 0 < len(given) <= MOST:
+        if not 0 < len(given) <= MOST_READ:
             raise UncompiledError(str(node))
         call = self.lanes(Elementwise(node, tuple(x.format for x in given)))
-        numbers = [x.number for x in given] + [0] * (MOST - len(given))
+        numbers = [x.number for x in given] + [0] * (MOST_READ - len(given))
         return self._step((call, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format)
 
     def unit(self, model: Model, a: int, b: int) -> int:
-        """The number by which steps call a unit that reads some words of a and of b: the address of its code. Raises
-        UncompiledError."""
+        """The address of a unit's code for some words of a and of b; steps call it. Raises UncompiledError."""
         return _compiled(model).address
 
     def lanes(self, function: Elementwise) -> int:
-        """The number by which steps call an expression of values: the address of its code. Raises UncompiledError."""
+        """The address of the code of an expression over values; steps call it. Raises UncompiledError."""
         compiled = compile_lanes(function, tuple(fmt.width for fmt in function.formats))
         if compiled is None:
             raise UncompiledError(str(function.node))
@@ -268,12 +274,13 @@ class Tape(Results[Noted]):
         return Sides(words[0], words[1], found, list(factors_of(plan, b.shape[1], found, (1, 1)).values()))
 
     def play(self, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
-        """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
-        columns), and of scale factors (blocks x rows x factors, blocks x factors x columns) of units that take them."""
+        """D of each block, from patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
+        columns), and from scale factors (blocks x rows x factors, blocks x factors x columns) for units that take
+        them."""
         return self.played(self.read(a, b), c, *scales)
 
     def played(self, given: Sides, c: Matrix, *scales: Matrix) -> Matrix:
-        """D of each block, of words that were read before."""
+        """D of each block, from words read before."""
         plan, sides = self.plan, [[np.ascontiguousarray(x) for x in words] for words in (given.a, given.b)]
         (blocks, rows, columns), k, factors = c.shape, given.a[0].shape[1], 0
         own: list[NDArray[Any] | None] = [None, None]
@@ -306,8 +313,8 @@ class Tape(Results[Noted]):
 
 
 def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, int]:
-    """Rows and columns of a product's D for which the steps are best played at once: each thread has a block, and the
-    sides of one have at most `SIDE` elements, or 64 rows and columns."""
+    """The rows and columns of a block of a product's D: each thread has a block, and each side of a block has at most
+    `SIDE` elements, or 64 rows or columns."""
     outputs, most = math.prod(BLOCK), max(64, SIDE // max(length, 1))
     columns = max(1, min(BLOCK[1], shape[1], most))
     rows = max(1, min(outputs // columns, -(-shape[0] // threads) if shape[1] <= columns else shape[0], most))
@@ -316,12 +323,12 @@ def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, in
 
 @lru_cache(maxsize=8192)
 def noted(plan: Plan, length: int) -> Tape:
-    """The steps of a plan, noted once: many products have the same K."""
+    """The steps of a plan, recorded once: many products have the same K."""
     return Tape(plan, length)
 
 
 def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The steps, with each range of their places marked by whether the places follow one another."""
+    """The steps, each with marks that say whether its places follow one another."""
     table = np.array(steps, dtype=np.int64).reshape(-1, NUMBERS)
     breaks = np.cumsum(np.diff(places, prepend=places[:1]) != 1)
     for part in (PRODUCTS, FACTORS):
@@ -332,10 +339,11 @@ def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[NDArray[np.int64], int, list[int]]:
-    """The steps with the places of values that are read no more given to later values; the number of places; and the
-    places of `some` values: the last of them is the result, the others are there from the start, as c and zero are."""
+    """The steps with memory reused: a later value takes the slot of a value that no further step reads. Also the number
+    of slots, and the slots of `some` values: the last of these is the result, the others exist from the start (c and
+    zero)."""
     last = np.full(count, -1)
-    for slot in range(MOST):
+    for slot in range(MOST_READ):
         reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
         np.maximum.at(last, table[reads, VALUES.start + 1 + slot], reads)
     last[some[-1]] = len(table)
@@ -370,7 +378,7 @@ def _word(fmt: Format) -> Any:
 
 
 def _read_as(word: Round | None, side: Matrix, fmt: Format, found: Mapping[Gathered, Matrix]) -> Matrix:
-    """A side as units take it: a word of each element."""
+    """A side of the product as units read it: one word of each element."""
     if word is not None:
         node, own = over_given(word)
         formats = (fmt, *(part.given for part in own))

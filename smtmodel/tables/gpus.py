@@ -1,4 +1,4 @@
-"""Product names of GPUs, and the architecture of the instruction table that each has."""
+"""Product names of GPUs, and for each its architecture in the instruction table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def gpu_named(name: str) -> tuple[str, str] | None:
     """The table's name and the architecture of a GPU, however it is spelt, with or without the memory and form factor
     that drivers append; None for an unknown GPU."""
     words = _words(name)
-    longest = min(len(words), max(map(len, _names())))  # so that the time does not grow with the square of the input
+    longest = min(len(words), max(map(len, _names())))  # linear time in the input
     return next((_names()[words[:end]] for end in range(longest, 0, -1) if words[:end] in _names()), None)
 
 

@@ -1,5 +1,5 @@
-"""Which instructions have results of real GPUs, how many, and what these decide: tables made from the rows under
-tests/data.
+"""Tables of the results recorded on GPUs: for each instruction the number of results, and the parameters that they
+decide. The rows are in tests/data.
 
 `python -m benchmarks.recorded_rows` writes the tables; tests/tables/test_recordings.py compares them with the rows.
 """
@@ -13,8 +13,8 @@ from typing import TypedDict
 
 
 class Decided(TypedDict):
-    """What the results of one GPU decide about an instruction: the parameters whose every near value disagrees with
-    some result; and for the other parameters, the near values that agree with all results."""
+    """The parameters of an instruction that the results of one GPU decide: every near value disagrees with some result.
+    For the other parameters, the near values that agree with all results."""
 
     decided: list[str]
     open: dict[str, list[str]]
@@ -26,5 +26,5 @@ def _text(name: str) -> str:
 
 #: instruction -> GPU -> number of recorded results
 RECORDED: Mapping[str, Mapping[str, int]] = json.loads(_text("recorded.json"))
-#: instruction -> GPU -> what rows decide
+#: instruction -> GPU -> parameters that its results decide
 DECIDED: Mapping[str, Mapping[str, Decided]] = json.loads(_text("decided.json"))

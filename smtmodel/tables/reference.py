@@ -30,9 +30,9 @@ from mmaprobe.smtmodel.units.fpcore import read_fpcore
 from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
-PLAN, LENGTH = "plan:", "@length="  # before a plan's name, and between it and a K
-FLAGS = "flags"  # the parameter of a reference that asks for the exceptions instead of the result
-#: the documents that say which exceptions an instruction signals; every document defines IEEE's own operations
+PLAN, LENGTH = "plan:", "@length="  # before a plan's name; between the name and K
+FLAGS = "flags"  # the parameter of a reference whose model gives the exceptions instead of the result
+#: the documents that define which exceptions an instruction signals; all of them define IEEE's own operations
 SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "ieee/": DOCUMENTS, "x86/avx512/vfmadd-ph": ("x86",), "arm/neon/fmlal": ("arm",),
     "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
@@ -40,7 +40,7 @@ SIGNALLING: Mapping[str, tuple[Document, ...]] = {
 MULADD = "ieee/muladd/"  # the beginning of the names of units that round the product and the sum
 CORE = ".fpcore"  # the end of a path
 
-_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters whose change makes no neighbour
+_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters that `one_change_away` keeps
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n([0-9]{1,9})(k.*)")
 
@@ -58,7 +58,7 @@ def is_unit_file(text: str) -> bool:
 
 def keys_of(path: str) -> Collection[str]:
     """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
-    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # serving a model needs no YAML
+    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # a model of the table needs no YAML
 
     data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
     return data.keys() if isinstance(data, dict) else ()
@@ -66,7 +66,7 @@ def keys_of(path: str) -> Collection[str]:
 
 def parse_reference(text: str) -> Model:
     """The model of a reference, or of the path of a unit file (it ends in .yaml) or of an FPCore expression (.fpcore),
-    or of a plan for a given K (plan:NAME@length=64; NAME: a plan that ships, or the path of a plan file).
+    or of a plan for a given K (plan:NAME@length=64; NAME: a plan shipped with the package, or the path of a plan file).
 
     Raises UnknownNameError, ParameterError, or InputError for a unit file.
     """
@@ -104,7 +104,7 @@ def names_plan(text: str) -> bool:
 
 
 def parse_plan_reference(text: str) -> Plan:
-    """The plan that a text names; for a model, the plan in which it takes K in tiles, starting from c. Raises the
+    """The plan that a text names; for a model, the plan in which the model takes K in tiles, from c on. Raises the
     errors of `parse_reference`."""
     return Named(text.strip()).plan
 
@@ -121,19 +121,19 @@ def parse_plan_path(text: str) -> Plan:
     try:
         return Plan.chained(parse_reference(name))
     except UnknownNameError:
-        return plan_named(name, parse_reference)  # whose error names the nearest plan
+        return plan_named(name, parse_reference)  # its error names the nearest plan
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a text names: a model, or a plan for any K. Each is read once, when it is first asked for; they raise the
-    errors of `names_plan`, `parse_reference` and `parse_plan_reference`."""
+    """The model, or the plan for any K, that a text names. Each property is computed once, at its first use, and raises
+    the errors of `names_plan`, `parse_reference` or `parse_plan_reference`."""
 
     text: str
 
     @cached_property
     def is_plan(self) -> bool:
-        """Whether it is a plan for any K."""
+        """Whether the text names a plan for any K."""
         return names_plan(self.text)
 
     @cached_property
@@ -143,7 +143,7 @@ class Named:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan, also that in which a model takes K in tiles."""
+        """The plan; for a model, the plan in which it takes K in tiles."""
         return parse_plan_path(self.text) if self.is_plan else Plan.chained(self.model)
 
 
@@ -197,8 +197,8 @@ def _base_model(base: str) -> Model:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")
         if architecture_of(base) and (gpu := gpu_named(base)):
-            told = f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them'
-            raise ParameterError(gpu[0], f"{told}, docs/generations.md what changes from GPU to GPU")
+            hint = f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them'
+            raise ParameterError(gpu[0], f"{hint}, docs/generations.md what changes from GPU to GPU")
         if reason := not_modelled(f"{base}/"):
             raise NotModelledError(f"{base}: {reason}")
         if gpus_of(base):
@@ -254,7 +254,7 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
     base, _, earlier = model.reference.partition("@")
     given: dict[str, Any] = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
     member = model.member
-    if FAMILY in changes and earlier:  # another family starts from the table's row again
+    if FAMILY in changes and earlier:  # another family has other parameters
         member = member_of(_base_model(base))
         takes = FUNCTIONS[changes[FAMILY]].takes if changes[FAMILY] in FUNCTIONS else ()
         changes = {name: value for name, value in given.items() if name in takes} | dict(changes)

@@ -74,13 +74,13 @@ class _Core:
             raise InputError("(FPCore (ARGUMENTS) EXPRESSION) is wanted", self.file, core.line)
         arguments, *properties, body = items
         context, name = Context("f64"), Path(self.file).stem
-        told = self.properties(properties, core.line)
-        for key, value in told.items():
+        by_key = self.properties(properties, core.line)
+        for key, value in by_key.items():
             if key == ":name" and isinstance(value, Word):
                 name = value.text.strip('"')
             elif key not in (*TOLD, ":precision", ":round"):
                 self.fail(f"{key} has no place in a unit: inputs are restricted by --inputs", value)
-        context = self.within(context, told)
+        context = self.within(context, by_key)
         assert isinstance(arguments, Group)
         self.read_arguments(arguments, context, body)
         d = self.term(body, {}, context)
@@ -149,20 +149,20 @@ class _Core:
         keys, values = items[::2], items[1::2]
         if len(keys) != len(values):
             raise InputError("a property has no value", self.file, line)
-        told: dict[str, Expression] = {}
+        properties: dict[str, Expression] = {}
         for key, value in zip(keys, values, strict=True):
             if not isinstance(key, Word) or not key.text.startswith(":"):
                 self.fail("a property (:precision, :round, ...) is wanted here", key)
-            if key.text in told:
+            if key.text in properties:
                 self.fail(f"{key.text} is given twice", key)
-            told[key.text] = value
-        return told
+            properties[key.text] = value
+        return properties
 
-    def within(self, context: Context, told: Mapping[str, Expression]) -> Context:
+    def within(self, context: Context, properties: Mapping[str, Expression]) -> Context:
         fmt, mode = context.format, context.mode
-        if (precision := told.get(":precision")) is not None:
+        if (precision := properties.get(":precision")) is not None:
             fmt = None if isinstance(precision, Word) and precision.text == "real" else self.precision(precision)
-        if (rounding := told.get(":round")) is not None:
+        if (rounding := properties.get(":round")) is not None:
             word = rounding.text if isinstance(rounding, Word) else ""
             if word not in ROUNDINGS:
                 self.fail(f"a rounding is one of {', '.join(ROUNDINGS)}", rounding)

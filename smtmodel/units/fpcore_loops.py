@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.units.fpcore_text import Expression, Group, Word
 
-MOST = 1 << 12  # products, and turns of a loop
-ALL = 1 << 16  # turns of all loops
+MOST_TURNS = 1 << 12  # products, and turns of a loop, at most
+ALL = 1 << 16  # turns of all loops together, at most
 _COUNTS: Mapping[str, Callable[..., Fraction]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y,
     "fmin": min, "fmax": max, "ceil": lambda x: Fraction(math.ceil(x)), "floor": lambda x: Fraction(math.floor(x)),
@@ -27,7 +27,7 @@ _TESTS: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     "<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y,
     "==": lambda x, y: x == y, "!=": lambda x, y: x != y,
 }  # fmt: skip
-Names = Mapping[str, "Fraction | str"]  # a number that is known, or a new name
+Names = Mapping[str, "Fraction | str"]  # a known number, or a new name
 
 
 def tensors_of(core: Group) -> list[Group]:
@@ -43,16 +43,16 @@ def unrolled(core: Group, length: int | None, file: str) -> Group:
         if length is not None:
             raise InputError("an expression without tensors has its own number of products", file, core.line)
         return core
-    if length is None or not 0 < length <= MOST:
-        why = f"a core with tensors is a model for a number of products, at most {MOST}: {file}@length=64"
+    if length is None or not 0 < length <= MOST_TURNS:
+        why = f"a core with tensors is a model for a number of products, at most {MOST_TURNS}: {file}@length=64"
         raise InputError(why, file, core.line)
     return _Unrolling(file, length).core(core, tensors)
 
 
 @dataclass
 class _Unrolling:
-    """`sides`: the side of each tensor; `precisions`: the precision in which each tensor's elements are read, where the
-    core is real; `exact`: whether operators are real at the current place."""
+    """Unrolls one core. `sides`: the side of each tensor; `precisions`: for a real core, the precision in which each
+    tensor's elements are read; `exact`: whether operators are real at the current place."""
 
     file: str
     length: int
@@ -74,8 +74,8 @@ class _Unrolling:
         if words[0][0] == words[1][0]:
             self.fail(f"the argument {words[0][0]} is there twice", arguments)
         self.sides = {words[0][0]: "a", words[1][0]: "b"}
-        told = dict(zip(properties[::2], properties[1::2], strict=False))
-        given = [value for key, value in told.items() if isinstance(key, Word) and key.text == ":precision"]
+        by_key = dict(zip(properties[::2], properties[1::2], strict=False))
+        given = [value for key, value in by_key.items() if isinstance(key, Word) and key.text == ":precision"]
         self.real = self.exact = bool(given) and _plain(given[0]) == "real"
         rest, names = [item for item in arguments.items if item not in tensors], dict[str, Fraction | str]()
         if len(rest) > 1:
@@ -128,7 +128,7 @@ class _Unrolling:
             return Group((*given.items[:-1], result), line)
         parts = [self.expression(item, names) for item in given.items[1:]]
         zeros = [_plain(part) == "0" for part in parts]
-        if self.exact and len(parts) == 2 and any(zeros) and head in ("+", "*"):  # products that fill up a last tile
+        if self.exact and len(parts) == 2 and any(zeros) and head in ("+", "*"):  # products of a last tile's zeros
             return Word("0", line) if head == "*" or all(zeros) else parts[zeros.index(False)]
         return Group((given.items[0], *parts), line)
 
@@ -160,11 +160,11 @@ class _Unrolling:
         return word
 
     def step(self, value: Expression, steps: list[Expression]) -> str:
-        """The name of a value, which is bound among the steps unless it is a word already."""
+        """The name of a value; a value that is no word is bound in the steps."""
         if isinstance(value, Word):
             return value.text
         self.names += 1
-        name = f"t{self.names}"  # no element or operator has this name, nor has c
+        name = f"t{self.names}"  # unlike the names of elements, operators and c
         steps.append(Group((Word(name, value.line), value), value.line))
         return name
 
@@ -172,8 +172,8 @@ class _Unrolling:
         _, counts, running, body = given.items
         (counter, (times,)), (so_far, (start, update)) = self.pair(counts, 2), self.pair(running, 3)
         count = self.number(times, names)
-        if count.denominator != 1 or not 0 <= count <= MOST:
-            self.fail(f"a loop has 0 to {MOST} turns, not {count}", given)
+        if count.denominator != 1 or not 0 <= count <= MOST_TURNS:
+            self.fail(f"a loop has 0 to {MOST_TURNS} turns, not {count}", given)
         self.turns += int(count)
         if self.turns > ALL:
             self.fail(f"its loops have more than {ALL} turns", given)
@@ -184,7 +184,7 @@ class _Unrolling:
         return _within(steps, self.expression(body, {**names, so_far: name}))
 
     def pair(self, given: Expression, size: int) -> tuple[str, Sequence[Expression]]:
-        """The single binding of a kind that a loop has: its name, and the expressions after the name."""
+        """A loop's single binding of a size: the name, and the expressions after it."""
         if isinstance(given, Group) and len(given.items) == 1 and isinstance(own := given.items[0], Group):
             name = own.items[0] if own.items else given
             if isinstance(name, Word) and len(own.items) == size:

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
 TURN = "ieee/turn/"  # how the references begin
-MOST = 64  # products
+MOST_PRODUCTS = 64  # products
 _TOKENS = re.compile("[0-9]{1,9}|[c()+]")
 
 
@@ -64,8 +64,8 @@ class _Reader:
         result = self._sum(Element("c"), "")
         if sorted(self.products) != list(range(len(self.products))) or not self.products:
             raise self._error("it has each product from 0 on once")
-        if len(self.products) > MOST:
-            raise self._error(f"it has at most {MOST} products")
+        if len(self.products) > MOST_PRODUCTS:
+            raise self._error(f"it has at most {MOST_PRODUCTS} products")
         return result
 
     def _sum(self, total: Node, end: str) -> Node:
@@ -82,8 +82,8 @@ class _Reader:
         if token != "(":
             return self._product(token)
         self.depth += 1
-        if self.depth > MOST:
-            raise self._error(f"brackets are at most {MOST} deep")
+        if self.depth > MOST_PRODUCTS:
+            raise self._error(f"brackets are at most {MOST_PRODUCTS} deep")
         first = self._term()
         self.depth -= 1
         return self._sum(Round(first, self.rounding) if isinstance(first, Product) else first, ")")

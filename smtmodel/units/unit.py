@@ -19,9 +19,9 @@ from mmaprobe.smtmodel.nodes.round import Rounding, is_random
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.operand import DRAWN, NAMED, OPERANDS
 
-LONGEST = 4096  # products of a unit about which questions are asked
-TRACED = 65536  # products of a unit that is only evaluated: an element of a matrix product, step by step
-#: by their operands' formats, the values that several units share on the same inputs
+LONGEST = 4096  # products, at most, of a unit in questions
+TRACED = 65536  # products, at most, of a unit that is only evaluated: an element of a matrix product, step by step
+#: by operands' formats, the values that several units share on the same inputs
 Memo = dict[tuple[tuple[str, Format], ...], Shared]
 
 
@@ -36,13 +36,13 @@ def operand_formats(
 
 @dataclass(frozen=True)
 class Unit:
-    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and
-    further operands, whose formats are in `more` (by the keys of `OPERANDS`).
+    """d as a node over a and b (`length` elements each), c, scale factors (a pair for each `scale_block` products), and
+    further operands with formats in `more` (by the keys of `OPERANDS`).
 
-    Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
-    `names` are the names of closed steps, in the order in which the steps are written; `signals` the prefixes of nodes'
-    signals, and `titles` the names of nodes as terms of a sum, where the nodes' place among the steps does not give
-    these. `unrolled`: the products of each step, where successive steps do not form a repetition.
+    Two units are equal if their expressions are equal by structure: names, `about`, `source` and `evidence` do not
+    count. `names`: the names of closed steps, in the order of the text; `signals`, `titles`: the prefixes of nodes'
+    signals, and the names of nodes as terms of a sum, if the nodes' place among the steps does not give these.
+    `unrolled`: the products of each step, if successive steps form no repetition.
     """
 
     a: Format
@@ -95,13 +95,13 @@ class Unit:
 
     @property
     def operands(self) -> tuple[Any, ...]:
-        """Its signature: the formats of a, b and c, the length, the format and block of scale factors, and the formats
-        of further operands."""
+        """The unit's signature: the formats of a, b and c, the length, the format and block of scale factors, and the
+        formats of further operands."""
         return self.a, self.b, self.c, self.length, self.scale, self.scale_block, *self.more
 
     @cached_property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the operands by name."""
         return operand_formats(self.a, self.b, self.c, self.scale, self.more)
 
     @cached_property
@@ -116,7 +116,7 @@ class Unit:
 
     @property
     def nan(self) -> int | None:
-        """The pattern of a NaN result; None for any."""
+        """The pattern of a NaN result; None: any NaN's."""
         return self.rounding.nan
 
     @property
@@ -125,13 +125,13 @@ class Unit:
         return self.length // self.scale_block if self.scale is not None else 0
 
     def count(self, operand: str) -> int:
-        """How many elements an operand has."""
+        """The number of elements of an operand."""
         return NAMED[operand].count(self.length, self.scales) if operand in self.formats else 0
 
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the products that each step takes, in order: a block for each round of a repetition, and one
-        for the products outside repetitions; one block of all products where nothing is repeated."""
+        """The places of the products in blocks, in the order of the steps: a block for each round of a repetition, and
+        one for the products outside repetitions; a single block if nothing is repeated."""
         if self.unrolled is not None:
             return self.unrolled
         loops = [node for node in of_kind(self.result, Repeat) if not node.free]
@@ -147,7 +147,7 @@ class Unit:
             if not count:
                 raise ParameterError(node.operand, "it is read, and has no format")
             return
-        if not node.index.factors and 0 <= node.index.offset < count:  # most elements: this test is the quicker one
+        if not node.index.factors and 0 <= node.index.offset < count:  # the quick test, enough for most elements
             return
         ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
                 for level, factor in node.index.factors]  # fmt: skip
@@ -164,25 +164,25 @@ class Unit:
         return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in unread.items()}
 
     def ignored(self) -> tuple[int, ...]:
-        """The places of products of which no step reads both factors."""
+        """The places of products with a factor that no step reads."""
         unread = self.unread()
         return tuple(sorted({*unread["a"], *unread["b"]}))
 
     @property
     def digest(self) -> str:
-        """Twelve digits that tell units apart, by the formats of their operands and their expressions."""
+        """Twelve digits that identify a unit by its operands' formats and its expression."""
         text = f"{self.operands!r}\n{structure(self.result)}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @cached_property
     def labels(self) -> dict[Node, str]:
         """The prefix of every node's signals: empty for the result and for the body of a repetition (whose signals
-        begin with block0 and so on, or with the repetition's name and step); a step's name; for a sum that is rounded,
-        the prefix of the rounding; else the kind, with a number where there are several."""
+        begin with block0 and so on, or with the repetition's name and step); a step's name; for a rounded sum, the
+        rounding's prefix; else the kind, with a number if several nodes have it."""
         names: dict[Node, str] = {node.body: "" for node in of_kind(self.result, Repeat)}
         names |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
-            cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps
+            cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum cut twice has two steps
             if isinstance(node, (Round, Cut)) and node in names and isinstance(node.term, cuts):
                 names.setdefault(node.term, names[node])
         nodes = [node for node in walk(self.result) if node not in names]
@@ -192,7 +192,7 @@ class Unit:
         return names
 
     def with_result(self, result: Node, **changes: Any) -> Unit:
-        """The unit with another expression, whose nodes have no names, and with other changes."""
+        """The unit with another expression, without names of its nodes, and with other changes."""
         return replace(self, result=result, names={}, signals={}, titles={}, **changes)
 
     def computing(self, result: Node) -> Unit:
@@ -200,8 +200,8 @@ class Unit:
         return self.with_result(result, unrolled=None, reference="", about="", source="", evidence="")
 
     def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
-        """The unit with its expression rebuilt from below: `change` is given each node and that node over its rebuilt
-        operands. Nodes keep their names. Raises ParameterError."""
+        """The unit with its expression rebuilt, operands first: `change` takes each node, and the same node over its
+        rebuilt operands. Nodes keep their names. Raises ParameterError."""
         changed: dict[Node, Node] = {}
         result = rebuilt(self.result, change, changed)
         names = {name: changed[node] for name, node in self.names.items()}
@@ -219,9 +219,9 @@ class Unit:
         memo: Memo | None = None,
         flaws: Flaws | None = None,
     ) -> tuple[Bits, Trace]:
-        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`: the
-        further operands, in the order of OPERANDS. `memo`: values shared by units on the same inputs. `flaws`: flags of
-        values that are taken for their contrary."""
+        """The result's pattern, and the signals in `trace`; missing trailing products are zero. `rest`: the further
+        operands, in the order of OPERANDS. `memo`: values that units share on the same inputs. `flaws`: flags of values
+        to invert."""
         patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
         shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
@@ -233,7 +233,7 @@ class Unit:
 
 
 def products_of(node: Node, places: Mapping[int, int]) -> set[int]:
-    """The places of a that a node reads, for given values of the loop variables around it."""
+    """The places of a that a node reads, for given values of the surrounding loop variables."""
     return {index.at(places) for element, ranges in elements_read(node) if element.operand == "a"
             for index in indices_read(element, ranges)}  # fmt: skip
 
@@ -260,7 +260,7 @@ def added_together(unit: Unit) -> set[frozenset[int]]:
 
 
 def closed_steps(result: Node) -> list[Node]:
-    """The nodes without free loop variables that occur more than once: those that a text has to name."""
+    """The nodes without free loop variables that occur more than once; a text has to name these."""
     counts: dict[Node, int] = {}
     for node in walk(result):
         for operand in node.operands:

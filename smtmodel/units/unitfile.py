@@ -1,8 +1,8 @@
-"""Unit files: the text of a unit in YAML, read and written here alone.
+"""Unit files: reading and writing the YAML text of a unit.
 
-A step is one expression in Python's syntax, read by Python's own parser and never executed: `NODES` has the nodes that
-are called; besides these there are elements and ranges of them (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, the
-names of earlier steps, and roundings of `roundings` applied.
+A step is one expression in Python's syntax, read by Python's own parser and never executed. It consists of calls of
+nodes (`NODES`), elements and ranges of elements (`a[k]`, `a[k:k+16]`), `c`, `+0`, `-0`, `-x`, `acc`, names of earlier
+steps, and calls of the roundings in `roundings`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ExpressionReader:
     """Reads the expressions of a file. `steps`: the steps read so far."""
 
     calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
-    further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # options of calls besides those of their nodes
+    further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by call, options besides the node's
     written: ClassVar[Mapping[str, str]] = WRITTEN
 
     def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
@@ -125,7 +125,7 @@ class ExpressionReader:
             self.roundings[self._new_name(name, "roundings")] = self._read("roundings", name, text, self._rounding_text)
 
     def result(self) -> Node:
-        """The step `d`; the other ones stay in `steps`."""
+        """The step `d`; the other steps are in `steps`."""
         for name, step in self._data.steps.items():
             node = self._read("steps", name, str(step), lambda tree: self._node(tree, Scope()))
             self.steps[self._new_name(name, "steps")] = node
@@ -134,13 +134,13 @@ class ExpressionReader:
         return self.steps.pop("d")
 
     def check_result(self, fmt: Format) -> None:
-        """Raises InputError where the result is not of the format that the file says."""
+        """Raises InputError if the result does not have the file's format of d."""
         if fmt != self.formats["d"]:
             raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
 
     def check_used(self) -> None:
-        """Raises InputError for a step on which the result does not depend, and for a format of the file's own that no
-        operand or step has."""
+        """Raises InputError for a step on which the result does not depend, and for a format defined in the file that
+        no operand or step has."""
         texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
         while waiting:
             tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
@@ -188,7 +188,7 @@ class ExpressionReader:
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
     def _taken(self) -> tuple[str, ...]:
-        """Names that have a meaning."""
+        """The names that have a meaning already."""
         words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
@@ -347,8 +347,8 @@ class ExpressionReader:
         return self._of_row(NODES[name], tree, options, scope) if build is None else build(tree, options, scope)
 
     def _of_row(self, row: Written, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        """A node with any number of terms, or a node with operands that are fields of their own, after which options
-        follow; further options are given by name."""
+        """A call of a node: any number of terms, or operands that are single fields, followed by options; further
+        options are given by name."""
         kind: Any = row.node
         for option in row.options:
             if option.by_name and option.default == "needed" and option.name not in options:
@@ -491,8 +491,8 @@ class ExpressionReader:
         if not 1 <= len(args) <= 2:
             raise MistakeError(tree, "a format and a mode are needed")
         fmt = self._format_word(args[0])
-        said = dict(zip(("mode",), args[1:], strict=False)) | options
-        return Rounding(fmt, **{word: self._value(Rounding, word, value) for word, value in said.items()})
+        parameters = dict(zip(("mode",), args[1:], strict=False)) | options
+        return Rounding(fmt, **{word: self._value(Rounding, word, value) for word, value in parameters.items()})
 
     def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, *rest = self._arguments(tree, 2, 3)
@@ -506,7 +506,7 @@ class ExpressionReader:
         return Scale(term, left, right)
 
     def _is_positive(self, node: Node) -> bool:
-        """Whether a node is a number above zero, or a number found from magnitudes, which may be zero."""
+        """Whether a node is a number above zero, or a number computed from magnitudes, which may be zero."""
         if isinstance(node, Literal):
             return int(node.format.subnormals) <= node.pattern <= node.format.largest
         return node.is_number and node.never_below_zero
@@ -573,8 +573,8 @@ class _Reader(ExpressionReader):
                         evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             if error.parameter in data.model_fields_set:
-                told = error.message
-                raise self.file.error((error.parameter,), told) from None
+                message = error.message
+                raise self.file.error((error.parameter,), message) from None
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
         self._check_unread(unit, whole)
@@ -598,15 +598,15 @@ class _Reader(ExpressionReader):
     def _check_unread(self, unit: Unit, whole: bool) -> None:
         """Raises InputError for a product with a factor that no step reads and that the file does not declare as
         ignored (if `whole`), and for a product declared as ignored that is read."""
-        ignored, said = unit.ignored(), sorted(set(self.data.ignored))
-        for k in said:
+        ignored, declared = unit.ignored(), sorted(set(self.data.ignored))
+        for k in declared:
             if k not in ignored:
                 why = "the steps read it" if 0 <= k < unit.length else "there is no such product"
                 raise self.file.error(("ignored",), f"product {k}: {why}")
-        if whole and any(k not in said for k in ignored):
+        if whole and any(k not in declared for k in ignored):
             unread = unit.unread()
-            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
-                     if set(unread[name]) - set(said)]  # fmt: skip
+            parts = [f"{name}[{ranges_text([k for k in unread[name] if k not in declared])}]" for name in ("a", "b")
+                     if set(unread[name]) - set(declared)]  # fmt: skip
             raise self.file.error(
                 ("length",),
                 f"no step reads {' and '.join(parts)}: mend the steps or the length, or say which products the unit "
@@ -639,15 +639,14 @@ def _is_none(tree: ast.expr) -> bool:
 
 
 def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
-    """The formats as they are written. `addend`: whether the unit reads c; the format of a c that is not read is
-    written only where it is not the format of results."""
+    """The formats as a file has them. `addend`: whether the unit reads c; the format of an unread c is written only if
+    it is not the result's."""
     return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
 
 
 def unit_text(unit: Unit) -> str:
-    """The text of a unit, which `parse_unit` reads back as an equal unit. Raises ParameterError for a unit that no file
-    can describe: the unit of a plan whose units read their inputs in different ways, or a unit with too many loops
-    within one another."""
+    """The text of a unit; `parse_unit` reads it back as an equal unit. Raises ParameterError for a unit that no file
+    can describe: the unit of a plan whose units read inputs in different ways, or a unit with too many nested loops."""
     return _Writer(unit).text()
 
 
@@ -699,7 +698,7 @@ class _Writer:
         return _yaml(data)
 
     def _inputs(self) -> dict[str, str]:
-        """How inputs are read, where they are not read as they are."""
+        """The readings of inputs that are not read unchanged."""
         elements = {node for node in of_kind(self.unit.result, Element) if not node.is_factor}
         reads: dict[str, str] = {}
         for operand in READ:
@@ -791,7 +790,7 @@ class _Writer:
 
 
 def _ranges(items: Sequence[Node]) -> str:
-    """`a[0:16]`, where items are a range of elements that are all read alike; else empty."""
+    """`a[0:16]`, if the items are a range of elements read in the same way; else empty."""
     first = items[0]
     if not isinstance(first, Element) or first.index is None or first.index.factors:
         return ""
@@ -816,7 +815,7 @@ def _places(places: Places) -> str:
 
 def _yaml(data: dict[str, Any]) -> str:
     """YAML with short mappings on one line, as in a file written by hand."""
-    import yaml  # its import is a twentieth of the time of a command that writes no unit
+    import yaml  # the import takes a twentieth of a command that writes no unit
 
     class Dumper(yaml.SafeDumper):
         pass

@@ -1,5 +1,5 @@
-"""The nodes that unit files call: how each is written, what it takes, and an example. The types of a node's fields say
-how its options are read and written."""
+"""The calls of nodes in unit files: for each its form, its arguments and an example. The types of a node's fields
+determine how its options are read and written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRUTH = "true, false"
 
 @dataclass(frozen=True)
 class Option:
-    """An argument that a call takes by its place (an upper-case name) or by name: its meaning, values and default."""
+    """An argument of a call, given by place (an upper-case name) or by name: its meaning, values and default."""
 
     name: str
     meaning: str
@@ -35,19 +35,20 @@ class Option:
 
     @property
     def by_name(self) -> bool:
-        """Whether it is given by name, as F is, too, which is upper-case as in papers."""
+        """Whether the option is given by name; F is too, though upper-case as in papers."""
         return self.name == "F" or not self.name.isupper()
 
     def line(self) -> str:
-        """Its row as text."""
+        """The option's row as text."""
         given = "" if self.default == "needed" else f" (if not given: {self.default})"
         return f"{self.name}: {self.meaning}: {self.values}{given}"
 
 
 @dataclass(frozen=True)
 class Written:
-    """One node: how it is written, what it means, what it takes, and the step `d` of a unit with it. `formats` and
-    `length` of that unit; `more`: its further lines. `ranged`: around a range of terms, it is a node for each term."""
+    """The call of one node: its form, its meaning, its options, and the step `d` of an example unit. `formats`,
+    `length`, `more`: the example's formats, length and further lines. `ranged`: around a range of terms, the call is a
+    node for each term."""
 
     node: type[nodes.Node]
     written: str
@@ -61,7 +62,7 @@ class Written:
 
     @property
     def name(self) -> str:
-        """The word by which it is called."""
+        """The word of the call."""
         return self.node.kind
 
     @property
@@ -77,8 +78,8 @@ class Written:
         return tuple(option.name for option in self.options if option.by_name)
 
     def text(self, node: nodes.Node, operands: Iterable[str]) -> str:
-        """A call with the texts of its operands the options given by place, and the options that differ from their
-        defaults."""
+        """The text of a call: the texts of the operands, the options given by place, and the options that differ from
+        their defaults."""
         kind: Any = self.node
         own = {item.name for item in fields(kind)}  # an option given by place may be an operand, too
         placed = [_value_text(getattr(node, option.field))
@@ -108,13 +109,13 @@ def changed(value: Any, options: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def rounding_text(how: Rounding) -> str:
-    """A rounding as it is written."""
+    """The text of a rounding."""
     parts = [how.format.name, how.mode, *changed(how, [(word, word) for word in ("overflow", "subnormals", "zero")])]
     return f"round({', '.join([*parts, *([] if how.nan is None else [f'nan=0x{how.nan:x}'])])})"
 
 
 def _value_text(value: Any) -> str:
-    """The value of an option as it is written."""
+    """The text of an option's value."""
     if isinstance(value, Rounding):
         return rounding_text(value)
     if isinstance(value, tuple):
@@ -129,8 +130,8 @@ _FLOORS = Option("floors", "the least exponent with which terms of each operand 
 _REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
                 "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
 
-#: the nodes that are called, of which error messages, `mmaprobe list nodes` and docs/nodes.md are made, and by which
-#: files are read and written: an option that stands in no row does not exist
+#: the calls of nodes: the source of error messages, `mmaprobe list nodes` and docs/nodes.md, and of reading and writing
+#: files. An option in no row does not exist
 NODES = {row.name: row for row in (
     Written(nodes.Product, "product(X, Y)",
             "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
@@ -251,5 +252,5 @@ NODES = {row.name: row for row in (
             (Option("TERM", "the term for a place", "an expression with the place"),)),
 )}  # fmt: skip
 
-#: how each node is written that is a call
+#: by class of node, its call
 WRITTEN = {name: row.written for name, row in NODES.items()}

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from benchmarks.plan_statements import plan
 from mmaprobe.cli.main import main
-from mmaprobe.queries.certificates.asked import Asked
+from mmaprobe.queries.certificates.asked import RequiredGoals
 from mmaprobe.queries.certificates.bitblast import cnf_of_text
 from mmaprobe.queries.certificates.certificate import whole_of_query
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -636,7 +636,7 @@ def test_the_bound_of_a_unit_is_none_of_a_plan_that_uses_it(tmp_path: Path) -> N
     """Both are said in the same words."""
     used = plan("sum(promote(8, fma, r), c)")
     theorem = bound_of(used.models[0].unit, believed)
-    certify_theorems([theorem], Asked(Subject(plans=(used,))), plan_texts({PLAN: used}), tmp_path, FREE)
+    certify_theorems([theorem], RequiredGoals(Subject(plans=(used,))), plan_texts({PLAN: used}), tmp_path, FREE)
     assert [found.says for found in found_in(tmp_path) if found.kind == "fault"] == [
         "does not state what the files ask"
     ]

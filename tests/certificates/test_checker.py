@@ -173,28 +173,28 @@ def test_no_certificate_is_written_unchecked(nothing: None, tmp_path: Path) -> N
 
 def test_check_says_which_has_checked(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "proof"
-    code, _, said = run("prove", VOLTA, f"{VOLTA}@carry_bits=4", "--certificate", folder)
+    code, _, message = run("prove", VOLTA, f"{VOLTA}@carry_bits=4", "--certificate", folder)
     assert code == 0
-    assert "accepted by the checker (check.c)" in said.replace("\n", " ")
-    code, printed, said = run("check", folder, "--json")
+    assert "accepted by the checker (check.c)" in message.replace("\n", " ")
+    code, printed, message = run("check", folder, "--json")
     own = f"check.c of mmaprobe {__version__}"
     assert (code, json.loads(printed)["checker"]) == (0, own)
-    assert f"2 proofs verified by {own}\n" in said
+    assert f"2 proofs verified by {own}\n" in message
 
     found = install(VERIFIED)
-    code, printed, said = run("check", folder, "--json")
+    code, printed, message = run("check", folder, "--json")
     assert (code, json.loads(printed)["checker"]) == (0, f"drat-trim ({found})")
-    assert f"2 proofs verified by drat-trim ({found})\n" in said
+    assert f"2 proofs verified by drat-trim ({found})\n" in message
 
     install("")
-    code, printed, said = run("check", folder, "--json")
+    code, printed, message = run("check", folder, "--json")
     assert (code, json.loads(printed)["verdict"]) == (3, "incomplete")
-    assert "lemma-01.drat: not checked: drat-trim says nothing, and ended with status 0" in said
+    assert "lemma-01.drat: not checked: drat-trim says nothing, and ended with status 0" in message
 
     monkeypatch.undo()
     monkeypatch.setattr(checker.shutil, "which", lambda name: None)
     monkeypatch.setattr(checker, "_own", lambda: (None, "there is neither"))
-    code, printed, said = run("check", folder, "--json")
+    code, printed, message = run("check", folder, "--json")
     assert (code, json.loads(printed)["verdict"], json.loads(printed)["checker"]) == (3, "incomplete", None)
-    assert "lemma-02.drat: not checked: no checker of proofs: install drat-trim or a C compiler" in said
-    assert "0 proofs verified" not in said
+    assert "lemma-02.drat: not checked: no checker of proofs: install drat-trim or a C compiler" in message
+    assert "0 proofs verified" not in message

@@ -42,8 +42,8 @@ def test_what_no_input_reaches_has_a_certificate(folder: Path) -> None:
 
 
 def test_any_field_changed_is_refused(folder: Path) -> None:
-    told = {f"cover.json: ('changes', 0, 'change') is {SAME.name}x"}  # what the change is called
-    assert set(tampered(folder, "cover.json", 5)) <= told
+    faults = {f"cover.json: ('changes', 0, 'change') is {SAME.name}x"}  # what the change is called
+    assert set(tampered(folder, "cover.json", 5)) <= faults
     assert list(tampered(folder, "unit.yaml", 4)) == []
     assert accepted(folder)
 

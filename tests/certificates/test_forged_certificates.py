@@ -67,7 +67,7 @@ def rewritten(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     path.write_text(json.dumps(document))
 
 
-def said(folder: Path) -> list[str]:
+def faults_of(folder: Path) -> list[str]:
     return [f"{found.place}: {found.says}" for found in check_folder(folder) if found.kind == "fault"]
 
 
@@ -126,10 +126,10 @@ def test_links_and_what_is_no_file_are_not_read(proof: Path) -> None:
     (proof.parent / "elsewhere.yaml").write_text((proof / "left.yaml").read_text())
     (proof / "left.yaml").unlink()
     (proof / "left.yaml").symlink_to(proof.parent / "elsewhere.yaml")
-    assert "left.yaml: is a link: a file of the folder is needed" in said(proof)
+    assert "left.yaml: is a link: a file of the folder is needed" in faults_of(proof)
     (proof / "left.yaml").unlink()
     os.mkfifo(proof / "left.yaml")
-    assert "left.yaml: is not a regular file" in said(proof)
+    assert "left.yaml: is not a regular file" in faults_of(proof)
     (proof / "left.yaml").unlink()
     (proof / "left.yaml").symlink_to("/dev/zero")
     assert not accepted(proof)
@@ -147,7 +147,7 @@ def test_a_manifest_that_is_no_file_is_bad_input(proof: Path) -> None:
 
 def test_a_file_larger_than_any_is_not_read(proof: Path) -> None:
     os.truncate(proof / "left.yaml", 1 << 40)
-    assert "left.yaml: has more than 64 MiB" in said(proof)
+    assert "left.yaml: has more than 64 MiB" in faults_of(proof)
 
 
 def test_what_the_manifest_does_not_name_is_no_part(proof: Path) -> None:
@@ -155,7 +155,7 @@ def test_what_the_manifest_does_not_name_is_no_part(proof: Path) -> None:
     assert accepted(proof)
     assert "notes.txt: is no part of the certificate, and was not read" in run("check", proof)
     (proof / "unit.yaml").write_text("mine")
-    assert said(proof) == ["unit.yaml: is not in the manifest"]
+    assert faults_of(proof) == ["unit.yaml: is not in the manifest"]
 
 
 def test_what_lies_beside_several_certificates_is_said(proof: Path, tmp_path: Path) -> None:
@@ -202,12 +202,12 @@ def test_what_states_nothing_is_rejected(tmp_path: Path) -> None:
     run("prove", "--property", "error-bound", unit(tmp_path / "u.yaml"), "--certificate", tmp_path / "bound")
     text, log = ((tmp_path / "bound" / name).read_text() for name in ("unit.yaml", "log.json"))
     nothing = json.dumps(json.loads(log) | {"records": [], "states": [], "says": [], "values": []})
-    assert said(stating(tmp_path / "nothing", {"unit.yaml": text, "log.json": nothing}))
+    assert faults_of(stating(tmp_path / "nothing", {"unit.yaml": text, "log.json": nothing}))
     for files in ({"unit.yaml": text}, {"log.json": log}, {}):
-        assert said(stating(tmp_path / f"only {len(files)} {next(iter(files), '')}", files))
+        assert faults_of(stating(tmp_path / f"only {len(files)} {next(iter(files), '')}", files))
     cover = {"schema": 1, "cases": [], "changes": []}
     of_cover = {"unit.yaml": text, "cover.json": json.dumps(cover), "log.json": nothing}
-    assert said(stating(tmp_path / "cover", of_cover))
+    assert faults_of(stating(tmp_path / "cover", of_cover))
 
 
 def test_an_unknown_way_to_compare_is_rejected(proof: Path) -> None:
@@ -215,7 +215,7 @@ def test_an_unknown_way_to_compare_is_rejected(proof: Path) -> None:
         document = json.loads((proof / "question.json").read_text()) | {"compare": value}
         (proof / "question.json").write_text(json.dumps(document))
         fitted(proof)
-        assert any("compare" in line for line in said(proof)), value
+        assert any("compare" in line for line in faults_of(proof)), value
 
 
 # -- where certificates are written
@@ -348,12 +348,12 @@ def test_restrictions_and_units_are_said(tmp_path: Path) -> None:
 def test_a_rewritten_readme_or_question_is_a_fault(proof: Path) -> None:
     page = (proof / "README.md").read_text()
     (proof / "README.md").write_text(page.replace("u:", "hopper/mma/m16n8k16.f32.f16.f16.f32:", 1))
-    assert said(proof) == ["README.md: does not say what the files state"]
+    assert faults_of(proof) == ["README.md: does not say what the files state"]
     (proof / "README.md").unlink()
-    assert any(line.startswith("README.md") for line in said(proof))
+    assert any(line.startswith("README.md") for line in faults_of(proof))
     (proof / "README.md").write_text(page)
     rewritten(proof, lambda m: m.update(question="hopper and volta are equal on all inputs"))
-    assert said(proof) == ["manifest.json: its question is not what the files state"]
+    assert faults_of(proof) == ["manifest.json: its question is not what the files state"]
 
 
 def test_a_unit_that_calls_itself_another_is_told(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_a_shorter_unit_is_the_one_of_the_table(tmp_path: Path) -> None:
     ):  # fmt: skip
         shutil.copytree(folder, tmp_path / "changed")
         padded(tmp_path / "changed", lambda document, change=change: document.update(change), "property.json")
-        assert said(tmp_path / "changed"), change
+        assert faults_of(tmp_path / "changed"), change
         shutil.rmtree(tmp_path / "changed")
 
 
@@ -414,14 +414,14 @@ def test_no_other_unit_is_taken_for_the_shorter_one(tmp_path: Path) -> None:
         (folder / "property.json").write_text(json.dumps(document | {"model": model}))
         rewritten(folder, lambda m: m.update(sha256=dict(names)))
         fitted(folder)
-        (fault,) = said(folder)
+        (fault,) = faults_of(folder)
         assert fault.startswith("log.json: ")
         assert says in fault
 
     plain = unit(tmp_path / "p.yaml", "round(fused(c, a[0] * b[0], F=3, zeros=6), e3m2, nearest_even)", 1)
     run("prove", plain, whole, "--certificate", tmp_path / "refuted", code=1)
     padded(tmp_path / "refuted", lambda d: d.update(property="zero-padding", model=VOLTA, lengths=[1]), "witness.json")
-    assert [line.rpartition(": ")[2] for line in said(tmp_path / "refuted")] == [
+    assert [line.rpartition(": ")[2] for line in faults_of(tmp_path / "refuted")] == [
         f"the unit is not {VOLTA} of the table"
     ]
 
@@ -465,4 +465,4 @@ def test_a_certificate_holds_the_units_of_its_claim(
         more = f"cases: {{x: [{tmp_path}/p.yaml]}}\n" if "{x}" in other else ""
         (tmp_path / "elsewhere" / "claim.yaml").write_text(text.replace("./unit-1.yaml", other) + more)
         fitted(tmp_path / "elsewhere")
-        assert any("claim" in line or "cannot be read" in line for line in said(tmp_path / "elsewhere")), other
+        assert any("claim" in line or "cannot be read" in line for line in faults_of(tmp_path / "elsewhere")), other

@@ -66,7 +66,7 @@ def stages_of(claim: Claim, proved: list[str]) -> Stages:
     def prove(what: str, facts: Sequence[Theorem], goal: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
         engines = Options().engines(60.0, what, "bitwuzla")
         found = ledger.prove(what, goal.node, facts, [cut.node for cut in cuts], engines)
-        if (text := engines.said[-1].query.text) not in asked:  # lemmas of one text are asked once
+        if (text := engines.answered_queries[-1].query.text) not in asked:  # lemmas of one text are asked once
             proved.append(what)
             asked.add(text)
         return found

@@ -53,11 +53,11 @@ def test_all_missing_keys_are_in_one_message(tmp_path: Path) -> None:
 
 def test_zeros_that_answer_are_said_to_be_zeros(tmp_path: Path) -> None:
     """Some input with an error of zero: the first one has no product at all, which is no answer that helps."""
-    said = "every number of a and b is zero here"
+    message = "every number of a and b is zero here"
     result = verify(tmp_path, claim="error(p) == 0 and value(p) == 0", quantifier="exists")
     assert result.exit_code == 0, result.output
-    assert said in result.output
+    assert message in result.output
     others = {**SHORT["inputs"], "where": ["nonzero(a)", "nonzero(b)"]}
     other = verify(tmp_path, claim="error(p) == 0 and value(p) == 0", quantifier="exists", inputs=others)
     assert other.exit_code == 0, other.output
-    assert said not in other.output
+    assert message not in other.output

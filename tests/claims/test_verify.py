@@ -322,7 +322,7 @@ def test_words_that_differ_by_factors_have_no_rule(monkeypatch: pytest.MonkeyPat
             Options(timeout=2)).asked if "factors" in step.what]
         for pair in (("eight", "eleven"), ("eight", "same"), ("eleven", "plain"))
     }  # fmt: skip
-    assert {pair for pair, said in asked.items() if said} == {("eight", "eleven")}
+    assert {pair for pair, differ in asked.items() if differ} == {("eight", "eleven")}
     assert asked["eight", "eleven"][0].startswith("a rule for eight and eleven, whose words differ by factors (")
 
 

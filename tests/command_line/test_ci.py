@@ -90,8 +90,8 @@ def test_junit(vectors: Path, tmp_path: Path) -> None:
     assert tests["zeros"].find("skipped") is not None
 
 
-@pytest.mark.parametrize(("change", "said"), [({}, "nothing was compared"), ({"model": 1}, "model")])
-def test_junit_of_a_file_that_tests_nothing(tmp_path: Path, change: dict[str, object], said: str) -> None:
+@pytest.mark.parametrize(("change", "message"), [({}, "nothing was compared"), ({"model": 1}, "model")])
+def test_junit_of_a_file_that_tests_nothing(tmp_path: Path, change: dict[str, object], message: str) -> None:
     """What is no success is none in the report either: no row has a result, or the file is at fault."""
     rows, report = tmp_path / "rows.jsonl", tmp_path / "report.xml"
     row = {"schema": 1, "model": AMPERE, "a": ["0000"], "b": ["0000"], "c": "00000000"}
@@ -99,7 +99,7 @@ def test_junit_of_a_file_that_tests_nothing(tmp_path: Path, change: dict[str, ob
     assert run("evaluate", rows, "--junit", report).exit_code == (2 if change else 3)
     root = ElementTree.parse(report).getroot()
     assert (root.get("errors"), root.get("failures")) == ("1", "0")
-    assert said in str([error.get("message") for error in root.iter("error")])
+    assert message in str([error.get("message") for error in root.iter("error")])
 
 
 def test_a_check_asks_every_vector_again(vectors: Path, tmp_path: Path) -> None:

@@ -188,9 +188,9 @@ def test_a_misspelt_name_is_told_the_nearest(words: tuple[str, ...], message: st
 
 
 def test_what_is_near_nothing_is_told_what_there_is() -> None:
-    said = run("export", "rows.jsonl", "--format", "xyzzy", code=2).stderr
-    assert "'xyzzy' is not one of 'csv'" in said
-    assert "Did you mean" not in said
+    answer = run("export", "rows.jsonl", "--format", "xyzzy", code=2).stderr
+    assert "'xyzzy' is not one of 'csv'" in answer
+    assert "Did you mean" not in answer
 
 
 @pytest.mark.parametrize("command", ["evaluate", "export", "run"])
@@ -198,15 +198,15 @@ def test_what_is_near_nothing_is_told_what_there_is() -> None:
 def test_a_file_that_gives_nothing_is_bad_input(command: str, text: str, tmp_path: Path) -> None:
     (path := tmp_path / "rows.jsonl").write_text(text)
     rest = {"export": ("--format", "csv"), "run": ("--device", f"model:{VOLTA}")}.get(command, ())
-    said = run(command, str(path), *rest, code=2)
+    answer = run(command, str(path), *rest, code=2)
     wrong = (
         "1: not JSON: Expecting property name enclosed in double quotes at column 2"
         "; vectors are JSON objects, one a line"
         if text
         else " there is no vector in it"
     )
-    assert said.stderr == f"error: {path}:{wrong}\n"  # and nothing about 0 rows
-    assert said.stdout == ""
+    assert answer.stderr == f"error: {path}:{wrong}\n"  # and nothing about 0 rows
+    assert answer.stdout == ""
 
 
 @pytest.mark.parametrize(("name", "timed"), [("distinguish", "each pair of models"), ("prove", "the whole proof"),

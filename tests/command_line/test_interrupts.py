@@ -144,9 +144,9 @@ def test_work_past_its_time_is_cut_short(hears: bool) -> None:
     code, errors = run(text)
     assert code == 3
     assert time.monotonic() - start < TIME
-    said = "the work was cut short" if hears else "the work did not end by itself"
+    message = "the work was cut short" if hears else "the work did not end by itself"
     assert errors.strip().startswith(("time ran out", "error: time ran out"))
-    assert said in errors
+    assert message in errors
 
 
 def test_a_command_that_its_time_cut_short_does_not_say_that_it_was_interrupted() -> None:

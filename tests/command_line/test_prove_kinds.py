@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from mmaprobe.cli.commands import prove, prove_bounds, prove_models, prove_plans
-from mmaprobe.cli.commands.prove_line import Line
+from mmaprobe.cli.commands.prove_line import CommandLine
 from mmaprobe.smtmodel.tables import reference
 from mmaprobe.smtmodel.tables.reference import Named
 
 UNIT, PLAN, DESIGN = "ampere/mma/m16n8k16.f32.f16.f16.f32", "plan:cublas/plain", "rtl:unit.sv,top=unit"
-NOTHING: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__) | {
+NOTHING: dict[str, Any] = dict.fromkeys(CommandLine.__dataclass_fields__) | {
     "wanted": "equal",
     "restrictions": "",
     "sides": (),
@@ -36,7 +36,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(Line.__dataclass_fields__) | {
     ],
 )
 def test_a_command_line_asks_one_kind(sides: list[str], given: dict[str, Any], kind: type) -> None:
-    line = Line(**NOTHING | {"sides": tuple(map(Named, sides))} | given)
+    line = CommandLine(**NOTHING | {"sides": tuple(map(Named, sides))} | given)
     assert next(one for one, is_asked in prove.KINDS.items() if is_asked(line)) is kind
 
 

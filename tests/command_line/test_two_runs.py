@@ -52,11 +52,11 @@ def test_the_second_run_is_refused_and_the_first_goes_on(command: str, tmp_path:
         go.touch()
         if command != "run":  # what such a device is takes long to find out
             first.kill()
-        said = first.communicate(timeout=300)[1]
+        message = first.communicate(timeout=300)[1]
     kept = [json.loads(line) for line in answers.read_text(encoding="utf-8").splitlines()]
     assert {one["provenance"]["device"] for one in kept} == {device}
     if command == "run":
-        assert (first.returncode, len(kept)) == (0, 20), said
+        assert (first.returncode, len(kept)) == (0, 20), message
         run(*words, device, code=0)  # nobody writes there any more
 
 

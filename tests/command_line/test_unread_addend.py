@@ -326,12 +326,16 @@ def test_a_vector_may_leave_it_out(unit: str) -> None:
 def test_a_function_that_takes_c_is_said_to_be_asked_without(kernel: str, tmp_path: Path) -> None:
     path = tmp_path / "three.py"
     path.write_text(KERNEL.replace("f(a, b)", "f(a, b, c)"))
-    three, told = f"python:{path}:f", "takes c: it is zero wherever a, b, d are the formats"
-    for device, formats, said in ((kernel, "f16,f16,f16", 0), (three, "f16,f16,f16", 1), (three, "f16,f16,f16,f16", 0)):
+    three, hint = f"python:{path}:f", "takes c: it is zero wherever a, b, d are the formats"
+    for device, formats, message in (
+        (kernel, "f16,f16,f16", 0),
+        (three, "f16,f16,f16", 1),
+        (three, "f16,f16,f16,f16", 0),
+    ):
         mapped = list[str]()
         mapper_of(device, parse_signature(formats, 2), (1, 1), None, say=mapped.append)
-        assert "".join(mapped).count(told) == said
-    assert told in run("order", "--device", three, "--formats", "f16,f16,f16", "--length", "1").stderr
+        assert "".join(mapped).count(hint) == message
+    assert hint in run("order", "--device", three, "--formats", "f16,f16,f16", "--length", "1").stderr
 
 
 def test_restrictions_are_not_about_an_addend_that_nobody_reads(unit: str) -> None:

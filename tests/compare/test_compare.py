@@ -99,9 +99,9 @@ def replayed(document: dict[str, Any], first: str, second: str) -> None:
     for one in document["differences"]:
         parts = one["operands"]
         operands = Operands(*(tuple(int(x, 16) for x in parts[side]) for side in "ab"), int(parts["c"], 16))
-        told = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
-        assert told == [one["results"]["first"], one["results"]["second"]]
-        assert told[0] != told[1]
+        found = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
+        assert found == [one["results"]["first"], one["results"]["second"]]
+        assert found[0] != found[1]
 
 
 # --- devices ------------------------------------------------------------------------------------------------------
@@ -222,19 +222,19 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
         run("run", str(vectors), "--device", f"model:{model}", "-o", str(path), code=0)
         answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
     alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
-    told = compared(*alone, "-n", "1", code=0)
+    found = compared(*alone, "-n", "1", code=0)
     apart = "the first has block=8, fraction_bits=24, exponent_floor=-132, the second block=16, fraction_bits=25"
-    assert told["reason"].startswith(apart)
+    assert found["reason"].startswith(apart)
     assert re.search(
-        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", told["reason"]
+        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", found["reason"]
     )
     last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
-    told = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
-    assert told["compared"] == 200
+    found = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
+    assert found["compared"] == 200
     assert (
-        told["reason"] == "no single change of a model, and no question of the library, explains the differences below"
+        found["reason"] == "no single change of a model, and no question of the library, explains the differences below"
     )
 
 
@@ -254,8 +254,8 @@ def test_recordings_without_a_common_vector_are_told_apart_by_hypotheses() -> No
     back = compared(*reversed(both), "--model", HOPPER, code=3)
     assert [one["id"] for one in back["questions"]] == [one["id"] for one in document["questions"]]
     for one in document["questions"]:
-        (told,) = (other for other in back["questions"] if other["id"] == one["id"])
-        assert (told["first"], told["second"]) == (one["second"], one["first"])
+        (found,) = (other for other in back["questions"] if other["id"] == one["id"])
+        assert (found["first"], found["second"]) == (one["second"], one["first"])
     alike = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("H100", "B200")]
     assert "no question of the library" in compared(*alike, "--model", HOPPER, code=3)["reason"]
     absent = run("compare", both[0], both[1] + "0", "--model", AMPERE, code=2)
@@ -436,8 +436,8 @@ def test_what_was_found_when_the_time_ends_counts(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OutOfTimeError, match="ran out after 0 of about 500 vectors"):
         Comparison(1, until=10.0).run(pair, all_rows(pair.layout, pair.left.model, 500), 500)
     monkeypatch.undo()
-    said = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--timeout", "1e-9", code=3).stderr
-    assert "the time ran out after 0 of about" in said
+    message = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--timeout", "1e-9", code=3).stderr
+    assert "the time ran out after 0 of about" in message
 
 
 def test_rows_of_shorter_and_longer_inputs() -> None:
@@ -504,14 +504,14 @@ def test_two_functions_have_the_formats_of_the_files(tmp_path: Path) -> None:
 def test_matrices_of_two_devices(files: dict[str, str]) -> None:
     coarse = f"{HOPPER}@fraction_bits=23"
     document = compared(*gemm(files, "hopper", "coarse"), f"model:{HOPPER}", served(coarse), code=0)
-    told, [one] = document["gemm"], document["differences"]
+    found, [one] = document["gemm"], document["differences"]
     d = [np.load(files[name]) for name in ("hopper", "coarse")]
-    assert (told["differing"], told["elements"]) == (int((d[0] != d[1]).sum()), 30)
+    assert (found["differing"], found["elements"]) == (int((d[0] != d[1]).sum()), 30)
     ulps = np.abs(d[0].view(np.int32).astype(np.int64) - d[1].view(np.int32))[np.sign(d[0]) == np.sign(d[1])]
-    assert told["largest"]["ulps"] == ulps.max()
-    assert told["computed_again"]["first"] == told["computed_again"]["second"] == told["computed_again"]["elements"]
-    assert told["products"] == [told["tile"] * 16, min(told["tile"] * 16 + 16, K)]
-    assert len(told["dot_product"]["a"]) == K
+    assert found["largest"]["ulps"] == ulps.max()
+    assert found["computed_again"]["first"] == found["computed_again"]["second"] == found["computed_again"]["elements"]
+    assert found["products"] == [found["tile"] * 16, min(found["tile"] * 16 + 16, K)]
+    assert len(found["dot_product"]["a"]) == K
     assert one["terms"] <= 3 < one["terms_found"]
     replayed(document, HOPPER, coarse)
     assert best(document, "first") == ["fraction_bits=23"]
@@ -520,9 +520,9 @@ def test_matrices_of_two_devices(files: dict[str, str]) -> None:
 
 def test_matrices_and_one_model(files: dict[str, str]) -> None:
     document = compared(*gemm(files, "coarse", "hopper"), "--model", HOPPER, code=0)
-    told = document["gemm"]["model"]
-    assert (told["D1"]["agree"], told["D2"]["agree"]) == (0, told["elements"])
-    assert told["D1"]["changes"] == ["fraction_bits=23"]
+    found = document["gemm"]["model"]
+    assert (found["D1"]["agree"], found["D2"]["agree"]) == (0, found["elements"])
+    assert found["D1"]["changes"] == ["fraction_bits=23"]
     replayed(document, f"{HOPPER}@fraction_bits=23", HOPPER)
     assert document["differences"][0]["terms"] <= 3
 
@@ -550,9 +550,9 @@ def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch:
     np.save(files["coarse"], d)
     result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=3)
     assert "D2: no plan was found before the time was over" in result.stderr
-    told = json.loads(result.stdout)["gemm"]
+    found = json.loads(result.stdout)["gemm"]
     assert "no single change of the model gives both results" in result.stderr
-    assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
+    assert (found["differing"], found["dot_product"]["row"], found["dot_product"]["column"]) == (1, 2, 3)
     result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
     assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr
     run("compare", *gemm(files, "hopper", "hopper"), "--model", HOPPER, code=1)
@@ -594,7 +594,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     np.save(files["a"], np.load(files["a"]).view(np.uint16))
-    assert "say no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
+    assert "has no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
 
@@ -777,7 +777,7 @@ def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
 
     save(ml_dtypes.float8_e4m3fn)
     same = words[:3] + words[2:3]
-    assert "say no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
+    assert "has no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
     assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "e4m3,e4m3,f32,f32", code=2).stderr
     given = ["--formats", "e4m3,e4m3,e4m3"]
     assert (
@@ -798,15 +798,15 @@ def test_where_c_is_added_is_said_beside_the_roundings(tmp_path: Path) -> None:
     names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2", "c")]
     for name, matrix in zip(names, (a, b, stored, (total + c).astype(np.float16), c), strict=True):
         np.save(name, matrix)
-    said = run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr
+    message = run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr
     assert (
         "the sum, rounded to f16, nearest even, and c, then rounded to f16, nearest even (D1); "
         "the sum and c, rounded to f16, nearest even (D2)"
-    ) in said
+    ) in message
     np.save(names[3], total)
-    said = run("compare", "--gemm", *names[:4], code=2).stderr
-    assert "its numbers are f32" in said
-    assert "identify --gemm --device recorded:A,B,D" in said
+    message = run("compare", "--gemm", *names[:4], code=2).stderr
+    assert "its numbers are f32" in message
+    assert "identify --gemm --device recorded:A,B,D" in message
 
 
 def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
@@ -823,12 +823,12 @@ def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
     names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
     for name, matrix in zip(names, (a, b, fused(0, 128), fused(0, 64) + fused(64, 128)), strict=True):
         np.save(name, matrix)
-    said = run("compare", "--gemm", *names, code=0).stderr.splitlines()
-    assert [line.split(" gives all")[0] for line in said if "gives all" in line] == [
+    message = run("compare", "--gemm", *names, code=0).stderr.splitlines()
+    assert [line.split(" gives all")[0] for line in message if "gives all" in line] == [
         "  D1: loop/fma", "  D2: sum(split(2, fma, r), +0)",
     ]  # fmt: skip
-    assert not any("why: C" in line for line in said)
-    assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in said)
+    assert not any("why: C" in line for line in message)
+    assert all(line.count("sum(split(2, fma, r), +0)") <= 1 for line in message)
 
 
 FAR = """unit: far
@@ -864,6 +864,6 @@ def test_a_long_input_takes_a_screen(tmp_path: Path) -> None:
     assert len(lines) < 60
     assert json.loads(result.stdout)["differences"][0]["vector"]["b"] == b
     path = tmp_path / "one.jsonl"
-    told = run("evaluate", str(path), code=1).stderr
-    assert f" lines: mmaprobe explain {model} {path}:1\n" in told
-    assert len(told.splitlines()) < 20
+    found = run("evaluate", str(path), code=1).stderr
+    assert f" lines: mmaprobe explain {model} {path}:1\n" in found
+    assert len(found.splitlines()) < 20

@@ -72,11 +72,11 @@ def test_identify_refuses_the_answers_of_a_device_that_has_changed(tmp_path: Pat
     before = answers.read_bytes()
     assert "answers of an earlier run" in identified(family, device, "-o", str(answers), code=1)
     program(tmp_path, BACKWARDS)
-    said = identified(family, device, "-o", str(answers), code=2)
-    line = int(said.partition(f"error: {answers}:")[2].partition(":")[0])
+    message = identified(family, device, "-o", str(answers), code=2)
+    line = int(message.partition(f"error: {answers}:")[2].partition(":")[0])
     d = json.loads(before.splitlines()[line - 1])["d"]
-    assert f"{answers}:{line}: d: the device has changed: its answer is {d} here, " in said
-    assert "no candidate" not in said
+    assert f"{answers}:{line}: d: the device has changed: its answer is {d} here, " in message
+    assert "no candidate" not in message
     assert answers.read_bytes() == before
 
 
@@ -88,8 +88,8 @@ def test_run_refuses_the_answers_of_a_device_that_has_changed(tmp_path: Path, le
     run("run", path, "--device", device, "-o", str(answers), code=3 if left else 0)
     before = answers.read_bytes()
     program(tmp_path, 'for row in rows(): say(row, d=f\'{int(row["c"], 16) + (int(row["c"], 16) > 20):08x}\')\n')
-    said = run("run", path, "--device", device, "-o", str(answers), code=2).stderr
-    assert "the device has changed: its answer is 000000" in said
+    message = run("run", path, "--device", device, "-o", str(answers), code=2).stderr
+    assert "the device has changed: its answer is 000000" in message
     assert answers.read_bytes() == before
 
 
@@ -101,8 +101,8 @@ def test_vectors_that_tell_hypotheses_apart_are_asked_again_first(tmp_path: Path
     device = program(tmp_path, "for row in rows(): say(row)\n")
     run("run", path, "--device", device, "-o", str(answers), code=0)
     program(tmp_path, "for row in rows(): say(row, d='0000004e' if row['c'] == '0000004d' else row['c'])\n")
-    said = run("run", path, "--device", device, "-o", str(answers), code=2).stderr
-    assert f"{answers}:78: d: the device has changed: its answer is 0000004d here, 0000004e now" in said
+    message = run("run", path, "--device", device, "-o", str(answers), code=2).stderr
+    assert f"{answers}:78: d: the device has changed: its answer is 0000004d here, 0000004e now" in message
 
 
 def test_an_earlier_run_of_a_device_that_contradicts_itself(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_an_earlier_run_of_a_device_that_contradicts_itself(tmp_path: Path) -> N
     device = program(tmp_path, "for row in rows(): say(row)\n")
     run("run", path, "--device", device, "-o", str(answers), code=0)
     program(tmp_path, "for n, row in enumerate(rows()): say(row, d=f'{n:08x}')\n")
-    said = run("run", path, "--device", device, "-o", str(answers), code=3).stderr
-    assert "contradicts itself: it answered vector v" in said
+    message = run("run", path, "--device", device, "-o", str(answers), code=3).stderr
+    assert "contradicts itself: it answered vector v" in message
 
 
 # --- one question, two answers --------------------------------------------------------------------------------------
@@ -181,8 +181,8 @@ def test_run_asks_again_what_fits_no_hypothesis(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "in.jsonl", *vectors)
     glitch = "for n, row in enumerate(rows()): say(row, d='00000fff' if n == 123 else row['c'])\n"
-    said = run("run", path, "--device", program(tmp_path, glitch), code=3).stderr
-    assert "it answered vector v123 with 00000fff and then with 0000007b" in said
+    message = run("run", path, "--device", program(tmp_path, glitch), code=3).stderr
+    assert "it answered vector v123 with 00000fff and then with 0000007b" in message
 
 
 def test_compare_asks_again_where_it_finds_no_difference(tmp_path: Path) -> None:
@@ -192,5 +192,5 @@ def test_compare_asks_again_where_it_finds_no_difference(tmp_path: Path) -> None
     echo = "for row in rows(): say(row)\n"
     device = program(tmp_path, turns)
     names = [device, program(tmp_path, echo, "quiet.py")]
-    said = run("compare", *names, "--model", VOLTA, "--samples", "0", code=3).stderr
-    assert f"{device}: contradicts itself" in said
+    message = run("compare", *names, "--model", VOLTA, "--samples", "0", code=3).stderr
+    assert f"{device}: contradicts itself" in message

@@ -87,5 +87,5 @@ def product_by_text(monkeypatch: pytest.MonkeyPatch) -> CudaProduct:
     if shutil.which("g++") is None:
         pytest.skip("no g++")
     monkeypatch.setattr(cuda_product, "_cubin", lambda source, *_: source.encode())
-    monkeypatch.setattr(cuda_product, "MOST", 40)  # several launches
+    monkeypatch.setattr(cuda_product, "MOST_WORK", 40)  # several launches
     return CudaProduct(Processor())

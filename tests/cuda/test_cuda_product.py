@@ -58,10 +58,10 @@ def test_the_kernel_computes_the_model(reference: str, product: CudaProduct) -> 
         patterns(rng, fmt, shape, True).astype(kind_of(fmt))
         for fmt, shape in ((model.a, (9, k)), (model.b, (k, 37)), (model.c, (9, 37)))
     )
-    told: list[tuple[int, int]] = []
-    found = simulate(a, b, c, model, engine=product, progress=lambda done, total: told.append((done, total)))
+    progress_steps: list[tuple[int, int]] = []
+    found = simulate(a, b, c, model, engine=product, progress=lambda done, total: progress_steps.append((done, total)))
     assert np.array_equal(found, simulate(a, b, c, model, engine="numpy"))
-    assert told[-1] == (9, 9)
+    assert progress_steps[-1] == (9, 9)
 
 
 @pytest.mark.parametrize("reference", PLANS)

@@ -126,9 +126,9 @@ def test_a_launch(card: Card) -> None:
     device = open_cuda("mma/m16n8k16.f32.f16.f16.f32")
     given = random_rows(MODEL, 999)
     assert np.array_equal(device.patterns(*given), evaluate_batch(device.model, *given))
-    told = device.description
-    assert (told["name"], told["compute_capability"], told["cuda"]) == ("Fake H100", "9.0", "12.9")
-    assert (told["cupy"], told["nvrtc"].split(".")[0]) == ("14.2.0", "12")
+    description = device.description
+    assert (description["name"], description["compute_capability"], description["cuda"]) == ("Fake H100", "9.0", "12.9")
+    assert (description["cupy"], description["nvrtc"].split(".")[0]) == ("14.2.0", "12")
 
 
 def test_what_lies_in_the_gpus_memory_is_read_and_filled_there(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:

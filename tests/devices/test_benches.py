@@ -100,8 +100,10 @@ def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, st
     (folder / "bench.v").write_text(bench, encoding="utf-8")
     sources = ["bench.v", "unit.v", "conditions.sv"]
     subprocess.run(["iverilog", "-g2012", "-o", "bench", *sources], cwd=folder, check=True)
-    said = subprocess.run(["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True).stdout.split()
-    return int(said[0]), said[1]
+    output = subprocess.run(
+        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.split()
+    return int(output[0]), output[1]
 
 
 @icarus
@@ -163,11 +165,11 @@ def spelt(cell: str) -> list[str]:
     """The texts of a cell, each range as its members."""
     every = []
     for text in cell.split("; "):
-        if (told := re.search(r"(-?[0-9]+)\.\.(-?[0-9]+)", text)) is None:
+        if (span := re.search(r"(-?[0-9]+)\.\.(-?[0-9]+)", text)) is None:
             every.append(text)
             continue
-        numbers = range(int(told[1]), int(told[2]) + 1)
-        every += [text[: told.start()] + str(number) + text[told.end() :] for number in numbers]
+        numbers = range(int(span[1]), int(span[2]) + 1)
+        every += [text[: span.start()] + str(number) + text[span.end() :] for number in numbers]
     return every
 
 

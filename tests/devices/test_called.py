@@ -92,7 +92,7 @@ def test_a_function_that_hangs_is_left(file: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("leaves", "SystemExit: 0 (it was called with arrays of shapes (64, 4) and (4, 64) and (64, 64))"),
         ("ends", "ended with exit status 0, without an answer"),
@@ -101,11 +101,11 @@ def test_a_function_that_hangs_is_left(file: str, name: str) -> None:
         ("none", "it gives a NoneType, not an array of numbers"),
     ],
 )
-def test_a_function_that_ends_its_process_ends_no_other(file: str, name: str, said: str) -> None:
+def test_a_function_that_ends_its_process_ends_no_other(file: str, name: str, message: str) -> None:
     with open_device(f"python:{file}:{name}") as device:
         with pytest.raises(DeviceError) as caught:
             device.every(addends(1))
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert name != "crashes" or "last words" in str(caught.value)
         with pytest.raises(DeviceError):
             device.every(addends(1))
@@ -128,7 +128,7 @@ def test_what_a_function_prints_is_not_in_a_document(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "said"),
+    ("text", "error", "message"),
     [
         ("import sys; sys.exit(0)", DeviceUnavailableError, "fails: SystemExit: 0"),
         ("import os; os._exit(0)", DeviceUnavailableError, "ended with exit status 0"),
@@ -139,10 +139,10 @@ def test_what_a_function_prints_is_not_in_a_document(file: str) -> None:
         ("def f(a): pass", InputError, r"a function of \(a, b, c\)"),
     ],
 )
-def test_a_file_that_cannot_be_loaded(tmp_path: Path, text: str, error: type[Exception], said: str) -> None:
+def test_a_file_that_cannot_be_loaded(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:
     path = tmp_path / "bad.py"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         open_device(f"python:{path}:f", 2)
 
 
@@ -229,14 +229,14 @@ def test_a_coroutine_is_no_product_and_nothing_else_is_said_of_it(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("fifo", "is no regular file"), ("/dev/null", "is no regular file"), ("gone", "no such file"),
      ("x" * 5000, "no such file"), (".", "is a folder")],
 )  # fmt: skip
 def test_what_is_no_file_is_called_what_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("fifo")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         open_callable(f"{name}:f")

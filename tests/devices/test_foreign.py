@@ -104,8 +104,8 @@ def test_a_function_that_ends_the_program_gives_no_answer(command: str, name: st
         "compare": [device[1], f"model:{ROW['model']}"],
     }[command]
     result = run(command, *arguments, code=3)
-    said = {"leave": "SystemExit: 0", "give_up": "GeneratorExit", "own": "Own"}[name]
-    assert f"{name}: {said} (it was called with" in result.stderr
+    message = {"leave": "SystemExit: 0", "give_up": "GeneratorExit", "own": "Own"}[name]
+    assert f"{name}: {message} (it was called with" in result.stderr
 
 
 def test_in_python_it_is_an_error_as_well() -> None:
@@ -152,12 +152,12 @@ def test_masked_elements_have_no_value(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("swapped", "elements of >f4"), ("text", "gives a str"), ("texts", "gives a str"), ("void", "gives a void")],
 )
-def test_what_are_no_numbers_of_this_machine_is_refused(name: str, said: str, folder: Path) -> None:
+def test_what_are_no_numbers_of_this_machine_is_refused(name: str, message: str, folder: Path) -> None:
     result = run("run", str(folder / "vectors.jsonl"), "--device", f"python:{folder}/mine.py:{name}", code=3)
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_a_thread_that_is_left_does_not_keep_the_command(folder: Path) -> None:

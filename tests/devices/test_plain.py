@@ -46,9 +46,9 @@ def bench(folder: Path, body: str) -> str:
 
 
 def run(*words: str, code: int = 0) -> str:
-    said = CliRunner().invoke(main, list(words))
-    assert said.exit_code == code, said.output
-    return said.output
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def test_a_line_has_every_operand_in_order(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_many_vectors_and_single_questions(tmp_path: Path) -> None:
         assert answered(device, addends(10000, named=False)) == (list(range(10000)), None)
 
 
-@pytest.mark.parametrize(("body", "said"), [
+@pytest.mark.parametrize(("body", "result"), [
     ("for line in sys.stdin: print(*line.split()[7:], flush=True)\n", "an answer of 2 words, not one: '0000 00000000'"),
     ("print('VCD info: opened', flush=True); time.sleep(60)\n", "an answer of 3 words, not one: 'VCD info: opened'"),
     ("for line in sys.stdin: print('xxxxxxxx', flush=True)\n", "'xxxxxxxx' is not hexadecimal"),
@@ -88,9 +88,9 @@ def test_many_vectors_and_single_questions(tmp_path: Path) -> None:
     ("for line in sys.stdin: print('0\\n0', flush=True)\n", "more answers than vectors: '0', on vector 5"),
     ("for k, line in enumerate(sys.stdin): k == 2 or print('0', flush=True)\n", "no answer within 0.5 s .*vector 5"),
 ])  # fmt: skip
-def test_what_is_wrong_is_said(tmp_path: Path, body: str, said: str) -> None:
+def test_what_is_wrong_is_said(tmp_path: Path, body: str, result: str) -> None:
     with open_device(bench(tmp_path, body), 0.5) as device:
-        with pytest.raises(DeviceError, match=said):
+        with pytest.raises(DeviceError, match=result):
             device.every(addends(5))
         with pytest.raises(DeviceError, match="has failed before"):
             device.answer(addends(1)[0])

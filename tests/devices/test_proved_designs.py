@@ -412,10 +412,10 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_a_proof_has_a_certificate_that_names_the_netlist(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
     path, folder = printed(small(), tmp_path), tmp_path / "certificate"
-    code, said = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
-    assert (code, said.startswith("equal: proved in")) == (0, True), said
-    code, said = run("check", folder)
-    assert (code, "the netlist design.json of unit gives the d of left.yaml" in said) == (0, True), said
+    code, message = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
+    assert (code, message.startswith("equal: proved in")) == (0, True), message
+    code, message = run("check", folder)
+    assert (code, "the netlist design.json of unit gives the d of left.yaml" in message) == (0, True), message
     netlist = (folder / "design.json").read_text(encoding="utf-8")
     (folder / "design.json").write_text(netlist.replace('"$add"', '"$sub"', 1), encoding="utf-8")
     assert run("check", folder)[0] == 1
@@ -425,8 +425,8 @@ def test_a_difference_is_a_vector_with_a_certificate(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL, encoding="utf-8")
     path, folder = printed(small(), tmp_path), tmp_path / "certificate"
     path.write_text(path.read_text(encoding="utf-8").replace("sum_negative =", "sum_negative = 1'b1 ^", 1))
-    code, said = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
-    assert (code, "the design unit gives" in said) == (1, True), said
+    code, message = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
+    assert (code, "the design unit gives" in message) == (1, True), message
     assert run("check", folder)[0] == 0
 
 
@@ -440,8 +440,8 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     printed(small(), tmp_path)
     monkeypatch.chdir(tmp_path)
     for arguments, wanted in mistakes():
-        code, said = run("prove", *arguments)
-        assert (code, wanted in said) == (2, True), said
+        code, message = run("prove", *arguments)
+        assert (code, wanted in message) == (2, True), message
 
 
 def test_a_bit_that_nothing_defines_is_no_proof(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_every_operator_computes_as_icarus_simulates_it(tmp_path: Path) -> None:
       end endmodule"""
     program = tmp_path / "bench.vvp"
     subprocess.run(["iverilog", "-g2012", "-o", program, design, written(tmp_path, bench, "bench.v")], check=True)
-    said = subprocess.run(["vvp", "-n", program], check=True, capture_output=True, text=True).stdout
-    simulated = np.array([[int(x, 16) for x in line.split()] for line in said.splitlines()])
+    output = subprocess.run(["vvp", "-n", program], check=True, capture_output=True, text=True).stdout
+    simulated = np.array([[int(x, 16) for x in line.split()] for line in output.splitlines()])
     every = np.arange(256)
     words = {"a": [lanes(every & 15, 4)], "b": [lanes(every >> 4, 4)]}
     found = read_design([design], "operators").parsed.evaluate(words.__getitem__, ARRAYS)
@@ -191,7 +191,7 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     design = written(
         tmp_path, module(parse_reference(SMALL), "unit").replace("] c,", "] addend,").replace("= c[", "= addend[")
     )
-    for text, said in (
+    for text, message in (
         (f"rtl:{design}", "a design is written rtl:"),
         (f"rtl:{design},top=other", "other"),
         (f"rtl:{tmp_path}/none.v,top=unit", "there is no such file"),
@@ -200,7 +200,7 @@ def test_mistakes_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (f"rtl:{design},top=unit,include={tmp_path}/none", "there is no such folder"),
         (f"rtl:{design},top=unit,include={tmp_path}/none,simulator=icarus", "there is no such folder"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             open_device(text)
     with pytest.raises(InputError, match="top is given twice"):
         open_device(f"rtl:{design},top=unit,top=unit")

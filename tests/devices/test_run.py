@@ -32,9 +32,10 @@ COUNT = "import pathlib\np = pathlib.Path({!r})\np.write_text(p.read_text() + 'x
 
 def guesses(count: int) -> list[Vector]:
     """Vectors with the result c, which `same` predicts; `other` predicts one more, from the second vector on."""
-    said = [{"same": f"{c:08x}", "other": f"{c + (c > 0):08x}"} for c in range(count)]
+    predictions = [{"same": f"{c:08x}", "other": f"{c + (c > 0):08x}"} for c in range(count)]
     return [
-        replace(vector, extra={"predictions": said[vector.line - 1], "question": "mine"}) for vector in addends(count)
+        replace(vector, extra={"predictions": predictions[vector.line - 1], "question": "mine"})
+        for vector in addends(count)
     ]
 
 
@@ -282,14 +283,14 @@ def test_ctrl_c_and_kill_keep_the_answers_and_leave_nothing(tmp_path: Path, name
     ) as ours:
         pids = pids_of(tmp_path / "pids")
         os.killpg(ours.pid, signal.Signals[name])
-        _, said = ours.communicate(timeout=10)
+        _, predictions = ours.communicate(timeout=10)
     assert gone(pids)
     assert len(content(answers)) == 3
     if name != "SIGKILL":
         assert ours.returncode == 3
-        assert "'same' is consistent with 3 of 3 answers" in said
-        assert "interrupted" in said
-        assert "Traceback" not in said
+        assert "'same' is consistent with 3 of 3 answers" in predictions
+        assert "interrupted" in predictions
+        assert "Traceback" not in predictions
 
 
 def test_an_error_of_the_vectors_comes_after_the_answers_before_it(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_a_served_model_introduces_itself_and_answers() -> None:
     assert header == {"device": {"name": f"software model {VOLTA}", "model": VOLTA}}
     expected = [("v3", "00000003"), (None, "40400000"), (7, "00000003"), (None, "00000001")]
     assert answers == [{"id": name, "d": d} for name, d in expected]
-    rows, said = serve(f"{QUESTION}\n{{\n", 2)
+    rows, output = serve(f"{QUESTION}\n{{\n", 2)
     assert rows == [header, answers[0]]
-    assert said.startswith("error: standard input:2: not JSON")
+    assert output.startswith("error: standard input:2: not JSON")
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_a_served_model_introduces_itself_and_answers() -> None:
     ids=range(4),
 )
 def test_a_bad_line_ends_a_served_model(tmp_path: Path, bad: str, words: str) -> None:
-    asked, said = tmp_path / "asked", tmp_path / "said"
+    asked, output = tmp_path / "asked", tmp_path / "said"
     asked.write_text(f"{QUESTION}\n\n{bad}\n{QUESTION}\n", encoding="utf-8")
-    with asked.open("rb") as source, said.open("wb") as sink, pytest.raises(InputError, match=words) as caught:
+    with asked.open("rb") as source, output.open("wb") as sink, pytest.raises(InputError, match=words) as caught:
         serving.serve(ModelDevice(VOLTA), source.fileno(), sink.fileno())
     assert (caught.value.file, caught.value.line) == ("standard input", 3)
-    assert [row.get("d") for row in content(said)] == [None, "00000003"]
+    assert [row.get("d") for row in content(output)] == [None, "00000003"]
 
 
 def test_a_served_model_answers_one_question_at_once_and_stops_quietly() -> None:

@@ -125,23 +125,23 @@ def test_the_netlist_is_what_is_proved(tmp_path: Path) -> None:
 def test_what_is_no_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     head = "module one(input clk, input [63:0] a, b, input [31:0] c, output reg [31:0] d);\n"
     end = ",simulator=icarus"
-    for text, error, said in (
+    for text, error, message in (
         (f"{head} always @(posedge clk) d <= d + a[31:0];\nendmodule\n", ParameterError, "undefined bits for all"),
         (f"{head} initial d = 0; always @(posedge clk) d <= d + a;\nendmodule\n", ParameterError, "it is no pipeline"),
         (f"{head} always @(posedge clk) d <= 0;\nendmodule\n", ParameterError, "latency=NUMBER"),
         (f"{head} assign wrong = ;\nendmodule\n", InputError, "Icarus Verilog: .*error"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             open_device(f"rtl:{written(tmp_path, text)},top=one{end}")
     path = written(tmp_path, f"{head} always @(posedge clk) d <= a[0] ? b[31:0] : 32'bx;\nendmodule\n")
     with open_device(f"rtl:{path},top=one{end},latency=1") as device, pytest.raises(DeviceError, match="undefined"):
         device.every(vectors(20)[0])
-    for more, said in (
+    for more, message in (
         ("", "what is the input tick"), (",tick=0,d=e", "no output port e"),
         (",tick=0,reset=r", "reset=r: there is no"), (",ports=none.yaml", r"none\.yaml"), (",d=a+b", "d is one port"),
     ):  # fmt: skip
         path = written(tmp_path, "module one(input tick, input [63:0] a, b, output [31:0] d); endmodule\n")
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             open_device(f"rtl:{path},top=one{end}{more}")
     with pytest.raises(InputError, match="one of verilator, icarus"):
         open_device(f"rtl:{path},top=one,simulator=other")

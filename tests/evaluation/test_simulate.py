@@ -243,7 +243,7 @@ def test_scale_factors_are_patterns_or_numbers(tmp_path: Path, how: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("factors", "said"),
+    ("factors", "message"),
     [
         (np.full((8, 2), 3.0), "powers of two"),
         (np.full((8, 2), -1, np.int64), "int64"),
@@ -253,15 +253,15 @@ def test_scale_factors_are_patterns_or_numbers(tmp_path: Path, how: str) -> None
         (np.full((8, 3), 127, np.uint8), "one factor for each 32 products"),
     ],
 )
-def test_wrong_scale_factors_are_refused(tmp_path: Path, factors: Any, said: str) -> None:
+def test_wrong_scale_factors_are_refused(tmp_path: Path, factors: Any, message: str) -> None:
     result = CliRunner().invoke(main, [*scaled_files(tmp_path, p=factors), "--model", SCALED])
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert not (tmp_path / "d.npy").exists()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "matrix", "said"),
+    ("wrong", "matrix", "message"),
     [
         ("b", np.ones((16, 2), np.uint8), "uint8 is too narrow for patterns of f16: uint16 is wanted"),
         ("b", np.full((16, 2), 0.1, np.float32), "not exact in f16"),
@@ -269,7 +269,7 @@ def test_wrong_scale_factors_are_refused(tmp_path: Path, factors: Any, said: str
         ("a", np.ones((2, 15), np.float16), "cannot be multiplied"),
     ],
 )
-def test_the_file_at_fault_is_named(tmp_path: Path, wrong: str, matrix: Any, said: str) -> None:
+def test_the_file_at_fault_is_named(tmp_path: Path, wrong: str, matrix: Any, message: str) -> None:
     right = {"a": np.ones((2, 16), np.float16), "b": np.ones((16, 2), np.float16), "c": np.ones((2, 2), np.float32)}
     for name, one in (right | {wrong: matrix}).items():
         np.save(tmp_path / f"{name}.npy", one)
@@ -277,7 +277,7 @@ def test_the_file_at_fault_is_named(tmp_path: Path, wrong: str, matrix: Any, sai
     result = CliRunner().invoke(main, ["simulate", *files, "-o", str(tmp_path / "d.npy"), "--model", HOPPER])
     assert result.exit_code == 2
     assert f"{wrong}.npy" in result.output
-    assert said in result.output
+    assert message in result.output
 
 
 def test_scale_factors_of_another_name(tmp_path: Path) -> None:

@@ -633,8 +633,8 @@ def test_the_factors_of_parts_of_significands_are_shown(tmp_path: Path) -> None:
     assert any("a0[0:5] 1 + 2^-2 + 2^-4  b0[0:7] 2^3 - 2^-4" in line for line in lines)
     assert any("a0[5:8] 2^-7" in line for line in lines)
     against = ["explain", str(file), '{"a": ["3fa9"], "b": ["40ff"], "c": "0000"}', "--against", "ieee/fma/bf16"]
-    said = CliRunner().invoke(main, against).stdout.splitlines()[-1]
-    assert said == "first divergence: terms: p0.term[product1] 2667*2^-8 | term[0] 43095*2^-12"
+    message = CliRunner().invoke(main, against).stdout.splitlines()[-1]
+    assert message == "first divergence: terms: p0.term[product1] 2667*2^-8 | term[0] 43095*2^-12"
 
 
 TAILS = """plan: two-tails

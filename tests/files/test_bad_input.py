@@ -34,11 +34,11 @@ expect: different
 """
 
 
-def run(*arguments, code, said, stdin=None):
+def run(*arguments, code, message, stdin=None):
     """The command ends with this exit code and one line that says this."""
     done = CliRunner().invoke(main, list(arguments), input=stdin)
     assert done.exit_code == code, done.output
-    assert said in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
     return done
 
@@ -51,7 +51,7 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} {'[' * 150}*a{n - 1}{']' * 150}\
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (BOMB, "more than 20,000 values, every use of an alias counted"),
         (NINES, "more than 20,000 values, every use of an alias counted"),
@@ -77,8 +77,8 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} {'[' * 150}*a{n - 1}{']' * 150}\
         ('x: "\\q"', "1: not YAML: [\\\\]q is not known in double quotes"),
     ],
 )
-def test_yaml_that_nobody_writes(text, said, tmp_path):
-    with pytest.raises(InputError, match=said) as caught:
+def test_yaml_that_nobody_writes(text, message, tmp_path):
+    with pytest.raises(InputError, match=message) as caught:
         read_yaml(text, "file.yaml")
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("file.yaml")
@@ -88,15 +88,15 @@ def test_a_bomb_on_the_command_line(tmp_path):
     path = tmp_path / "bomb.yaml"
     path.write_text(BOMB)
     for command in ("distinguish", "verify", "separate"):
-        run(command, str(path), code=2, said="every use of an alias counted")
+        run(command, str(path), code=2, message="every use of an alias counted")
 
 
 @pytest.mark.parametrize("name", ["Mine", "größe", "-x", "a b"])
 def test_an_id_in_words(name, tmp_path):
     path = tmp_path / "q.yaml"
     path.write_text(QUESTION.replace("mine", f"'{name}'"))
-    said = "q.yaml:1: id: an id has small letters a to z, digits, dots and hyphens"
-    run("distinguish", str(path), code=2, said=said)
+    message = "q.yaml:1: id: an id has small letters a to z, digits, dots and hyphens"
+    run("distinguish", str(path), code=2, message=message)
 
 
 CLAIM = f"id: mine\nterms: 1\ninputs: {{format: f16, a: [0, 0]}}\nparts: {{p: 'markidis@unit={V}'}}\nclaim: finite(p)\n"
@@ -104,7 +104,7 @@ FAMILY = "id: mine\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\ncandid
 
 
 @pytest.mark.parametrize(
-    ("text", "commands", "said"),
+    ("text", "commands", "message"),
     [
         (CLAIM, ("cover", "show", "distinguish", "study", "separate"), "5: claim: unknown key: the file is a claim"),
         (FAMILY, ("cover", "verify", "distinguish", "study"), "4: candidates: unknown key: the file is a family"),
@@ -112,11 +112,11 @@ FAMILY = "id: mine\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\ncandid
     ],
     ids=["claim", "family", "question"],
 )  # fmt: skip
-def test_a_file_of_another_kind_is_told(text, commands, said, tmp_path):
+def test_a_file_of_another_kind_is_told(text, commands, message, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     for command in commands:
-        run(command, str(path), code=2, said=f"{path}:{said}")
+        run(command, str(path), code=2, message=f"{path}:{message}")
 
 
 # --- vectors ------------------------------------------------------------------------------------------------------
@@ -152,11 +152,11 @@ def test_a_prefix_is_told():
 def test_other_keys_are_kept(tmp_path):
     path, extra = tmp_path / "v.jsonl", {"note": "mine", "tags": [1, {"x": None}]}
     path.write_text(json.dumps({**ROW, "id": "v", **extra}) + "\n")
-    [line] = run("run", str(path), "--device", f"model:{V}", code=0, said="1 vector").stdout.splitlines()
+    [line] = run("run", str(path), "--device", f"model:{V}", code=0, message="1 vector").stdout.splitlines()
     answered = json.loads(line)
     assert {name: answered[name] for name in extra} == extra
     path.write_text(json.dumps({**ROW, "scale_q": 1}) + "\n")
-    run("run", str(path), "--device", f"model:{V}", code=2, said="scale_q: unknown field; did you mean 'scale_")
+    run("run", str(path), "--device", f"model:{V}", code=2, message="scale_q: unknown field; did you mean 'scale_")
 
 
 def test_vectors_without_a_model(tmp_path):
@@ -165,7 +165,7 @@ def test_vectors_without_a_model(tmp_path):
     path.write_text(json.dumps(PLAIN) + "\n" + json.dumps({**PLAIN, "d": "3f800000"}) + "\n")
     answers = tmp_path / "answers.jsonl"
     for _ in range(2):  # the second goes on, with nothing left to ask
-        run("run", str(path), "--device", f"model:{V}", "-o", str(answers), code=0, said="2 vectors answered")
+        run("run", str(path), "--device", f"model:{V}", "-o", str(answers), code=0, message="2 vectors answered")
     assert json.loads(answers.read_text().splitlines()[0])["model"] == V
     done = CliRunner().invoke(main, ["evaluate", str(path), "--model", V])
     assert "0 mismatches" in done.stderr
@@ -173,9 +173,9 @@ def test_vectors_without_a_model(tmp_path):
     assert CliRunner().invoke(main, ["explain", V, str(path)]).exit_code == 0
     sides = f"model:{V}", f"model:{V}@fraction_bits=20"
     assert CliRunner().invoke(main, ["compare", *sides, "--vectors", str(path), "--samples", "10"]).exit_code == 0
-    run("evaluate", str(path), code=2, said=f"{path}:1: model: this field is missing: name the instruction")
+    run("evaluate", str(path), code=2, message=f"{path}:1: model: this field is missing: name the instruction")
     device = "command:cat"
-    run("run", str(path), "--device", device, code=2, said=f"{path}:1: model: this field is missing, and {device}")
+    run("run", str(path), "--device", device, code=2, message=f"{path}:1: model: this field is missing, and {device}")
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -183,30 +183,39 @@ def test_vectors_without_a_model(tmp_path):
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0", "-1", "1e400", "2e9", "abc"])
 def test_times_are_finite(value):
-    run("distinguish", "carry-bits-ampere", "--timeout", value, code=2, said=f"'{value}' is not a number of seconds")
-    run("separate", "nvidia-f16", "--each", value, code=2, said="is not a number of seconds above 0")
-    run("identify", "nvidia-f16", "--device", f"model:{V}", "--device-timeout", value, code=2, said="number of seconds")
+    run("distinguish", "carry-bits-ampere", "--timeout", value, code=2, message=f"'{value}' is not a number of seconds")
+    run("separate", "nvidia-f16", "--each", value, code=2, message="is not a number of seconds above 0")
+    run(
+        "identify",
+        "nvidia-f16",
+        "--device",
+        f"model:{V}",
+        "--device-timeout",
+        value,
+        code=2,
+        message="number of seconds",
+    )
 
 
 def test_defaults_name_file_line_and_key(tmp_path, monkeypatch):
     path = tmp_path / "config.toml"
     monkeypatch.setenv("MMAPROBE_CONFIG", str(path))
     path.write_text('quiet = 1\n[prove]\ntimeout = "abc"\n'.removeprefix("quiet = 1\n"))
-    said = f"error: {path}:2: timeout: 'abc' is not a number of seconds above 0"
-    run("list", "formats", code=2, said=said)
+    message = f"error: {path}:2: timeout: 'abc' is not a number of seconds above 0"
+    run("list", "formats", code=2, message=message)
 
 
 def test_small_mistakes():
-    run("distinguish", V, f"{V}@", code=2, said="@: a parameter is written name=value")
-    run("distinguish", "/tmp", code=2, said="error: /tmp: is a folder: a model, a question or its file is needed")
-    run("distinguish", "/tmp", V, code=2, said="error: /tmp: is a folder")
-    run("study", "valero-tf32", "--sizes", "8,99999999999999", code=2, said="--sizes: 99999999999999 is too large")
+    run("distinguish", V, f"{V}@", code=2, message="@: a parameter is written name=value")
+    run("distinguish", "/tmp", code=2, message="error: /tmp: is a folder: a model, a question or its file is needed")
+    run("distinguish", "/tmp", V, code=2, message="error: /tmp: is a folder")
+    run("study", "valero-tf32", "--sizes", "8,99999999999999", code=2, message="--sizes: 99999999999999 is too large")
 
 
 def test_a_store_makes_no_folders(tmp_path):
     path = tmp_path / "new" / "s.sqlite"
-    said = f"{path}: there is no folder {path.parent}: make it first"
-    run("distinguish", "carry-bits-ampere", "--store", str(path), code=2, said=said)
+    message = f"{path}: there is no folder {path.parent}: make it first"
+    run("distinguish", "carry-bits-ampere", "--store", str(path), code=2, message=message)
     assert not path.parent.exists()
 
 
@@ -222,10 +231,10 @@ def test_families_without_end(tmp_path, monkeypatch):
     path = tmp_path / "f.yaml"
     head = "id: f\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\nparameters:\n"
     path.write_text(head + "  fraction_bits: {from: 0, to: 1000000000}\n")
-    run("separate", str(path), code=2, said="f.yaml:5: parameters.fraction_bits: a range of more than 1,000 values")
+    run("separate", str(path), code=2, message="f.yaml:5: parameters.fraction_bits: a range of more than 1,000 values")
     monkeypatch.setattr("mmaprobe.hypotheses.family.MOST_COMBINATIONS", 100)
     path.write_text(head + "  block: [1, 2, 4]\n  fraction_bits: {from: 1, to: 60}\n")
-    run("separate", str(path), code=2, said="parameters: more than 100 combinations: leave values out")
+    run("separate", str(path), code=2, message="parameters: more than 100 combinations: leave values out")
 
 
 # --- files that are read and written ------------------------------------------------------------------------------
@@ -265,37 +274,42 @@ def test_no_output_takes_the_place_of_an_input(arguments, tmp_path):
     other.symlink_to(path)  # the same file by another name
     read, _, written = arguments.rpartition("IN")
     line = f"{read.replace('IN', str(path))}{other}{written}".replace("M", V).split()
-    run(*line, code=2, said="would overwrite an input")
+    run(*line, code=2, message="would overwrite an input")
     assert path.read_text() == QUESTION
 
 
 def test_files_that_are_not_what_they_should_be(tmp_path):
     rows, matrix = tmp_path / "rows.jsonl", tmp_path / "a.npy"
     rows.write_bytes(b"\x7fELF\xd0")
-    run("evaluate", str(rows), code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
-    run("explain", V, f"{rows}:1", code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
-    run("show", str(rows.rename(tmp_path / "unit.yaml")), code=2, said="unit.yaml:1: cannot be read: not text in UTF-8")
+    run("evaluate", str(rows), code=2, message=f"{rows}:1: cannot be read: not text in UTF-8")
+    run("explain", V, f"{rows}:1", code=2, message=f"{rows}:1: cannot be read: not text in UTF-8")
+    run(
+        "show",
+        str(rows.rename(tmp_path / "unit.yaml")),
+        code=2,
+        message="unit.yaml:1: cannot be read: not text in UTF-8",
+    )
     (tmp_path / "unit.yaml").rename(rows)
     shape = ("--formats", "f32,f32,f32", "--length", "8")
-    run("order", "--device", f"python:{tmp_path}:f", *shape, code=2, said="is a folder: a Python file is needed")
-    run("evaluate", str(tmp_path), code=2, said="cannot be read: Is a directory")
+    run("order", "--device", f"python:{tmp_path}:f", *shape, code=2, message="is a folder: a Python file is needed")
+    run("evaluate", str(tmp_path), code=2, message="cannot be read: Is a directory")
     rows.write_text('{"aa": ["3c00"], "b": ["3c00"], "c": "00000000"}\n')
-    run("run", str(rows), "--device", f"model:{V}", code=2, said="rows.jsonl:1: a: this field is missing")
+    run("run", str(rows), "--device", f"model:{V}", code=2, message="rows.jsonl:1: a: this field is missing")
     product = ["simulate", str(matrix), str(matrix), "--model", V, "-o", str(tmp_path / "d.npy")]
     matrix.write_bytes(b"")
-    run(*product, code=2, said="a.npy: not a .npy or .npz file of numbers")
+    run(*product, code=2, message="a.npy: not a .npy or .npz file of numbers")
     np.save(matrix, np.ones((2, 2), np.int64))
-    run(*product, code=2, said="a.npy: int64 is none of")
+    run(*product, code=2, message="a.npy: int64 is none of")
     product[1] = str(tmp_path)
-    run(*product, code=2, said="cannot be read: Is a directory")
+    run(*product, code=2, message="cannot be read: Is a directory")
 
 
 def test_an_output_that_cannot_be_is_found_before_the_work(tmp_path):
     ask = ["distinguish", V, f"{V}@carry_bits=2", "-o"]
-    run(*ask, str(tmp_path / "no" / "x"), code=2, said=f"no/x: there is no folder {tmp_path / 'no'}: make it first")
-    run(*ask, str(tmp_path), code=2, said=f"{tmp_path}: is a folder: a file is needed")
-    run("datasheet", "H100", "-o", "h100.pdf", code=2, said="a name that ends in .html or .tex or .md is needed")
-    run("report", "x.json", "-o", "report.pdf", code=2, said="a name that ends in .html is needed")
+    run(*ask, str(tmp_path / "no" / "x"), code=2, message=f"no/x: there is no folder {tmp_path / 'no'}: make it first")
+    run(*ask, str(tmp_path), code=2, message=f"{tmp_path}: is a folder: a file is needed")
+    run("datasheet", "H100", "-o", "h100.pdf", code=2, message="a name that ends in .html or .tex or .md is needed")
+    run("report", "x.json", "-o", "report.pdf", code=2, message="a name that ends in .html is needed")
 
 
 def test_numbers_that_do_not_fit_and_plans_without_k_say_what_to_give(tmp_path):
@@ -303,16 +317,16 @@ def test_numbers_that_do_not_fit_and_plans_without_k_say_what_to_give(tmp_path):
     np.save(a, np.full((2, 16), 0.1))
     np.save(b, np.ones((16, 2), np.float16))
     product = ("simulate", a, b, "-o", out, "--model")
-    run(*product, HOPPER, code=2, said=f"{a}: 0.1 at [0, 0] is not exact in f16: say how to round (--convert)")
-    run("explain", HOPPER, a, b, "--element", "0,0", code=2, said="not exact in f16: give a file of rounded numbers")
-    run(*product, "plan:cublas/plain", code=2, said="plan:cublas/plain: a plan is a model for a given number of")
-    run("show", "plan:cublas/plain", "--svg", out + ".svg", code=2, said="the picture of a plan is for some K")
+    run(*product, HOPPER, code=2, message=f"{a}: 0.1 at [0, 0] is not exact in f16: say how to round (--convert)")
+    run("explain", HOPPER, a, b, "--element", "0,0", code=2, message="not exact in f16: give a file of rounded numbers")
+    run(*product, "plan:cublas/plain", code=2, message="plan:cublas/plain: a plan is a model for a given number of")
+    run("show", "plan:cublas/plain", "--svg", out + ".svg", code=2, message="the picture of a plan is for some K")
 
 
 def test_rows_that_another_model_does_not_take_are_named(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}))
-    run("evaluate", str(path), "--model", FP8, code=2, said=f"{path}:1: {FP8} takes other formats than {V}")
+    run("evaluate", str(path), "--model", FP8, code=2, message=f"{path}:1: {FP8} takes other formats than {V}")
 
 
 # --- what to do next ----------------------------------------------------------------------------------------------
@@ -321,7 +335,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (("compare", H, V), f"of a model it is model:{H}"),
         (("compare", "H100", "A100"), '`mmaprobe list "H100"` shows the instructions, docs/generations.md'),
@@ -358,10 +372,10 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
     ],
 )
 def test_a_message_says_what_to_do(
-    command: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run(*command, code=2, said=said)
+    run(*command, code=2, message=message)
 
 
 def test_formats_as_people_call_them() -> None:
@@ -377,21 +391,23 @@ def test_what_a_program_and_a_function_lack(tmp_path: Path) -> None:
     vectors, empty = tmp_path / "v.jsonl", tmp_path / "empty.py"
     vectors.write_text(json.dumps({**PLAIN, "model": V}) + "\n")
     empty.write_text("x = 1\n")
-    run("run", str(vectors), "--device", f"python:{empty}:matmul", code=2, said=f"{empty}: defines no function")
-    said = "ended with exit status 0, without an answer, on vector 1"
-    run("run", str(vectors), "--device", "command:true", code=3, said=said)
+    run("run", str(vectors), "--device", f"python:{empty}:matmul", code=2, message=f"{empty}: defines no function")
+    message = "ended with exit status 0, without an answer, on vector 1"
+    run("run", str(vectors), "--device", "command:true", code=3, message=message)
 
 
 def test_a_file_with_another_ending_is_no_unit_file(tmp_path: Path) -> None:
     ending = "the name of a unit file"
-    run("show", str(tmp_path / "unit.yml"), code=2, said=f"{ending} ends in .yaml")
-    run("identify", "--device", f"model:{V}", "--save", str(tmp_path / "unit.txt"), code=2, said=f"{ending}, or of a")
+    run("show", str(tmp_path / "unit.yml"), code=2, message=f"{ending} ends in .yaml")
+    run(
+        "identify", "--device", f"model:{V}", "--save", str(tmp_path / "unit.txt"), code=2, message=f"{ending}, or of a"
+    )
     plan = tmp_path / "plan.yaml"
     plan.write_text("plan: mine\n", encoding="utf-8")
     needed = f"for a given number of products: plan:{plan}@length=64"
-    run("show", f"{plan}@length=64", code=2, said=needed)
-    run("explain", str(plan), "{}", code=2, said=needed)
-    run("distinguish", str(plan), V, code=2, said=needed)
+    run("show", f"{plan}@length=64", code=2, message=needed)
+    run("explain", str(plan), "{}", code=2, message=needed)
+    run("distinguish", str(plan), V, code=2, message=needed)
 
 
 # -- numbers of unit files
@@ -421,15 +437,15 @@ TOO_LARGE = [
 ]
 
 
-@pytest.mark.parametrize(("steps", "said"), TOO_LARGE)
-def test_numbers_of_a_unit_file_have_limits(steps: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("steps", "message"), TOO_LARGE)
+def test_numbers_of_a_unit_file_have_limits(steps: str, message: str, tmp_path: Path) -> None:
     """As parameters of a reference have: file, line and key are named, and no datapath is built."""
     path = tmp_path / "own.yaml"
     path.write_text(OWN_UNIT.format(length=1, steps=steps.replace("%s", HUGE)))
     result = CliRunner().invoke(main, ["show", str(path)])
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith(f"error: {path}:5: steps.d:"), result.stderr
-    assert said.replace("%s", HUGE) in result.stderr
+    assert message.replace("%s", HUGE) in result.stderr
 
 
 def test_a_number_of_thousands_of_digits_is_called_that(tmp_path: Path) -> None:
@@ -468,7 +484,7 @@ def test_an_empty_name_is_no_file(
     arguments = {"compare": ["model:x", "model:y"], "simulate": ["a.npy", "b.npy", "--model", V]}
     device = ["--device", f"model:{V}"] * (command in ("order", "identify", "run"))
     done = run(command, *arguments.get(command, [V] * (command != "order")), *device, option, *[""] * files, code=2,
-               said="a name is missing: '' names no ")  # fmt: skip
+               message="a name is missing: '' names no ")  # fmt: skip
     assert option in done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -480,29 +496,31 @@ def test_a_link_to_nothing_is_called_that(command: tuple[str, ...], below: str, 
     link.symlink_to("nowhere")
     (tmp_path / "file").touch()
     place = f"{link} is" if below else f"{link}: is"
-    run(*command, f"{link}{below}", code=2, said=f"{place} a link to nowhere, which is not there")
+    run(*command, f"{link}{below}", code=2, message=f"{place} a link to nowhere, which is not there")
     if below:
-        run(*command, f"{tmp_path}/file{below}", code=2, said=f"{tmp_path}/file is no folder")
+        run(*command, f"{tmp_path}/file{below}", code=2, message=f"{tmp_path}/file is no folder")
 
 
 def test_a_link_into_no_folder_names_the_folder(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "missing" / "file")
-    run("distinguish", V, HOPPER, "-o", str(tmp_path / "link"), code=2, said=f"there is no folder {tmp_path}/missing")
+    run(
+        "distinguish", V, HOPPER, "-o", str(tmp_path / "link"), code=2, message=f"there is no folder {tmp_path}/missing"
+    )
 
 
 # --- what is asked of chains --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--property", "monotonic"], "monotonic is a property of one model\n"),
         (["--compare", "value"], "--compare: chains of a unit to --length products can only be proved equal"),
         (["--inputs", "finite"], "--inputs: chains of a unit to --length products can only be proved equal"),
     ],
 )
-def test_chains_of_units_are_not_called_plans(arguments: list[str], said: str) -> None:
-    run("prove", V, V, "--length", "5", *arguments, code=2, said=said)
+def test_chains_of_units_are_not_called_plans(arguments: list[str], message: str) -> None:
+    run("prove", V, V, "--length", "5", *arguments, code=2, message=message)
     name, value = arguments[0].removeprefix("--"), arguments[1]
     with pytest.raises(ParameterError) as raised:
         mmaprobe.prove(V, V, length=5, **{name: value})
@@ -526,11 +544,11 @@ def test_names_too_long_for_a_file_are_no_fault(tmp_path: Path) -> None:
                       ["explain", V, long], ["distinguish", long, V], ["show", f"{long}.yaml"],
                       ["show", f"plan:{long}.yaml"], ["check", long], ["prove", V, V, "--certificate", long],
                       ["prove", V, V, "--store", long], ["distinguish", V, HOPPER, "-o", long]):  # fmt: skip
-        run(*arguments, code=2, said="")
+        run(*arguments, code=2, message="")
 
 
 def test_what_the_system_says_has_no_number() -> None:
     for arguments in (["evaluate"], ["report", "-o", "x.html"], ["compare", f"model:{V}"]):
         name = "/proc/self/mem" if arguments[0] != "compare" else "recorded:/proc/self/mem"
-        done = run(*arguments, name, code=2, said="cannot be read: Input/output error")
+        done = run(*arguments, name, code=2, message="cannot be read: Input/output error")
         assert "Errno" not in done.stderr

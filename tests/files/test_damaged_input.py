@@ -43,7 +43,7 @@ def file_of(path: Path, *rows: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (r'{"id": "\ud800"}', r"id: '\\ud800' holds half of a surrogate pair"),
         (r'{"a": [{"b": ["\udc00\ud800"]}]}', r"b: .* holds half of a surrogate pair"),
@@ -54,8 +54,8 @@ def file_of(path: Path, *rows: dict[str, Any]) -> str:
         ("[" * 100_000, "nested too deep"),
     ],
 )
-def test_json_that_no_file_can_hold(text: str | bytes, said: str) -> None:
-    with pytest.raises((ValueError, BrokenJsonError), match=said):
+def test_json_that_no_file_can_hold(text: str | bytes, message: str) -> None:
+    with pytest.raises((ValueError, BrokenJsonError), match=message):
         parse_json(text)
 
 
@@ -134,7 +134,7 @@ def npy(shape: tuple[int, ...], header: int | None = None) -> bytes:
 
 @pytest.mark.parametrize("archive", [False, True])
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (npy((10**6, 10**6)), "its header promises 2,000,000,000,000 bytes, but 0 follow"),
         (npy((2, 2)), "its header promises 8 bytes, but 0 follow"),
@@ -143,7 +143,9 @@ def npy(shape: tuple[int, ...], header: int | None = None) -> bytes:
         (npy((2, 2)) + bytes(8) + npy((2, 2)), "its header promises 8 bytes, but "),
     ],
 )
-def test_arrays_that_promise_more_or_less_than_there_is(text: bytes, said: str, archive: bool, tmp_path: Path) -> None:
+def test_arrays_that_promise_more_or_less_than_there_is(
+    text: bytes, message: str, archive: bool, tmp_path: Path
+) -> None:
     path = tmp_path / ("a.npz" if archive else "a.npy")
     if archive:
         with zipfile.ZipFile(path, "w") as file:
@@ -151,7 +153,7 @@ def test_arrays_that_promise_more_or_less_than_there_is(text: bytes, said: str, 
     else:
         path.write_bytes(text)
     result = run("simulate", str(path), str(path), "--model", VOLTA, "-o", str(tmp_path / "d.npy"), code=2)
-    assert said in result.stderr
+    assert message in result.stderr
     assert str(path) in result.stderr
 
 
@@ -195,26 +197,26 @@ def test_long_text_of_a_command_line_is_not_printed_whole(arguments: list[str]) 
 def test_a_message_keeps_what_can_be_read() -> None:
     path = "/".join(["folder"] * 40) + "/rows.jsonl"
     assert str(InputError("no such file", path)) == f"{path}: no such file"
-    said = str(InputError(f"unknown model {LONG!r}; did you mean 'that'?", "rows.jsonl", 3))
+    message = str(InputError(f"unknown model {LONG!r}; did you mean 'that'?", "rows.jsonl", 3))
     assert re.fullmatch(
-        r"rows.jsonl:3: unknown model 'x+\.\.\.\(100,003 characters\)\.\.\.x+'; did you mean 'that'\?", said
+        r"rows.jsonl:3: unknown model 'x+\.\.\.\(100,003 characters\)\.\.\.x+'; did you mean 'that'\?", message
     )
     assert len(str(FaultError(LONG))) == len(LONG)
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ('print(\'{"device": {"clock": NaN}}\', flush=True)', "NaN is no number"),
         ('rows = lambda: iter([])\nprint(\'{"id": "mmaprobe-1", "d": "00000000", "d": "00000001"}\', flush=True)',
          "d: this key is given twice"),
     ],
 )  # fmt: skip
-def test_answers_that_are_no_json(body: str, said: str, tmp_path: Path) -> None:
+def test_answers_that_are_no_json(body: str, message: str, tmp_path: Path) -> None:
     path = file_of(tmp_path / "x.jsonl", ROW)
     result = run("run", path, "--device", program(tmp_path, body + "\ntime.sleep(9)\n"), code=3)
     assert "garbage instead of an answer (" in result.stderr
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

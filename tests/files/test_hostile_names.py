@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.queries.compare.observed import ObservedVector, evaluate_vectors
 from mmaprobe.reports.drawings.order_drawing import order_drawing
 from mmaprobe.reports.drawings.tikz import tikz_of
@@ -68,8 +68,8 @@ def test_names_in_programs_are_text(name: str, tmp_path: Path) -> None:
             made = [cc, "-std=c99", "-Wall", "-Werror", "-Wno-unused", "-trigraphs", f"{file}.c", "-o", file]
             built = subprocess.run(made, cwd=tmp_path, capture_output=True, text=True, check=False)
             assert built.returncode == 0, built.stderr
-        said = subprocess.run(["./x"], cwd=tmp_path, capture_output=True, check=True).stdout
-        assert said.endswith(b" by " + name.encode("utf-8", "backslashreplace") + b"\n")
+        message = subprocess.run(["./x"], cwd=tmp_path, capture_output=True, check=True).stdout
+        assert message.endswith(b" by " + name.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def test_names_in_tex_are_comments() -> None:
@@ -124,7 +124,7 @@ def test_no_name_reaches_the_terminal_as_it_is(tmp_path: Path) -> None:
 
 
 def test_progress_is_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    Line().show(f"asking {ESCAPES}", stays=True)
+    StatusLine().show(f"asking {ESCAPES}", stays=True)
     assert not raw(capsys.readouterr().err)
 
 

@@ -19,7 +19,7 @@ COMMENTS = b"# a comment\n" * (LINE - 1)
 SAID = "cannot be read: not text in UTF-8\n"
 
 
-def said(*arguments: str, stdin: bytes | None = None) -> str:
+def output_of(*arguments: str, stdin: bytes | None = None) -> str:
     done = CliRunner().invoke(main, list(arguments), input=stdin)
     assert done.exit_code == 2, done.stderr
     return done.stderr
@@ -37,33 +37,33 @@ def test_rows(before: list[str], ending: str, tmp_path: Path, monkeypatch: pytes
     path = tmp_path / f"rows.{ending}"
     path.write_bytes(gzip.compress(ROWS) if ending.endswith("gz") else ROWS)
     named = f"{path}:{LINE}" if before[0] == "explain" else str(path)
-    assert said(*before, named).endswith(f"{path}:{LINE}: {SAID}")
+    assert output_of(*before, named).endswith(f"{path}:{LINE}: {SAID}")
 
 
 def test_rows_of_a_device_and_of_standard_input(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(ROWS)
-    assert said("compare", f"recorded:{path}", f"model:{V}").endswith(f"{path}:{LINE}: {SAID}")
-    assert said("evaluate", "-", stdin=ROWS).endswith(f"standard input:{LINE}: {SAID}")
+    assert output_of("compare", f"recorded:{path}", f"model:{V}").endswith(f"{path}:{LINE}: {SAID}")
+    assert output_of("evaluate", "-", stdin=ROWS).endswith(f"standard input:{LINE}: {SAID}")
 
 
 @pytest.mark.parametrize("command", [["show"], ["distinguish"], ["verify"], ["separate"]], ids=lambda words: words[0])
 def test_files_in_yaml(command: list[str], tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_bytes(COMMENTS + b"id: caf\xe9\n")
-    assert said(*command, str(path)) == f"error: {path}:{LINE}: {SAID}"
+    assert output_of(*command, str(path)) == f"error: {path}:{LINE}: {SAID}"
 
 
 def test_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(COMMENTS + b"timeout = 3 # caf\xe9\n")
     monkeypatch.setenv("MMAPROBE_CONFIG", str(path))
-    assert said("prove", V, V) == f"error: {path}:{LINE}: {SAID}"
+    assert output_of("prove", V, V) == f"error: {path}:{LINE}: {SAID}"
 
 
 def test_the_table_of_a_study(tmp_path: Path) -> None:
     (tmp_path / "valero-tf32.csv").write_bytes(b"a\n" * (LINE - 1) + b"\xe9\n")
-    assert said("study", "valero-tf32", "-o", str(tmp_path)).endswith(f"valero-tf32.csv:{LINE}: {SAID}")
+    assert output_of("study", "valero-tf32", "-o", str(tmp_path)).endswith(f"valero-tf32.csv:{LINE}: {SAID}")
 
 
 def test_documents(tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_documents(tmp_path: Path) -> None:
                           (b"[" * 100_000, "nested too deep"),
                           (b"{\n" + b'"a": 1,\n' * (LINE - 2) + b"}", f" at line {LINE}, column 1")):  # fmt: skip
         manifest.write_bytes(content)
-        assert what in said("check", str(tmp_path))
-        assert what in said("simulate", "a.npy", "b.npy", "-o", "d.npy", "--plan", str(manifest))
+        assert what in output_of("check", str(tmp_path))
+        assert what in output_of("simulate", "a.npy", "b.npy", "-o", "d.npy", "--plan", str(manifest))
     answers.write_bytes(ROWS)
     rows = tmp_path / "rows.jsonl"
     rows.write_bytes(ROW)
-    assert f"{answers}:1: " in said("run", str(rows), "--device", f"model:{V}", "-o", str(answers))
+    assert f"{answers}:1: " in output_of("run", str(rows), "--device", f"model:{V}", "-o", str(answers))

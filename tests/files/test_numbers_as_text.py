@@ -142,7 +142,7 @@ def test_lists_and_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("restrictions", "said"),
+    ("restrictions", "message"),
     [
         ("", "a word is missing"),
         (",", "a word is missing"),
@@ -153,16 +153,16 @@ def test_lists_and_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("exponents=-3..3,exponents=-4..4", "another window"),
     ],
 )
-def test_restrictions_of_inputs(restrictions: str, said: str) -> None:
+def test_restrictions_of_inputs(restrictions: str, message: str) -> None:
     for command in ("prove", "distinguish"):
-        assert said in run(command, V, f"{V}@carry_bits=2", "--inputs", restrictions)
+        assert message in run(command, V, f"{V}@carry_bits=2", "--inputs", restrictions)
     if restrictions:
-        with pytest.raises(MmaprobeError, match=said):
+        with pytest.raises(MmaprobeError, match=message):
             mmaprobe.prove(V, f"{V}@carry_bits=2", inputs=restrictions)
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("length = 1e9", "2: length: 1000000000.0 is not a whole number"),
         ("length = 2.5", "2: length: 2.5 is not a whole number"),
@@ -173,12 +173,12 @@ def test_restrictions_of_inputs(restrictions: str, said: str) -> None:
         ("confirm = 1", "2: confirm: 1 is not a value of this option: true or false"),
     ],
 )
-def test_defaults_are_not_rounded(entry: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_are_not_rounded(entry: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """click made 2 of 2.5, and 1 of true."""
     config = tmp_path / "config.toml"
     config.write_text(f"[prove]\n{entry}\n")
     monkeypatch.setenv("MMAPROBE_CONFIG", str(config))
-    assert f"config.toml:{said}" in run("prove", V, V)
+    assert f"config.toml:{message}" in run("prove", V, V)
 
 
 @pytest.mark.parametrize("text", ["010", "1_0", "1:10", "0b11", "-07"])
@@ -220,7 +220,7 @@ claim: error(one) <= error(two)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("terms: 4", "terms: ٤", "6: terms: '٤': the number of products is a whole number"),
         ("terms: 4", "terms: ²", "6: terms: '²': the number of products is a whole number"),
@@ -230,9 +230,9 @@ claim: error(one) <= error(two)
         ("terms: 4", "terms: 4\ncases: {n: [1]}", "7: cases.n: nothing in the file is {n}"),
     ],
 )
-def test_claims(old: str, new: str, said: str) -> None:
+def test_claims(old: str, new: str, message: str) -> None:
     assert old in CLAIM
-    with pytest.raises(InputError, match=re.escape(f"c.yaml:{said}")):
+    with pytest.raises(InputError, match=re.escape(f"c.yaml:{message}")):
         build_claims(read_yaml(CLAIM.replace(old, new), "c.yaml"))
 
 

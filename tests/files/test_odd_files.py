@@ -41,10 +41,10 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(*arguments: str, code: int, said: str = "", stdin: str | bytes | None = None) -> Any:
+def run(*arguments: str, code: int, message: str = "", stdin: str | bytes | None = None) -> Any:
     done = CliRunner().invoke(main, list(arguments), input=stdin)
     assert done.exit_code == code, (done.exit_code, done.stderr, done.exception)
-    assert said in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
     assert "a fault of mmaprobe" not in done.stderr
     return done
 
@@ -69,24 +69,24 @@ def rows(*given: dict[str, Any]) -> str:
 )
 def test_standard_input_where_it_is_not_read(arguments: tuple[str, ...]) -> None:
     Path("v.jsonl").write_text(rows(ROW))
-    run(*arguments, code=2, said="-: standard input is not read here: name a file", stdin=rows(ROW))
+    run(*arguments, code=2, message="-: standard input is not read here: name a file", stdin=rows(ROW))
 
 
 @pytest.mark.parametrize("command", ["run v.jsonl --device model:x", "export v.jsonl --format csv", "evaluate v.jsonl"])
 def test_an_output_without_a_name(command: str) -> None:
     Path("v.jsonl").write_text(rows(ROW))
-    run(*command.split(), "-o", "", code=2, said="a name is missing: '' names no file")
+    run(*command.split(), "-o", "", code=2, message="a name is missing: '' names no file")
 
 
 def test_vectors_are_not_written_into_a_table() -> None:
     Path("v.jsonl").write_text(rows(ROW | {"d": "3f800000"}))
     for command in ("evaluate v.jsonl -o x.csv", f"run v.jsonl --device model:{V} -o x.csv"):
-        run(*command.split(), code=2, said="x.csv: vectors are written as JSONL")
+        run(*command.split(), code=2, message="x.csv: vectors are written as JSONL")
 
 
 def test_a_recording_of_no_gpu() -> None:
     Path("d.jsonl").write_text(rows(ROW | {"d": "3f800000"}))
-    run("run", "d.jsonl", "--device", "recorded:d.jsonl@", code=2, said="recorded:d.jsonl@: after @ stands a GPU")
+    run("run", "d.jsonl", "--device", "recorded:d.jsonl@", code=2, message="recorded:d.jsonl@: after @ stands a GPU")
 
 
 def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(gone)
     gone.rmdir()
     try:
-        run("distinguish", "carry-bits-volta", "-o", "x.jsonl", code=2, said="x.jsonl: the current folder is gone")
+        run("distinguish", "carry-bits-volta", "-o", "x.jsonl", code=2, message="x.jsonl: the current folder is gone")
     finally:
         monkeypatch.chdir(tmp_path)
 
@@ -106,12 +106,21 @@ def test_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_numbers_that_would_be_written_as_infinity() -> None:
     """What `run` writes it reads again: 1e999 became Infinity, which is no JSON."""
     Path("v.jsonl").write_text(rows(ROW)[:-2] + ', "x": 1e999}\n')
-    run("run", "v.jsonl", "--device", f"model:{V}", "-o", "o.jsonl", code=2, said="v.jsonl:1: 1e999 is larger than any")
+    run(
+        "run",
+        "v.jsonl",
+        "--device",
+        f"model:{V}",
+        "-o",
+        "o.jsonl",
+        code=2,
+        message="v.jsonl:1: 1e999 is larger than any",
+    )
     assert not Path("o.jsonl").exists()
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         (ROW | {"arch": "ampere"}, "arch: 'ampere', but the row's model is volta"),
         (ROW | {"arch": "volta", "unit": "wgmma"}, "unit: 'wgmma', but the row's model is volta"),
@@ -122,8 +131,8 @@ def test_numbers_that_would_be_written_as_infinity() -> None:
         (ROW | {"predictions": {"two": None}}, "predictions: two: null is not a string of hexadecimal digits"),
     ],
 )
-def test_what_a_row_says_and_nothing_reads(row: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_a_row_says_and_nothing_reads(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         list(read_vectors([json.dumps(row)], "rows.jsonl"))
 
 
@@ -141,7 +150,7 @@ def of_process(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProce
 def test_compressed_files_need_no_ending() -> None:
     packed = gzip.compress(rows(ROW | {"d": "3f800000"}).encode())
     Path("v.jsonl").write_bytes(packed)
-    run("evaluate", "v.jsonl", code=0, said="1 row, 0 mismatches")
+    run("evaluate", "v.jsonl", code=0, message="1 row, 0 mismatches")
     whole, cut = (of_process("evaluate", "-", stdin=given) for given in (packed, packed[:40]))
     assert (whole.returncode, cut.returncode) == (0, 2), (whole.stderr, cut.stderr)
     assert b"1 row, 0 mismatches" in whole.stderr
@@ -157,7 +166,7 @@ def test_archives_of_something_else() -> None:
         with zipfile.ZipFile("a.npz", "w") as archive:
             archive.writestr(name, "hello")
         asked = ("simulate", "a.npz", "b.npz", "-o", "d.npz", "--model", V)
-        run(*asked, code=2, said="a.npz: x: not an array of numbers")
+        run(*asked, code=2, message="a.npz: x: not an array of numbers")
 
 
 def test_an_archive_and_an_array() -> None:
@@ -165,16 +174,26 @@ def test_an_archive_and_an_array() -> None:
     np.savez("b.npz", x=np.ones((4, 4), np.float16))
     Path("b.npz").rename("b.npy")
     for files in (("a.npy", "b.npy"), ("b.npy", "a.npy")):
-        said = "b.npy: an archive, as .npz files are; a.npy is one array"
-        run("simulate", *files, "-o", "d.npy", "--model", V, code=2, said=said)
+        message = "b.npy: an archive, as .npz files are; a.npy is one array"
+        run("simulate", *files, "-o", "d.npy", "--model", V, code=2, message=message)
 
 
 def test_arrays_of_objects_and_of_less_than_nothing() -> None:
     np.save("b.npy", np.ones((4, 4), np.float16))
     np.save("a.npy", np.array([[1, "x"]], dtype=object), allow_pickle=True)
-    run("simulate", "a.npy", "b.npy", "-o", "d.npy", "--model", V, code=2, said="a.npy: it holds objects of Python")
+    run("simulate", "a.npy", "b.npy", "-o", "d.npy", "--model", V, code=2, message="a.npy: it holds objects of Python")
     Path("a.npy").write_bytes(Path("b.npy").read_bytes().replace(b"(4, 4)", b"(-4,4)"))
-    run("simulate", "a.npy", "b.npy", "-o", "d.npy", "--model", V, code=2, said="a.npy: its header promises the shape")
+    run(
+        "simulate",
+        "a.npy",
+        "b.npy",
+        "-o",
+        "d.npy",
+        "--model",
+        V,
+        code=2,
+        message="a.npy: its header promises the shape",
+    )
 
 
 def test_a_product_into_a_pipe() -> None:
@@ -189,7 +208,7 @@ def test_a_product_into_a_pipe() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ({"questions": None}, "1: questions: not as a command wrote it: a list is needed"),
         ({"questions": 3}, "1: questions: not as a command wrote it: a list is needed"),
@@ -202,9 +221,9 @@ def test_a_product_into_a_pipe() -> None:
     ],
     ids=str,
 )
-def test_a_document_with_another_value(document: dict[str, Any], said: str) -> None:
+def test_a_document_with_another_value(document: dict[str, Any], message: str) -> None:
     Path("d.json").write_text(json.dumps(document))
-    run("report", "d.json", "-o", "x.html", code=2, said=f"d.json:{said}" if said[0] == "1" else said)
+    run("report", "d.json", "-o", "x.html", code=2, message=f"d.json:{message}" if message[0] == "1" else message)
 
 
 def test_every_document_has_its_schema() -> None:
@@ -219,7 +238,16 @@ def test_a_sheet_of_a_document_with_another_value(key: str) -> None:
     Path("f.yaml").write_text(FAMILY.format(length=4))
     found = json.loads(run("identify", "f.yaml", "--device", f"model:{V}", "--json", code=0).stdout)
     Path("d.json").write_text(json.dumps(found | {key: None}))
-    run("datasheet", "d.json", "--limit", "0", "-o", "x.html", code=2, said=f"d.json: {key}: not as a command wrote it")
+    run(
+        "datasheet",
+        "d.json",
+        "--limit",
+        "0",
+        "-o",
+        "x.html",
+        code=2,
+        message=f"d.json: {key}: not as a command wrote it",
+    )
 
 
 # --- devices ----------------------------------------------------------------------------------------------------
@@ -238,14 +266,16 @@ def test_a_device_whose_answers_are_numbers_in_turn() -> None:
     formats = ["--formats", "f16,f16,f32,f32", "--length", "4"]
     assert "contradicts itself" in run("order", "--device", device, *formats, code=3).stderr
     Path("f.yaml").write_text(FAMILY.format(length=8))
-    run("identify", "f.yaml", "--device", device, "--timeout", "20", code=3, said="contradicts itself")
+    run("identify", "f.yaml", "--device", device, "--timeout", "20", code=3, message="contradicts itself")
 
 
 def test_the_time_of_one_call_counts_in_maps_as_well() -> None:
     Path("f.py").write_text("import time\ndef f(a, b): time.sleep(1000)\n")
     asked = ("--device", "python:f.py:f", "--formats", "f32,f32,f32", "--length", "4", "--shape", "2,2")
     start = time.monotonic()
-    run("identify", "--gemm", *asked, "--device-timeout", "1", "--timeout", "60", code=3, said="no answer within 1 s")
+    run(
+        "identify", "--gemm", *asked, "--device-timeout", "1", "--timeout", "60", code=3, message="no answer within 1 s"
+    )
     assert time.monotonic() - start < 30
 
 
@@ -253,7 +283,12 @@ def test_a_function_takes_no_scale_factors() -> None:
     Path("f.py").write_text("def f(a, b): return a @ b\n")
     asked = ("--device", "python:f.py:f", "--formats", "e4m3,e4m3,f32", "--length", "8")
     run(
-        "identify", *asked, "--scale", "ue8m0/4", code=2, said="python:f.py:f takes no scale factors: leave out --scale"
+        "identify",
+        *asked,
+        "--scale",
+        "ue8m0/4",
+        code=2,
+        message="python:f.py:f takes no scale factors: leave out --scale",
     )
 
 
@@ -271,7 +306,7 @@ def test_a_query_that_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (FileNotFoundError(2, "No such file", "/far/away/left.yaml"), "left.yaml: No such file"),
         (OSError(22, "is not a regular file"), "is not a regular file"),
@@ -282,8 +317,8 @@ def test_a_query_that_is_cut_short() -> None:
         (RuntimeError("odd"), "RuntimeError: odd"),
     ],
 )
-def test_why_a_file_of_a_certificate_cannot_be_read(error: Exception, said: str) -> None:
-    assert reason(error) == said
+def test_why_a_file_of_a_certificate_cannot_be_read(error: Exception, message: str) -> None:
+    assert reason(error) == message
 
 
 CLAIM = """id: mine
@@ -315,16 +350,21 @@ def test_one_case_of_a_claim_file() -> None:
 
 def test_names_that_say_what_is_wanted() -> None:
     Path("c.yaml").write_text(CLAIM.replace("c: zero", "c: zer0"))
-    run("verify", "c.yaml", code=2, said="c.yaml:8: inputs.c: 'zer0': a window of exponents, [LOW, HIGH], or the word")
+    run(
+        "verify",
+        "c.yaml",
+        code=2,
+        message="c.yaml:8: inputs.c: 'zer0': a window of exponents, [LOW, HIGH], or the word",
+    )
     for name in ("ieee/fma", "ieee/fma/", "ieee/fma/f32.f16", "ieee/fma/f32.f16.f16.f32.f32"):
-        run("show", name, code=2, said=f"{name}: it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C")
+        run("show", name, code=2, message=f"{name}: it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C")
     name = "ieee/muladd/f32.bf16.bf16.f32"
-    run("show", name, code=2, said=f"{name}: of these there are ieee/muladd/f16, ieee/muladd/f32, ieee/muladd/f64, ")
-    run("explain", V, "", code=2, said="VECTOR '': no such file; a vector is a JSON object")
+    run("show", name, code=2, message=f"{name}: of these there are ieee/muladd/f16, ieee/muladd/f32, ieee/muladd/f64, ")
+    run("explain", V, "", code=2, message="VECTOR '': no such file; a vector is a JSON object")
     assert "`mmaprobe list models `" not in run("list", "", code=2).stderr
     assert run("list", "Hopper", "fp8", code=0).stdout == run("list", "hopper", "fp8", code=0).stdout
     for name in "ab":
         np.save(f"{name}.npy", np.full((4, 4), 1 << 17, np.uint32))
     asked = ("simulate", "a.npy", "b.npy", "-o", "d.npy")
-    run(*asked, "--model", V, code=2, said="a.npy: a pattern is wider than the 16 bits of f16")
-    run(*asked, "--plan", "plan:cublas/plain@length=4", code=2, said="the matrices say K: plan:cublas/plain")
+    run(*asked, "--model", V, code=2, message="a.npy: a pattern is wider than the 16 bits of f16")
+    run(*asked, "--plan", "plan:cublas/plain@length=4", code=2, message="the matrices say K: plan:cublas/plain")

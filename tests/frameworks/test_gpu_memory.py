@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.machines import Asked, Machine, Rule, machine_of, product_of
+from mmaprobe.machines import Machine, ProductRequest, Rule, machine_of, product_of
 from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rules import Feature
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -26,10 +26,14 @@ def test_products_of_frameworks_by_kernels(monkeypatch: pytest.MonkeyPatch) -> N
     """Plans by format, converted factors, an addend, alpha and beta, a map's rules, scale factors of blocks."""
     gpu, rng = product_by_text(monkeypatch), np.random.default_rng(3)
     for name, asked, more in (
-        ("H100", Asked("f16", "f16", "f16"), {}),
-        ("H100", Asked("f16", "f16", "f16", alpha=0.5, beta=2.0), {}),
-        ("H100", Asked("f32", "f32", "f32"), {"f32": "ampere/mma/m16n8k8.f32.tf32.tf32.f32", "convert": "rne"}),
-        ("B200", Asked("e2m1", "e2m1", "f32", scale=("ue4m3", 16)), {}),
+        ("H100", ProductRequest("f16", "f16", "f16"), {}),
+        ("H100", ProductRequest("f16", "f16", "f16", alpha=0.5, beta=2.0), {}),
+        (
+            "H100",
+            ProductRequest("f32", "f32", "f32"),
+            {"f32": "ampere/mma/m16n8k8.f32.tf32.tf32.f32", "convert": "rne"},
+        ),
+        ("B200", ProductRequest("e2m1", "e2m1", "f32", scale=("ue4m3", 16)), {}),
     ):
         machine = machine_of(name, **more)
         fmt = machine.rule_of(asked).plan.a if asked.scale else FORMATS[asked.a]
@@ -94,14 +98,14 @@ def test_results_stay_in_a_gpus_memory(
     a, b, c = (torch.randn(shape).to(TYPE_OF[fmt]) for shape in ((2, 5, 70), (2, 70, 6), (6,)))
     c[0] = -(a[0, 0].double() @ b[0, :, 0].double()) * (scalars or (1,))[0]  # cancels
     alpha, beta = scalars or (1, 1)
-    given = (machine_of(**how), Asked(fmt, fmt, fmt, alpha, beta), a, b, c if scalars else None)
-    expected, said = product(*given)
+    given = (machine_of(**how), ProductRequest(fmt, fmt, fmt, alpha, beta), a, b, c if scalars else None)
+    expected, message = product(*given)
     assert len(on_gpu(monkeypatch)) == 0
     made: list[Any] = []
     launch = Processor.launch
     monkeypatch.setattr(Processor, "launch", lambda self, *more: (made.append(more[3]), launch(self, *more))[1])
     found, same = product(*given)
-    assert same == said
+    assert same == message
     assert torch.equal(found, expected)
     assert found.isfinite().all()
     assert len(found.unique()) > 20
@@ -118,7 +122,7 @@ def test_a_map_of_two_plans_in_a_gpus_memory(monkeypatch: pytest.MonkeyPatch) ->
                   for limits, unit in (((columns,), "ieee/fma/f32"), ((), "ieee/muladd/f32")))  # fmt: skip
     machine = Machine("mine", {("f32", "f32"): Rule(PlanMap("mine", rules), "given", "by hand")})
     torch.manual_seed(1)
-    given = (machine, Asked("f32", "f32", "f32"), torch.randn(2, 5, 70), torch.randn(2, 70, 6))
+    given = (machine, ProductRequest("f32", "f32", "f32"), torch.randn(2, 5, 70), torch.randn(2, 70, 6))
     expected = product(*given)[0]
     on_gpu(monkeypatch)
     assert torch.equal(product(*given)[0], expected)

@@ -80,7 +80,7 @@ def loss(layers: Any, x: Any) -> Any:
 def seen_in(machine: Any, layers: int) -> list[Multiplied]:
     """The products of a step, forward and backward."""
     seen: list[Multiplied] = []
-    with mj.Emulation(machine, told=seen.append):
+    with mj.Emulation(machine, listener=seen.append):
         jax.block_until_ready(jax.jit(jax.grad(loss, (0, 1)))(*parameters(layers)))
     return seen
 

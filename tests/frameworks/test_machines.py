@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from mmaprobe.machines import Asked, UnsupportedProductError, machine_of, product_of
+from mmaprobe.machines import ProductRequest, UnsupportedProductError, machine_of, product_of
 from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.plans.gemm import simulate, simulate_each
@@ -102,20 +102,22 @@ def test_products_of_a_gpu_are_those_of_the_plans_that_were_recorded(fmt: str, p
     kind = {"f16": np.dtype(np.float16), "e4m3": np.dtype(ml_dtypes.float8_e4m3fn)}[fmt]
     a, b = a.astype(kind), b.astype(kind)
     bits = f"u{a.itemsize}"
-    found, said = product_of(machine_of("H200"), Asked(fmt, fmt, how.d.name), a.view(bits), b.view(bits), None)
-    assert said == f"rounded once to {how.d.name}"
+    found, message = product_of(
+        machine_of("H200"), ProductRequest(fmt, fmt, how.d.name), a.view(bits), b.view(bits), None
+    )
+    assert message == f"rounded once to {how.d.name}"
     assert (found[0].view("u2") == mmaprobe.matmul(a[0], b[0], plan=plan).view("u2")).all()
 
 
 def test_c_is_added_before_the_last_rounding_of_a_plan() -> None:
     a, b, c = numbers(1, 30, 64), numbers(1, 64, 20, seed=1), numbers(20, seed=2)
-    asked = Asked("f16", "f16", "f16")
-    found, said = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
+    asked = ProductRequest("f16", "f16", "f16")
+    found, message = product_of(machine_of(plan="cublas/plain"), asked, a.view("u2"), b.view("u2"), c)
     sums = mmaprobe.matmul(a[0], b[0], unit="hopper/wgmma/m64n8k16.f32.f16.f16")
     expected = (sums + c.astype(np.float32)).astype(np.float16)
     assert (found[0] == expected).all()
     assert (expected != sums.astype(np.float16) + c).any()  # rounded twice it is another one
-    assert said == "alpha, beta and c: added to the sum in f32; rounded once to f16"
+    assert message == "alpha, beta and c: added to the sum in f32; rounded once to f16"
 
 
 def short_map(folder: Path, most: int = 64, fma: str = FMA, **more: str) -> Path:
@@ -136,21 +138,21 @@ def test_a_map_says_which_plan_computes_an_element(tmp_path: Path) -> None:
     machine = machine_of(path)
     assert machine.name == "map.json"
     a, b = numbers(2, 5, 40, kind=np.float32), numbers(2, 40, 7, kind=np.float32)
-    found, _ = product_of(machine, Asked("f32", "f32", "f32"), a.view("u4"), b.view("u4"), None)
+    found, _ = product_of(machine, ProductRequest("f32", "f32", "f32"), a.view("u4"), b.view("u4"), None)
     assert (found[1] == mmaprobe.matmul(a[1], b[1], unit="ieee/fma/f32")).all()
     assert machine.rule("f32", "f32").known == "recorded"
     long = np.zeros((1, 2, 65), "u4"), np.zeros((1, 65, 2), "u4")
     with pytest.raises(MmaprobeError, match="no rule that is relied on speaks of 4 of 4 elements"):
-        product_of(machine, Asked("f32", "f32", "f32"), *long, None)
+        product_of(machine, ProductRequest("f32", "f32", "f32"), *long, None)
 
 
 def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
     other = FMA.replace("sum(fma, +0)", "sum(fma, -0)").replace("plan: fma", "plan: other")
     plain, turned = short_map(tmp_path), short_map(tmp_path, 80, other, layout="nt")
     formats = (
-        Asked("f32", "f32", "f32"),
-        Asked("f32", "f32", "f32", layout="nt"),
-        Asked("f32", "f32", "f32", layout="tn"),
+        ProductRequest("f32", "f32", "f32"),
+        ProductRequest("f32", "f32", "f32", layout="nt"),
+        ProductRequest("f32", "f32", "f32", layout="tn"),
     )
     shape = (1, 2, 2, 64)
     for maps in ([plain, turned], [turned, plain]):
@@ -170,7 +172,7 @@ def test_a_map_is_for_matrices_that_lie_as_it_was_asked(tmp_path: Path) -> None:
 def test_a_shape_that_a_map_for_its_layout_lacks_is_inferred_from_the_other_map(tmp_path: Path) -> None:
     """A map of one shape of a model, as of its vocabulary, takes no plan from the others."""
     machine = machine_of([short_map(tmp_path, 80), short_map(tmp_path, layout="nt")])
-    asked = Asked("f32", "f32", "f32", layout="nt")
+    asked = ProductRequest("f32", "f32", "f32", layout="nt")
     found = [
         machine.rule_of(asked, shape).known_for("aten.mm", shape, "nt") for shape in ((1, 2, 2, 64), (1, 2, 2, 65))
     ]
@@ -203,7 +205,7 @@ def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"machine": "H1000"}, "unknown GPU 'H1000'"),
         ({}, "machine, unit, plan: give one of the three"),
@@ -215,10 +217,10 @@ def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
         ({"machine": "nowhere.json"}, "nowhere.json"),
     ],
 )
-def test_what_is_no_machine(given: dict[str, Any], said: str) -> None:
+def test_what_is_no_machine(given: dict[str, Any], message: str) -> None:
     with pytest.raises(MmaprobeError) as error:
         machine_of(**given)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])

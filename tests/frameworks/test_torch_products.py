@@ -150,7 +150,7 @@ def test_alpha_and_beta_are_one_fused_multiply_add(fmt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda a, b: mt.matmul(a, b, machine="H1000"), "unknown GPU 'H1000'; did you mean 'H100'"),
         (lambda a, b: mt.matmul(a, b), "machine, unit, plan: give one of the three"),
@@ -164,11 +164,11 @@ def test_alpha_and_beta_are_one_fused_multiply_add(fmt: str) -> None:
         (lambda a, b: mt.scaled_mm(a, b, scale_a=a, scale_b=b, unit=PLAIN), "takes no scale factors"),
     ],
 )
-def test_what_is_refused(call: Any, said: str) -> None:
+def test_what_is_refused(call: Any, message: str) -> None:
     a, b = tensors("f32", (3, 4), (4, 5))
     with pytest.raises(mmaprobe.MmaprobeError) as error:
         call(a, b)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_numbers_are_rounded_where_it_is_asked_for() -> None:

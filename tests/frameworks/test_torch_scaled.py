@@ -137,7 +137,7 @@ def test_machines_part_in_products_with_factors_of_blocks() -> None:
     for machine in ("B200", rough):
         with mt.emulate(machine):
             results.append(str(model(x, y.t(), *sides[2:])[i, j].item()))
-    assert [float(said) for said in why.results] == pytest.approx([float(own) for own in results], rel=1e-6)
+    assert [float(result) for result in why.results] == pytest.approx([float(own) for own in results], rel=1e-6)
 
 
 EACH = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")

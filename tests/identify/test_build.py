@@ -389,11 +389,11 @@ def test_time_that_runs_out_within_an_answer_keeps_what_was_found() -> None:
                     self.check_time(vector, number + 1)
                 yield vector, d
 
-    asked, told = parse_signature("f16,f16,f16,f16", 1), list[str]()
-    outcome, _ = built_by(Slow("x86/avx512/vfmadd-ph"), asked, Options(), None, told.append, lambda _: None)
+    asked, shown = parse_signature("f16,f16,f16,f16", 1), list[str]()
+    outcome, _ = built_by(Slow("x86/avx512/vfmadd-ph"), asked, Options(), None, shown.append, lambda _: None)
     assert (outcome.verdict, outcome.unit) == ("open", None)
     assert outcome.why == "the time ran out after 0 questions about the arithmetic"
-    assert told
+    assert shown
 
 
 @pytest.mark.parametrize("refuted", [False, True])
@@ -424,10 +424,10 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert re.fullmatch(r"the time ran out before (\d+) of the \1 conditions were asked about", found["why"])
     evidence = parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
     assert f"{found['why']}; not looked through for time: group 1 at a step" in evidence
-    said = run("--device", f"model:{reference}", "--formats", "f16,f16,f16,f16", "--length", "1")
-    assert f"not finished: {found['why']}" in said.stderr
-    assert "not looked through for time: group 1 at a step" in said.stderr
-    assert not any(word in said.stderr for word in ("exact,", "identified", "this is"))
+    message = run("--device", f"model:{reference}", "--formats", "f16,f16,f16,f16", "--length", "1")
+    assert f"not finished: {found['why']}" in message.stderr
+    assert "not looked through for time: group 1 at a step" in message.stderr
+    assert not any(word in message.stderr for word in ("exact,", "identified", "this is"))
 
 
 def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -520,10 +520,10 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
         late = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=3)
         assert (late["verdict"], late["left_for_time"]) == ("open", ["x"])
         assert "too short for 1 group" in late["why"]
-    said = run("--device", f"model:{file}", "--formats", "bf16,bf16,f32,f32", "--length", "2")
-    assert said.exit_code == 1
-    assert "no unit found" in said.stderr
-    assert "the device gives" in said.stderr
+    message = run("--device", f"model:{file}", "--formats", "bf16,bf16,f32,f32", "--length", "2")
+    assert message.exit_code == 1
+    assert "no unit found" in message.stderr
+    assert "the device gives" in message.stderr
 
 
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1180,7 +1180,7 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("terms", "said"),
+    ("terms", "message"),
     [
         ("c, a[0] * b[0], r(number(0xbc00, f16) * a[1]) * b[1], a[2] * b[2]", "subtracts the products at 1"),
         ("r(number(0xbc00, f16) * c), a[0] * b[0], a[1] * b[1], a[2] * b[2]", "subtracts c"),
@@ -1194,7 +1194,7 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_is_subtracted_or_multiplied_is_found(
-    terms: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terms: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With its zeros, infinities, subnormals and rounding directions; `order` says it too."""
     for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
@@ -1203,7 +1203,7 @@ def test_what_is_subtracted_or_multiplied_is_found(
     true.write_text(SUBTRACTS.replace("PLACES", terms))
     result = run("--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3", "--save", str(mine))
     assert result.exit_code in (0, 3), result.stderr
-    assert f"it {said}" in result.stderr
+    assert f"it {message}" in result.stderr
     models = [parse_reference(str(file)) for file in (true, mine)]
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 1 << 16, (4000, 7), dtype=np.uint64)
@@ -1215,7 +1215,7 @@ def test_what_is_subtracted_or_multiplied_is_found(
     order = CliRunner().invoke(
         main, ["order", "--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3"]
     )
-    assert f"it {said}" in order.stderr
+    assert f"it {message}" in order.stderr
 
 
 @pytest.mark.parametrize(
@@ -1439,8 +1439,8 @@ def test_subnormal_factors_of_products_that_are_not_zero() -> None:
     rows = Shapes(asked).rows("small", 1600)
     for one, other in ((0, 1), (1, 0)):
         fields, beside = rows[:, one] & 0x7FFF, rows[:, other] & 0x7FFF
-        told = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
-        assert told.sum() > 20
+        shown = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
+        assert shown.sum() > 20
 
 
 def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:

@@ -79,9 +79,9 @@ def test_an_override_is_found_by_its_condition() -> None:
     assert {"the largest product is below 2^-25", "c is +-0"} <= {*difference.condition}
     assert found.fresh >= 20_000
     assert (found.wrong, found.inside) == (0, None)
-    said = found.sentences()
-    assert said[0].startswith("the device gives +0 where ")
-    assert said[1] == f"this is so on all of {found.fresh} fresh vectors"
+    sentences = found.sentences()
+    assert sentences[0].startswith("the device gives +0 where ")
+    assert sentences[1] == f"this is so on all of {found.fresh} fresh vectors"
     assert all(0 < count < whole for _, count, whole in found.shares)
 
 
@@ -123,10 +123,10 @@ def test_terms_in_the_order_of_their_sizes() -> None:
     differs = opposite & nonzero & (np.maximum(side[0], side[1]) * 2.0**28 <= np.ldexp(1.0, features["c"].values))
     assert differs.sum() > 20
     found = smallest(features, differs, ~differs)
-    said = {words(fact, features[fact.name]) for fact in found.facts}
+    sentences = {words(fact, features[fact.name]) for fact in found.facts}
     assert not found.wrong
-    assert "the second and the third term have opposite signs" in said
-    assert "the largest term over the second is at least 2^28" in said
+    assert "the second and the third term have opposite signs" in sentences
+    assert "the largest term over the second is at least 2^28" in sentences
 
 
 def test_what_cancels_and_what_is_left() -> None:
@@ -150,18 +150,20 @@ def test_what_cancels_and_what_is_left() -> None:
         assert features["zero"].values[at] == (0 in sizes)
         assert features["small"].values[at] == (min(sizes) < Fraction(1, 1 << 14))
         terms = [(a0 * b0, field(a0) + field(b0)), (a1 * b1, field(a1) + field(b1)), (c, field(c))]
-        for told, key in (("", lambda one: math.frexp(one[0])[1] if one[0] else -9999),
+        for words_of_order, key in (("", lambda one: math.frexp(one[0])[1] if one[0] else -9999),
                           ("by exponent fields, ", lambda one: one[1] if one[0] else -9999)):  # fmt: skip
             first, *rest = (value for value, _ in sorted(terms, key=key, reverse=True))
-            left, what = sum(rest), f"{told}the sum of all but the largest term"
+            left, what = sum(rest), f"{words_of_order}the sum of all but the largest term"
             assert features[f"{what} zero"].values[at] == (left == 0)
             if first:
                 assert features[f"{what} with"].values[at] == (left * first > 0)
                 assert features[f"{what} against"].values[at] == (left * first < 0)
-                lowest = first / Fraction(2) ** int(features[f"the last bit of {told}the largest term"].values[at])
+                lowest = first / Fraction(2) ** int(
+                    features[f"the last bit of {words_of_order}the largest term"].values[at]
+                )
                 assert lowest.denominator == 1
                 assert lowest.numerator % 2
-            cancel = features[f"{told}the second and the third term cancel"].values[at]
+            cancel = features[f"{words_of_order}the second and the third term cancel"].values[at]
             assert cancel == (rest[0] == -rest[1] != 0)
 
 
@@ -178,8 +180,8 @@ def test_vectors_that_differ_are_parted_where_one_condition_is_wrong() -> None:
     found = conditions(features, differs, ~differs)
     assert len(found) == 3
     assert sum(one.wrong for one in found) == 0
-    told = np.any([np.all([holds(fact, features) for fact in one.facts], axis=0) for one in found], axis=0)
-    assert (told == differs).all()
+    words_of_order = np.any([np.all([holds(fact, features) for fact in one.facts], axis=0) for one in found], axis=0)
+    assert (words_of_order == differs).all()
     some = conditions(features, x >= 5, x < 5)
     assert [one.facts for one in some] == [(Fact("x", 5, True),)]
 

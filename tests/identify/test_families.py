@@ -83,12 +83,12 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     path = tmp_path / "partly.yaml"
     path.write_text(PARTLY, encoding="utf-8")
     reason = "carry_bits: only a truncated sum of several terms wraps: carry_bits must be exact"
-    said = f"left out: 6 of 24 combinations impossible: 6 x {reason}"
+    message = f"left out: 6 of 24 combinations impossible: 6 x {reason}"
     vectors = ["separate", str(path), "--one", "--json"]
     asked = ["identify", str(path), "--device", f"model:{VOLTA}@length=12,block=4", "--solver", "bitwuzla", "--json"]
     for command in (vectors, asked):
         result = run(*command, code=0)
-        assert said in result.stderr
+        assert message in result.stderr
         document = json.loads(result.stdout)
         assert document["candidates"] == 18
         assert document["impossible"] == {"combinations": 24, "left_out": 6, "reasons": {reason: 6}}
@@ -100,13 +100,13 @@ def test_no_candidate_left_is_bad_input(tmp_path: Path) -> None:
     path.write_text(NORMALISED, encoding="utf-8")
     reason = "6 of 6 combinations impossible: 6 x carry_bits: only a truncated sum of several terms wraps"
     for command in (["separate"], ["identify", "--device", f"model:{VOLTA}@length=12,block=4"]):
-        said = run(command[0], str(path), *command[1:], code=2).stderr
-        assert f"error: {path}:4: parameters: no candidate is left for " in said
-        assert reason in said
+        message = run(command[0], str(path), *command[1:], code=2).stderr
+        assert f"error: {path}:4: parameters: no candidate is left for " in message
+        assert reason in message
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         (TWELVE + "  operation: fma_chain\n", r"7: parameters.operation: its values are families now: .*=fma-chain"),
         (TWELVE + "  group: 4\n", r"7: parameters.group: t-fdpa does not take it; .* `candidates`"),
@@ -128,8 +128,8 @@ def test_no_candidate_left_is_bad_input(tmp_path: Path) -> None:
          "6: candidates.0.length: it belongs beside `formats`"),
     ],
 )  # fmt: skip
-def test_what_a_family_file_cannot_say(changed: str, said: str) -> None:
-    with pytest.raises(InputError, match=f"f.yaml:{said}"):
+def test_what_a_family_file_cannot_say(changed: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"f.yaml:{message}"):
         build_family(read_yaml(changed, "f.yaml"))
 
 
@@ -182,7 +182,7 @@ def test_another_family_keeps_what_the_two_have_in_common(family: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ("addend=late", r"addend: its values are families now: .*family=tr-fdpa \(late\)"),
         ("operation=exact_dot", r"family=e-fdpa \(exact_dot\)"),
@@ -194,8 +194,8 @@ def test_another_family_keeps_what_the_two_have_in_common(family: str) -> None:
         ("fraction_bitz=3", "unknown parameter 'fraction_bitz'; did you mean 'fraction_bits'"),
     ],
 )
-def test_what_a_family_does_not_have(changes: str, said: str) -> None:
-    with pytest.raises((ParameterError, UnknownNameError), match=said):
+def test_what_a_family_does_not_have(changes: str, message: str) -> None:
+    with pytest.raises((ParameterError, UnknownNameError), match=message):
         parse_reference(f"{VOLTA}@{changes}")
 
 
@@ -210,17 +210,19 @@ def test_scale_factors_are_not_lost() -> None:
 
 def test_many_reasons_are_summed_up() -> None:
     left_out = Impossible(20, {"one": 4, "two": 3, "three": 2, "four": 1, "five": 1})
-    said = "11 of 20 combinations impossible: 4 x one; 3 x two; 2 x three; 2 for 2 other reasons"
-    assert left_out.text() == said
+    message = "11 of 20 combinations impossible: 4 x one; 3 x two; 2 x three; 2 for 2 other reasons"
+    assert left_out.text() == message
 
 
 @pytest.mark.slow
 def test_a_family_for_other_formats_is_named() -> None:
     device = "model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
-    said = run("identify", "nvidia-f16", "--device", device, "--solver", "bitwuzla", code=1).stderr
-    assert "nvidia-f16 is made for f16 f16 f32 f32, and the device was asked e4m3 e4m3 f32 f32: try nvidia-fp8" in said
-    assert "without FAMILY, `identify` builds the unit" in said
-    assert "a31 = " not in said  # no one vector is the reason
+    message = run("identify", "nvidia-f16", "--device", device, "--solver", "bitwuzla", code=1).stderr
+    assert (
+        "nvidia-f16 is made for f16 f16 f32 f32, and the device was asked e4m3 e4m3 f32 f32: try nvidia-fp8" in message
+    )
+    assert "without FAMILY, `identify` builds the unit" in message
+    assert "a31 = " not in message  # no one vector is the reason
 
 
 def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:

@@ -338,9 +338,9 @@ def test_every_result_of_a_recording_counts(tmp_path: Path, wrong: int) -> None:
     right = CliRunner().invoke(main, [*command, recording(tmp_path / "right.jsonl", hopper)])
     assert right.exit_code == 0, right.stderr
     assert f"the unit found is {hopper}" in right.stderr
-    said = CliRunner().invoke(main, [*command, recording(tmp_path / "wrong.jsonl", hopper, wrong), "--json"])
-    assert said.exit_code == 1, said.stderr
-    document = json.loads(said.stdout)
+    message = CliRunner().invoke(main, [*command, recording(tmp_path / "wrong.jsonl", hopper, wrong), "--json"])
+    assert message.exit_code == 1, message.stderr
+    document = json.loads(message.stdout)
     assert (document["verdict"], document["units"]) == ("no candidate", [])
 
 
@@ -457,8 +457,8 @@ def test_candidates_say_by_which_rules_they_are_equal(tmp_path: Path) -> None:
     path.write_text(
         SMALL.replace("zero_sign: &signs [positive, ieee]", "zero_sign: &signs [positive, always_positive]")
     )
-    said = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla", "--json"])
-    members = [member for members in json.loads(said.stdout)["classes"] for member in members["members"]]
+    message = CliRunner().invoke(main, ["separate", str(path), "--solver=bitwuzla", "--json"])
+    members = [member for members in json.loads(message.stdout)["classes"] for member in members["members"]]
     whys = {member["why"] for member in members}
     assert whys == {
         None,
@@ -490,8 +490,8 @@ def test_the_time_ends_the_work_before_the_first_question(revealed: bool, monkey
     monkeypatch.setattr(outcomes, "PART", 8)
     structure: Any = SimpleNamespace(admits=lambda unit: True) if revealed else None
     late = time.monotonic() - 61
-    said = "0 of 40 candidates were compared with the order" if revealed else "8 of 40 candidates were simulated"
-    with pytest.raises(IncompleteError, match=said):
+    message = "0 of 40 candidates were compared with the order" if revealed else "8 of 40 candidates were simulated"
+    with pytest.raises(IncompleteError, match=message):
         Identifier(candidates, answers_of(candidates[0].reference), ASK, structure, start=late).run()
 
 

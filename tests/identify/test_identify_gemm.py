@@ -182,8 +182,8 @@ def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_shapes_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
     """The library has another kernel for few rows, of which nothing is said."""
-    code, found, said = asked(tmp_path, "few_rows", "--shape", "3..8,1..8", "--save", str(tmp_path / "plan.yaml"))
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "few_rows", "--shape", "3..8,1..8", "--save", str(tmp_path / "plan.yaml"))
+    assert code == 0, message
     (rule,) = found["rules"]
     assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == rule["plan"]
     assert (rule["elements"], rule["plan"], rule["confirmed"]) == ("all products", "sum(muladd, +0)", True)
@@ -196,8 +196,8 @@ def test_only_shapes_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
 
 def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
     """The library has another kernel for odd numbers of columns and of products, of which nothing is said."""
-    code, found, said = asked(tmp_path, "even", "--multiple", "2")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "even", "--multiple", "2")
+    assert code == 0, message
     (rule,) = found["rules"]
     assert (rule["elements"], rule["confirmed"]) == ("M, N and K multiples of 2", True)
     path = tmp_path / "map.json"
@@ -206,9 +206,9 @@ def test_only_multiples_are_asked_and_spoken_of(tmp_path: Path) -> None:
     assert (known.plans_of(Shape(2, 8, 22)) == 0).all()
     for shape in (Shape(3, 4, 22), Shape(2, 5, 22), Shape(2, 4, 21)):
         assert (known.numbers_of(shape) == -1).all()
-    code, _, said = asked(tmp_path, "even", "--multiple", "9")
+    code, _, message = asked(tmp_path, "even", "--multiple", "9")
     assert code == 2
-    assert "--multiple" in said
+    assert "--multiple" in message
 
 
 def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
@@ -257,22 +257,22 @@ def test_cancelling_products_show_where_c_is_added() -> None:
 
 
 def test_matrices_are_handed_over_transposed_in_memory(tmp_path: Path) -> None:
-    code, found, said = asked(tmp_path, "transposed", "--layout", "nt")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "transposed", "--layout", "nt")
+    assert code == 0, message
     path = tmp_path / "map.json"
     path.write_text(json.dumps(found))
     assert (found["layout"], rules_of(path).layout) == ("nt", "nt")
-    code, _, said = asked(tmp_path, "transposed")
+    code, _, message = asked(tmp_path, "transposed")
     assert code == 3
-    assert "other matrices were handed over" in said
-    code, found, said = asked(tmp_path, "even", "--multiple", "2")
+    assert "other matrices were handed over" in message
+    code, found, message = asked(tmp_path, "even", "--multiple", "2")
     path.write_text(json.dumps(found))
     assert "layout" not in found
     assert rules_of(path).layout == "nn"
 
 
 def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
-    code, found, said = asked(tmp_path, "changes", "--save", str(tmp_path / "plan.yaml"))
+    code, found, message = asked(tmp_path, "changes", "--save", str(tmp_path / "plan.yaml"))
     assert code == 0, found
     rules = {rule["elements"]: rule["plan"] for rule in found["rules"]}
     assert set(rules) == {"K = 1 to 19", "K = 20 to 22"}
@@ -287,7 +287,9 @@ def test_a_change_of_the_plan_with_k_is_found(tmp_path: Path) -> None:
     plan = parse_plan(found["plans"][rules["K = 20 to 22"]], "plan.yaml", parse_reference)
     d = simulate(a.view(np.uint32), b.view(np.uint32), None, plan)
     assert np.array_equal(d.view(np.float32), space["changes"](a, b))
-    [(gives, looked)] = re.findall(r"^not saved: sum\(.* gives ([0-9]+) of ([0-9]+) elements looked at; ", said, re.M)
+    [(gives, looked)] = re.findall(
+        r"^not saved: sum\(.* gives ([0-9]+) of ([0-9]+) elements looked at; ", message, re.M
+    )
     assert 0 < int(gives) < int(looked)  # a file has one plan
     assert not (tmp_path / "plan.yaml").exists()
     check_map(tmp_path, found, space["changes"])
@@ -331,8 +333,8 @@ def test_where_k_are_too_many_those_beside_cuts_are_asked_first() -> None:
 
 def test_of_plans_that_are_one_at_small_k_the_chain_comes_first(tmp_path: Path) -> None:
     """Also where no order can be revealed, as a factor that is no power of two changes the masks."""
-    code, found, said = asked(tmp_path, "tripled")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "tripled")
+    assert code == 0, message
     assert [rule["plan"] for rule in found["rules"]] == ["r(product(number(0x40400000, f32), sum(muladd, +0)))"]
 
 
@@ -884,22 +886,22 @@ def test_few_results_give_a_factor_of_few_digits() -> None:
 
 def test_a_multiple_is_stored_before_c_is_added(tmp_path: Path) -> None:
     """A factor, a rounding to the format of results, an addend and another rounding, in one plan."""
-    code, found, said = asked(tmp_path, "biased", "--formats", "f16,f16,f16,f16")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "biased", "--formats", "f16,f16,f16,f16")
+    assert code == 0, message
     (rule,) = found["rules"]
     assert rule["plan"].startswith("r2(exact(r2(r(product(number(0x3f333333, f32), sum(")  # of units that agree
 
 
 def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None:
-    code, found, said = asked(tmp_path, "in_tiles", "--length", "40")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "in_tiles", "--length", "40")
+    assert code == 0, message
     assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
 
 
 def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
     """To five bits of fraction: f16 numbers of A, which the units that take f16 are given."""
-    code, found, said = asked(tmp_path, "a_cut", "--formats", "f16,f16,f32")
-    assert code == 0, said
+    code, found, message = asked(tmp_path, "a_cut", "--formats", "f16,f16,f32")
+    assert code == 0, message
     (rule,) = found["rules"]
     assert rule["plan"].endswith(", +0), a rounded to e5m5_ieee, toward_zero")
     assert rule["confirmed"]
@@ -909,14 +911,14 @@ def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
 def test_a_plan_of_some_shapes_alone_is_not_saved(tmp_path: Path) -> None:
     """Where M is odd a product is left out, and only of even M is there a plan."""
     path = tmp_path / "plan.yaml"
-    code, found, said = asked(tmp_path, "without_last_of_odd", "--save", str(path), "--timeout", "20")
+    code, found, message = asked(tmp_path, "without_last_of_odd", "--save", str(path), "--timeout", "20")
     assert code == 3
     rules = [rule["elements"] for rule in found["rules"] if rule["plan"] and "K = 1" not in rule["elements"]]
     assert rules
     assert all(text.endswith("M even") for text in rules)
-    assert "the last product of K is no part of the sum in " in said
-    assert "without a plan, all of M odd: " in said
-    assert "not saved: " in said
+    assert "the last product of K is no part of the sum in " in message
+    assert "without a plan, all of M odd: " in message
+    assert "not saved: " in message
     assert not path.exists()
 
 
@@ -1078,12 +1080,12 @@ def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
         ("lanes(fma, r, 8, fold(8, 1), head=9)", "a turn of 9 is not shorter"),
         ("lanes(fma, r, 8, fold(8))", "1 argument"),
         ("lanes(fma, r, 8, fold(8, 1), unroll=12, tail=fma)", "12 is not a multiple of 8 lanes"),
-        ("lanes(fma, r, 8, fold(8, 1), unroll=16)", "nothing takes what is left over"),
+        ("lanes(fma, r, 8, fold(8, 1), unroll=16)", "no step takes the products left over"),
         ("lanes(fma, r, 8, 1, fold(8, 1), head=4, unroll=16)", "head or unroll"),
         ("lanes(fma, r, 8, 1, fold(8, 1), order=backwards)", "or backwards with unroll"),
         ("lanes(fma, r, 8, 1, fold(8, 1), unroll=-8)", "unroll: -8 is impossible"),
-        ("promote(4, fma, r, even=1, tail=fma)", "goes through a tail, or is made equal"),
-        ("promote(4, fma, r, share=1, tail=fma)", "goes through a tail, or is made equal"),
+        ("promote(4, fma, r, even=1, tail=fma)", "go through a tail or into equal sums"),
+        ("promote(4, fma, r, share=1, tail=fma)", "go through a tail or into equal sums"),
         ("promote(4, fma, r, share=1, even=1)", "the last two sums are made equal, or all"),
         ("promote(4, fma, r, share=3)", "4 is not a multiple of 3"),
         ("promote(4, fma, r, head=1)", "head"),
@@ -1099,11 +1101,11 @@ def test_a_rule_is_relied_on_only_where_other_plans_are_wrong() -> None:
     """At a small K many plans give the same: shapes that agree there tell nothing apart."""
     one, other = (parse_plan_path(f"plan:loop/{name}") for name in ("fma", "lanes"))
     rule = learned(np.zeros((1, len(FEATURES)), np.int64), np.ones((1, 1), np.bool_))[0]
-    assert gemm_plans.Said(rule, one, 8).confirmed
-    assert not gemm_plans.Said(rule, one, 7).confirmed
-    assert not gemm_plans.Said(rule, one, 200, rivals={other: 7}).confirmed
-    assert gemm_plans.Said(rule, one, 200, rivals={other: 8}).confirmed
-    assert not gemm_plans.Said(rule, one, 200, [Shape(1, 1, 1)]).confirmed
+    assert gemm_plans.MappedRule(rule, one, 8).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 7).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 200, rivals={other: 7}).confirmed
+    assert gemm_plans.MappedRule(rule, one, 200, rivals={other: 8}).confirmed
+    assert not gemm_plans.MappedRule(rule, one, 200, [Shape(1, 1, 1)]).confirmed
 
 
 @pytest.mark.parametrize(
@@ -1138,7 +1140,7 @@ def test_time_that_runs_out_loses_no_rule() -> None:
     mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(6, 6, 24), progress=stop)
     with pytest.raises(IncompleteError):
         mapper.run()
-    assert [said.plan and said.plan.reference for said in mapper.found.rules] == ["sum(muladd, +0)"]
+    assert [entry.plan and entry.plan.reference for entry in mapper.found.rules] == ["sum(muladd, +0)"]
     assert mapper.found.checked == 0
 
 

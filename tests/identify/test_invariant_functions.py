@@ -176,7 +176,7 @@ def test_the_command(tmp_path: Path) -> None:
     words += ["--formats", "f32,f32,f32", "--length", "20", "--shape", "12,12"]
     result = CliRunner().invoke(main, [*words, "--json"])
     assert result.exit_code == 1, result.output
-    said = json.loads(result.stdout)
-    assert said["verdict"] == "depends"
-    assert said["alike"] == {"M": [[[1, 7]], [[8, 12]]]}
+    document = json.loads(result.stdout)
+    assert document["verdict"] == "depends"
+    assert document["alike"] == {"M": [[[1, 7]], [[8, 12]]]}
     assert "row 0 has the same bits for M = 1 to 7 | 8 to 12" in result.stderr

@@ -217,7 +217,7 @@ def test_an_error_that_shrinks_was_larger_before() -> None:
     unit = Unit(F16, F16, F32, 2, loop)
     (whole,) = (one for one in bound_of(unit, believed).goal.provided if one.node == loop.body)  # type: ignore
     at_first = {Factor("a", 0): Fraction(1)}
-    told = {factor.name: form.value(lambda one: at_first.get(one, Fraction(0))) for factor, form in whole.where}
+    values = {factor.name: form.value(lambda one: at_first.get(one, Fraction(0))) for factor, form in whole.where}
     inner = Repeat(0, range(1), C, loop.body)
     once = bound_of(replace(unit, result=inner), believed).goal.facts.error  # type: ignore[attr-defined]
-    assert told[ERROR] >= once.value(lambda one: at_first.get(one, Fraction(0)))
+    assert values[ERROR] >= once.value(lambda one: at_first.get(one, Fraction(0)))

@@ -339,10 +339,10 @@ def test_a_statement_calls_no_unit_by_the_name_of_another() -> None:
     """A reference of the table is that of its own unit; any other comes with what tells units apart."""
     assert CASE.statement().startswith(f"no input of {VOLTA} reaches")
     other = parse_reference("ampere/mma/m16n8k8.f32.f16.f16.f32").unit
-    said = {Unreachable(Model(name, unit), CASE.cases).statement().partition(" reaches")[0]
+    names = {Unreachable(Model(name, unit), CASE.cases).statement().partition(" reaches")[0]
             for name in ("./one.yaml", VOLTA) for unit in (SMALL, other)}  # fmt: skip
-    assert len(said) == 4
-    assert all("(unit " in one for one in said)
+    assert len(names) == 4
+    assert all("(unit " in one for one in names)
     sides = SidesAgree(Problem(Model("./one.yaml", UNIT), Model("./one.yaml", other))).statement()
     assert len({side.rpartition("./one.yaml")[2] for side in sides.split(" = ")}) == 2
 
@@ -463,7 +463,7 @@ def test_what_was_heard_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
         asking, "solve", lambda *given: asked.append(given) or planted(given[0], Answer("unsat", "z3", "0", 0.0))
     )
     engines, query = Engines(), lemmas.query_of(AlignmentLoses(3, 1, 0, "up"))
-    assert engines.answers(query) == replace(engines, said=[]).answers(query)
+    assert engines.answers(query) == replace(engines, answered_queries=[]).answers(query)
     assert replace(engines, solver="z3").answers(query)
     assert len(asked) == 1
     assert replace(engines, solver="cvc5").answers(query)

@@ -166,7 +166,7 @@ def test_a_theorem_that_says_something_else_is_found_there() -> None:
                 continue
             for what, broken in others(document, number):
                 found = Tree({**broken, "theorems": broken["theorems"][: number + 1]}).check(number)
-                assert any(place == number for place, said in found if "rests" not in said), (reference, what)
+                assert any(place == number for place, refusal in found if "rests" not in refusal), (reference, what)
                 count += 1
     assert count > 1000
 
@@ -592,7 +592,7 @@ def needs(name: str, node: Node, other: Node) -> Needs:
     return REWRITES[name](Place(tree, Known(tree), (), *found))
 
 
-def said(name: str, node: Node, other: Node) -> str | None:
+def refusal(name: str, node: Node, other: Node) -> str | None:
     """With what a step is refused."""
     try:
         needs(name, node, other)
@@ -626,7 +626,7 @@ def test_what_a_step_does_not_keep_is_said() -> None:
 def test_every_condition_of_a_rule_refuses_a_step(name: str) -> None:
     for rule, node, other, wanted in STEPS:
         if rule == name:
-            found = said(name, node, other)
+            found = refusal(name, node, other)
             assert (found is None) is (wanted is None), (wanted, found, node, other)
             assert wanted is None or (found or "").startswith(wanted), (wanted, found)
     assert any(rule == name and wanted is None for rule, _, _, wanted in STEPS)

@@ -68,21 +68,21 @@ def told_of(theorem: Theorem) -> dict[str, Any]:
         return {"form": written._plain(goal.facts.error),
                 "conditions": [written.document["conditions"][number] for number in numbers]}  # fmt: skip
 
-    told = {
+    data = {
         "windows": {name: getattr(space.window, name) for name in "abc"}, "addend": not space.no_addend,
         "fraction": space.factors.fraction, "addend_fraction": space.addend.fraction, "terms": space.terms,
     } | bounded(about)  # fmt: skip
     for more in theorem.premises[1:]:
         once: Any = more.goal
-        told["once"] = {"length": plan_at(once.unit).length} | bounded(once)
+        data["once"] = {"length": plan_at(once.unit).length} | bounded(once)
     if isinstance(goal, ErrsUpTo):
         at = plan_at(about.unit)
         repeats = {"growth": str(at.growth), "loops": at.loops, **written._plain(at.repeats)}
-        told |= {"at": repeats, "first": goal.first, "shares": list(map(str, goal.shares))}
+        data |= {"at": repeats, "first": goal.first, "shares": list(map(str, goal.shares))}
     else:
         unit = unit_in(unit_of(goal.part, space))
-        told |= {"unit": Written(unit).stating([]), "share": str(goal.share), "size": str(goal.size)}
-    found: dict[str, Any] = json.loads(json.dumps(told))
+        data |= {"unit": Written(unit).stating([]), "share": str(goal.share), "size": str(goal.size)}
+    found: dict[str, Any] = json.loads(json.dumps(data))
     return found
 
 
@@ -90,25 +90,25 @@ def told_of(theorem: Theorem) -> dict[str, Any]:
 def test_the_share_of_a_plan_passes_and_another_does_not(claim: Claim) -> None:
     within = within_lengths(claim, believed)
     for_every_length(claim.assertion, within)
-    told, text = told_of(within[0]), claim.assertion.text
-    share_rules.of_plan(told)
-    share_rules.for_every_length([told], text)
-    small = [str(Fraction(share) * (1 - Fraction(1, 1 << 20))) for share in told["shares"]]
-    windows = told["windows"]
+    data, text = told_of(within[0]), claim.assertion.text
+    share_rules.of_plan(data)
+    share_rules.for_every_length([data], text)
+    small = [str(Fraction(share) * (1 - Fraction(1, 1 << 20))) for share in data["shares"]]
+    windows = data["windows"]
     higher = windows | {"a": [windows["a"][0], 1 << 10]}
     wrong: list[dict[str, Any]] = [
-        {"shares": [small[0], told["shares"][1]]}, {"shares": [told["shares"][0], small[1]]},
-        {"first": told["first"] + 1}, {"terms": told["terms"] * 2}, {"windows": higher}, {"form": []},
-        {"at": told["at"] | {"growth": str(2 * Fraction(told["at"]["growth"]))}},
-        {"conditions": [one | {"below": -1000} for one in told["conditions"]]},
-        {"conditions": [one | {"most": None} for one in told["conditions"]]},
+        {"shares": [small[0], data["shares"][1]]}, {"shares": [data["shares"][0], small[1]]},
+        {"first": data["first"] + 1}, {"terms": data["terms"] * 2}, {"windows": higher}, {"form": []},
+        {"at": data["at"] | {"growth": str(2 * Fraction(data["at"]["growth"]))}},
+        {"conditions": [one | {"below": -1000} for one in data["conditions"]]},
+        {"conditions": [one | {"most": None} for one in data["conditions"]]},
     ]  # fmt: skip
     for change in wrong:
         with pytest.raises(FaultError):
-            share_rules.of_plan(told | change)
+            share_rules.of_plan(data | change)
     for other in (text.replace("<=", ">="), f"{text} * terms() * terms()", f"{text} * 2**-30", f"{text} + 1"):
         with pytest.raises(FaultError):
-            share_rules.for_every_length([told], other)
+            share_rules.for_every_length([data], other)
 
 
 def test_decimals_are_exact() -> None:
@@ -137,13 +137,13 @@ def test_two_results_are_as_far_apart_as_both_errors_allow() -> None:
     text = "abs(value(p) - value(q)) <= (2**-19 + 2**-23 * terms()) * magnitude_sum()"
     claim = two_results(text, ["value(r) > 1"], terms={"multiples": 16, "most": 2048})
     within = within_lengths(claim, believed)
-    told = list(map(told_of, within))
-    share_rules.for_every_length(told, text)
-    for some in (told[:1], [told[0], told[1] | {"first": 32}, told[2]]):
+    data = list(map(told_of, within))
+    share_rules.for_every_length(data, text)
+    for some in (data[:1], [data[0], data[1] | {"first": 32}, data[2]]):
         with pytest.raises(FaultError):
             share_rules.for_every_length(some, text)
     with pytest.raises(FaultError):
-        share_rules.for_every_length(told, text.replace("2**-19 + 2**-23", "2**-24"))
+        share_rules.for_every_length(data, text.replace("2**-19 + 2**-23", "2**-24"))
     for_every_length(claim.assertion, within)
     shares: list[Any] = [one.goal for one in within[:2]]
     for place, count in enumerate((16, 2048)):  # more than either error alone
@@ -173,29 +173,29 @@ def test_a_share_at_one_length_passes_and_another_does_not() -> None:
         within = within_of(claim, believed)
         compares(claim.assertion, within)
         (one,) = within
-        told, text, checked = told_of(one), claim.assertion.text, getattr(share_rules, one.rule)
+        data, text, checked = told_of(one), claim.assertion.text, getattr(share_rules, one.rule)
         own = share_claim(claim.assertion)
-        told["range"] = (own.size * own.space.most).numerator.bit_length() - 1
-        checked(told)
-        share_rules.compares([told], text)
+        data["range"] = (own.size * own.space.most).numerator.bit_length() - 1
+        checked(data)
+        share_rules.compares([data], text)
         seen.add(one.rule)
-        share = Fraction(told["share"])
-        node = next(one for one in told["unit"]["nodes"] if one["kind"] == "element")
+        share = Fraction(data["share"])
+        node = next(one for one in data["unit"]["nodes"] if one["kind"] == "element")
         wrong: list[dict[str, Any]] = [
             {"share": str(share * (1 - Fraction(1, 1 << 20)))}, {"size": "1"}, {"form": []},
-            {"windows": told["windows"] | {"a": [told["windows"]["a"][0], 1 << 10]}},
-            {"conditions": [one | {"below": -1000} for one in told["conditions"]]},
+            {"windows": data["windows"] | {"a": [data["windows"]["a"][0], 1 << 10]}},
+            {"conditions": [one | {"below": -1000} for one in data["conditions"]]},
         ]  # fmt: skip
         for change in wrong:
             with pytest.raises(FaultError):
-                checked(told | change)
+                checked(data | change)
         for other in (text.replace("<=", ">="), f"{text} * 2**-30"):
             with pytest.raises(FaultError):
-                share_rules.compares([told], other)
+                share_rules.compares([data], other)
         with pytest.raises(FaultError):
-            share_rules.compares([told | {"range": -40}], text)
-        nodes = [{"kind": "number"} if one is node else one for one in told["unit"]["nodes"]]
-        more = told | {"unit": told["unit"] | {"nodes": nodes}}  # something where M is zero
+            share_rules.compares([data | {"range": -40}], text)
+        nodes = [{"kind": "number"} if one is node else one for one in data["unit"]["nodes"]]
+        more = data | {"unit": data["unit"] | {"nodes": nodes}}  # something where M is zero
         with pytest.raises(FaultError):
             share_rules.compares([more], text)
     assert seen == {"of_unit", "of_plan_at"}
@@ -220,8 +220,8 @@ def test_a_share_that_is_too_small_is_refused(name: str, monkeypatch: pytest.Mon
 
 
 def test_the_first_run_alone_has_a_bound_of_its_own() -> None:
-    told = told_of(within_lengths(CLAIMS["runs that are added"], believed)[0])
-    once = told["once"]
+    data = told_of(within_lengths(CLAIMS["runs that are added"], believed)[0])
+    once = data["once"]
     loose = [[str(Fraction(value) * 1000), atom] for value, atom in once["form"]]
     for change in (
         {"length": 32},
@@ -229,18 +229,18 @@ def test_the_first_run_alone_has_a_bound_of_its_own() -> None:
         {"conditions": [one | {"below": -1000} for one in once["conditions"]]},
     ):
         with pytest.raises(FaultError):
-            share_rules.of_plan(told | {"once": once | change})
+            share_rules.of_plan(data | {"once": once | change})
     with pytest.raises(FaultError):
-        share_rules.of_plan({name: value for name, value in told.items() if name != "once"})
+        share_rules.of_plan({name: value for name, value in data.items() if name != "once"})
 
 
 def test_loops_one_after_another_count() -> None:
-    told = told_of(within_lengths(CLAIMS["three loops"], believed)[0])
-    loops = told["at"]["loops"]
+    data = told_of(within_lengths(CLAIMS["three loops"], believed)[0])
+    loops = data["at"]["loops"]
     assert loops > 1
     for other in (loops - 1, loops + 1):
         with pytest.raises(FaultError):
-            share_rules.of_plan(told | {"at": told["at"] | {"loops": other}})
+            share_rules.of_plan(data | {"at": data["at"] | {"loops": other}})
 
 
 # -- two results, step by step
@@ -307,47 +307,47 @@ def nears_of(root: Theorem) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_what_is_said_of_two_results_passes(case: tuple[str, str, int]) -> None:
-    told = nears_of(compared_parts(*case))
-    Nears(told).check()
-    assert {one["rule"] for one in told["theorems"]} >= {"begins", "after_instruction", "near_each_other", "settled"}
+    data = nears_of(compared_parts(*case))
+    Nears(data).check()
+    assert {one["rule"] for one in data["theorems"]} >= {"begins", "after_instruction", "near_each_other", "settled"}
 
 
 def _smaller(value: str) -> str:
     return str(Fraction(value) * (1 - Fraction(1, 1 << 20)))
 
 
-def changes_of(told: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def changes_of(data: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each theorem with one thing in it, or below it, that is another."""
-    for number, theorem in enumerate(told["theorems"]):
+    for number, theorem in enumerate(data["theorems"]):
         goal = theorem["goal"]
         names = [name for name in ("distance", "off", "weight", "share", "size") if goal.get(name, "0") != "0"]
         wrong: list[dict[str, Any]] = [{name: _smaller(goal[name])} for name in names * (theorem["rule"] != "settled")]
         if goal["is"] == "Near":
             wrong += [{"base": goal["base"] + 1}, *([{"products": goal["products"][1:]}] * bool(goal["products"]))]
             wrong += [{"weights": [_smaller(one) for one in goal["weights"]]}] * (goal["weights"][0] != "0")
-            value = told["values"][goal["value"]]
+            value = data["values"][goal["value"]]
             if theorem["rule"] == "after_instruction":
                 for name, other in (("start", value["stop"]), ("stop", 100), ("addend", goal["value"] - 2)):
-                    values = [value | {name: other} if one is value else one for one in told["values"]]
-                    yield number, told | {"values": values}
-                units = [one | {"provided": [x | {"below": -1000} for x in one["provided"]]} for one in told["units"]]
-                yield number, told | {"units": units}
+                    values = [value | {name: other} if one is value else one for one in data["values"]]
+                    yield number, data | {"values": values}
+                units = [one | {"provided": [x | {"below": -1000} for x in one["provided"]]} for one in data["units"]]
+                yield number, data | {"units": units}
         for change in filter(None, wrong):
-            changed = [one | {"goal": goal | change} if one is theorem else one for one in told["theorems"]]
-            yield number, told | {"theorems": changed}
+            changed = [one | {"goal": goal | change} if one is theorem else one for one in data["theorems"]]
+            yield number, data | {"theorems": changed}
         if (kept := {"after_instruction": 1, "near_each_other": 2}.get(theorem["rule"])) is not None:  # no lemma
-            fewer = [one | {"premises": one["premises"][:kept]} if one is theorem else one for one in told["theorems"]]
-            yield number, told | {"theorems": fewer}
+            fewer = [one | {"premises": one["premises"][:kept]} if one is theorem else one for one in data["theorems"]]
+            yield number, data | {"theorems": fewer}
 
 
 def test_another_distance_or_size_of_two_results_is_found() -> None:
     seen = Counter[str]()
     for case in (PAIRS[0], PAIRS[3]):
-        told = nears_of(compared_parts(*case))
-        for number, changed in changes_of(told):
+        data = nears_of(compared_parts(*case))
+        for number, changed in changes_of(data):
             with pytest.raises((FaultError, IndexError, KeyError)):
                 Nears(changed).check()
-            seen[told["theorems"][number]["rule"]] += 1
+            seen[data["theorems"][number]["rule"]] += 1
     assert seen["after_instruction"] > 10
     assert seen["near_each_other"] > 2
 

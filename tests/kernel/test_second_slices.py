@@ -69,10 +69,10 @@ def told_of_blocks(name: str) -> dict[str, Any]:
                 found.append((" ".join(names), min(places, default=0), str(value)))
         return found
 
-    told = {"growth": str(step.growth), "part": str(step.part), "own": plain(step.own), "size": plain(step.size),
+    data = {"growth": str(step.growth), "part": str(step.part), "own": plain(step.own), "size": plain(step.size),
             "length": unit.length, "block": unit.scale_block}  # fmt: skip
     return {"text": plan_text(plan), "length": 128, "reach": goal.reach, "spread": goal.spread, "zeros": goal.zeros,
-            "step": told,
+            "step": data,
             "share": str(goal.share), "rest": str(goal.rest)}  # fmt: skip
 
 
@@ -81,9 +81,9 @@ BLOCKS = ("mx/fp8", "mx/fp6", "mx/fp4", "transformerengine/mxfp8", "transformere
 
 @pytest.mark.parametrize("name", [*BLOCKS, "tiny"])
 def test_what_blocks_lose_passes_and_less_does_not(name: str) -> None:
-    told = told_of_blocks(name)
-    slice_rules.loses_of_blocks(told)
-    share, text, step = Fraction(told["share"]), told["text"], told["step"]
+    data = told_of_blocks(name)
+    slice_rules.loses_of_blocks(data)
+    share, text, step = Fraction(data["share"]), data["text"], data["step"]
     wrong: list[dict[str, Any]] = [
         {"share": str(share * (1 - Fraction(1, 1 << 20)))}, {"rest": "0"}, {"reach": 2000},
         {"text": text.replace("overflow=saturate", "overflow=ieee").replace("sat_finite", "ieee")},
@@ -95,7 +95,7 @@ def test_what_blocks_lose_passes_and_less_does_not(name: str) -> None:
         if "up," in text and change.get("text", "").endswith("ieee"):
             continue
         with pytest.raises(FaultError):
-            slice_rules.loses_of_blocks(told | change)
+            slice_rules.loses_of_blocks(data | change)
 
 
 @pytest.mark.parametrize("name", ["_Results.most", "_Side.of", "off_by"])
@@ -113,9 +113,9 @@ def test_a_loss_of_blocks_that_is_too_small_is_refused(name: str, monkeypatch: p
 
 @pytest.mark.parametrize("name", [*SLICED, "slices", "moduli"])
 def test_what_slices_lose_passes_and_less_does_not(name: str) -> None:
-    told = told_of(name)
-    slice_rules.loses_of_largest(told)
-    share, text = Fraction(told["share"]), told["text"]
+    data = told_of(name)
+    slice_rules.loses_of_largest(data)
+    share, text = Fraction(data["share"]), data["text"]
     wrong: list[dict[str, Any]] = [
         {"share": str(share * (1 - Fraction(1, 1 << 20)))}, {"share": str(2 * share)}, {"reach": 2000},
         {"text": text.replace("shared(a)", "shared(a, up=true)", 1)},
@@ -124,7 +124,7 @@ def test_what_slices_lose_passes_and_less_does_not(name: str) -> None:
     for change in wrong:
         if change.get("text") != text:
             with pytest.raises(FaultError):
-                slice_rules.loses_of_largest(told | change)
+                slice_rules.loses_of_largest(data | change)
 
 
 ELEMENTS = slices._Elements
@@ -134,25 +134,25 @@ def told_of_elements(name: str) -> dict[str, Any]:
     plan, length, reach = plans()[name]
     goal = elements_lose(plan, length, reach).goal
     assert isinstance(goal, LosesOfElements)
-    told = {"products": str(goal.products), "ones": list(map(str, goal.ones)), "largest": str(goal.largest),
+    data = {"products": str(goal.products), "ones": list(map(str, goal.ones)), "largest": str(goal.largest),
             "steps": list(map(str, goal.steps))}  # fmt: skip
-    return {"text": plan_text(plan), "length": length, "reach": reach, **told}
+    return {"text": plan_text(plan), "length": length, "reach": reach, **data}
 
 
 @pytest.mark.parametrize("name", [*SLICED, "slices", "moduli"])
 def test_what_elements_tell_passes_and_less_does_not(name: str) -> None:
-    told = told_of_elements(name)
-    slice_rules.loses_of_elements(told)
-    less = {key: str(Fraction(told[key]) * (1 - Fraction(1, 1 << 20))) for key in ("products", "largest")}
-    one, other = told["ones"]
+    data = told_of_elements(name)
+    slice_rules.loses_of_elements(data)
+    less = {key: str(Fraction(data[key]) * (1 - Fraction(1, 1 << 20))) for key in ("products", "largest")}
+    one, other = data["ones"]
     wrong: list[dict[str, Any]] = [
-        *({key: text} for key, text in less.items() if text != told[key]), {"ones": [one, str(Fraction(other) / 2)]},
+        *({key: text} for key, text in less.items() if text != data[key]), {"ones": [one, str(Fraction(other) / 2)]},
         {"steps": [str(Fraction(1, 1 << 20)), "0"]}, {"reach": 2000},
-        {"text": told["text"].replace("toward_zero", "nearest_even")},
+        {"text": data["text"].replace("toward_zero", "nearest_even")},
     ]  # fmt: skip
     for change in wrong:
         with pytest.raises(FaultError):
-            slice_rules.loses_of_elements(told | change)
+            slice_rules.loses_of_elements(data | change)
 
 
 BROKEN: dict[str, tuple[Any, str, Callable[..., Any]]] = {
@@ -194,12 +194,12 @@ def test_what_follows_from_it() -> None:
         other = within_span(premise, near, Fraction(share) * unit * 2**near).goal
         assert isinstance(one, WithinClassical)
         assert isinstance(other, WithinSpan)
-        told = {"format": plan.d.name, "share": share, "length": one.length, "times": str(one.times)} | shares
-        slice_rules.within_classical(told | {"spread": one.spread})
-        slice_rules.within_span(told | {"span": other.span, "times": str(other.times)})
+        data = {"format": plan.d.name, "share": share, "length": one.length, "times": str(one.times)} | shares
+        slice_rules.within_classical(data | {"spread": one.spread})
+        slice_rules.within_span(data | {"span": other.span, "times": str(other.times)})
         for rule, wrong in (
             (slice_rules.within_classical, {"spread": near + 1}),
             (slice_rules.within_span, {"span": 40}),
         ):
             with pytest.raises(FaultError):
-                rule(told | wrong)
+                rule(data | wrong)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.oracle
 TOTAL = "exact(a[0:1] * b[0:1], c)"
 
 
-def told(plan: Plan, length: int, *most: int | None, text: str = "") -> dict[str, Any]:
+def data_of(plan: Plan, length: int, *most: int | None, text: str = "") -> dict[str, Any]:
     units = {model.reference: unit_text(model.unit) for model in plan.models}
     return {"text": text or plan_text(plan), "units": units, "length": length, "most": most or (None, None)}
 
@@ -65,11 +65,11 @@ def test_both_tell_of_the_same_k(name: str, changes: tuple[tuple[str, str], ...]
     plan, text = shipped(name, *changes)
     for length in (1, most):
         assert never_wraps(plan, length, None, None)
-        wrap_rules.never_wraps(told(plan, length, text=text))
+        wrap_rules.never_wraps(data_of(plan, length, text=text))
     with pytest.raises(RuleError):
         never_wraps(plan, most + 1, None, None)
     with pytest.raises(FaultError, match=r"^a sum may|^another number may"):
-        wrap_rules.never_wraps(told(plan, most + 1, text=text))
+        wrap_rules.never_wraps(data_of(plan, most + 1, text=text))
 
 
 #: what the rule refuses, and the second statement tells: it takes each product alone, and rounding up never makes -0
@@ -89,7 +89,7 @@ def test_random_plans() -> None:
         for length in (1, rng.randint(2, 40)):
             most = tuple(rng.choice((None, None, 0, 1, 2, 3)) for _ in "ab")
             one = refuses(never_wraps, plan, length, *most)
-            other = refuses(wrap_rules.never_wraps, told(plan, length, *most))
+            other = refuses(wrap_rules.never_wraps, data_of(plan, length, *most))
             assert not other if not one else other or one in MORE, (one, other, plan_text(plan))
             seen["proved" if not one else "refused"] += 1
         if floats:
@@ -97,7 +97,7 @@ def test_random_plans() -> None:
             again.setstate(state)
             wide = tiny(again, floats, wide=True)
             one = refuses(same_integers, plan, wide, length := rng.randint(1, 3))
-            other = refuses(wrap_rules.same_integers, told(plan, length), told(wide, length))
+            other = refuses(wrap_rules.same_integers, data_of(plan, length), data_of(wide, length))
             assert not other if not one else other or one in MORE, (one, other, plan_text(plan))
             seen["same" if not one else "not the same"] += 1
     assert min(seen[one] for one in ("proved", "refused", "same", "not the same")) > 1, seen
@@ -109,25 +109,25 @@ def test_random_plans() -> None:
     ("units", "b[0:2], c", "b[0:2], c, c"), ("units", "a[0:2] * b[0:2]", "a[0:2] * a[0:2]"),
 ])  # fmt: skip
 def test_another_text_is_refused(change: tuple[str, str, str]) -> None:
-    made = told(residues(), 1, 1, 3)
+    made = data_of(residues(), 1, 1, 3)
     wrap_rules.never_wraps(made)
     where, old, new = change
     if where:
         made["units"] = {name: text.replace(old, new) for name, text in made["units"].items()}
     else:
         made["text"] = made["text"].replace(old, new)
-    assert made != told(residues(), 1, 1, 3)
+    assert made != data_of(residues(), 1, 1, 3)
     with pytest.raises(FaultError):
         wrap_rules.never_wraps(made)
 
 
 def test_slices_of_the_same_integers() -> None:
     (one, text), (two, second) = (shipped(f"ozaki/{kind}-7") for kind in ("f16", "int8"))
-    wrap_rules.same_integers(told(one, 1024, text=text), told(two, 1024, text=second))
+    wrap_rules.same_integers(data_of(one, 1024, text=text), data_of(two, 1024, text=second))
     assert "2**7" in second
     for length, changed in ((1025, second), (1024, second.replace("2**7", "2**6", 1))):
         with pytest.raises(FaultError):
-            wrap_rules.same_integers(told(one, length, text=text), told(two, length, text=changed))
+            wrap_rules.same_integers(data_of(one, length, text=text), data_of(two, length, text=changed))
 
 
 # -- a kernel that is wrong
@@ -153,7 +153,7 @@ def test_a_broken_rule_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) ->
             continue
         length = rng.randint(1, 9)
         if not refuses(never_wraps, plan, length, None, None):
-            found += bool(refuses(wrap_rules.never_wraps, told(plan, length)))
+            found += bool(refuses(wrap_rules.never_wraps, data_of(plan, length)))
     assert found
 
 
@@ -170,7 +170,7 @@ def test_other_integers_are_noticed(change: dict[str, str], monkeypatch: pytest.
     monkeypatch.setattr(factors, "integers_of", lambda *given: None)
     monkeypatch.setattr(factors, "SIGNLESS", {*factors.SIGNLESS, "down"})
     one, other = (held(TOTAL, **({"c": "e5m8b15_ieee", "integers": "int3"} | x)) for x in ({}, change))
-    wrap_rules.same_integers(told(one, 2), told(one, 2))
+    wrap_rules.same_integers(data_of(one, 2), data_of(one, 2))
     assert not refuses(same_integers, one, other, 2)
     with pytest.raises(FaultError):
-        wrap_rules.same_integers(told(one, 2), told(other, 2))
+        wrap_rules.same_integers(data_of(one, 2), data_of(other, 2))

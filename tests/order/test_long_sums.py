@@ -122,8 +122,8 @@ def test_the_time_ends_the_search_and_keeps_the_answers(tmp_path: Path) -> None:
     start = time.monotonic()
     result = run("identify", str(path), "--device", device, "--timeout", "0.5", "-o", str(answers), "--json", code=3)
     assert time.monotonic() - start < 60
-    said = f"about the summation order of {MOST} products and the addend"
+    message = f"about the summation order of {MOST} products and the addend"
     assert "error: the time ran out after " in result.stderr
-    assert said in result.stderr
-    assert said in json.loads(result.stdout)["error"]
+    assert message in result.stderr
+    assert message in json.loads(result.stdout)["error"]
     assert answers.read_text(encoding="utf-8").count("\n") >= 1

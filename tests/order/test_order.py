@@ -237,11 +237,11 @@ def test_the_text_says_both_ends() -> None:
     result = run("--device", "model:ieee/fma/f32@length=6", "--formats", "f32,f32,f32,f32", "--length", "6")
     assert result.exit_code == 0
     assert result.stdout == ""
-    said = result.stderr.splitlines()
-    assert said[:2] == ["summation order of c and 6 products (f32 * f32, c in f32, results in f32):",
+    shown = result.stderr.splitlines()
+    assert shown[:2] == ["summation order of c and 6 products (f32 * f32, c in f32, results in f32):",
                         "  c, 0-5 (added one after another)"]  # fmt: skip
-    assert "  starts from: c" in said
-    assert "  products not rounded before they are added: 0-5" in said
+    assert "  starts from: c" in shown
+    assert "  products not rounded before they are added: 0-5" in shown
 
 
 # -- files
@@ -347,8 +347,8 @@ def test_places_that_answer_otherwise_are_not_asked() -> None:
             )
         found.append((tree.outline().lines(), "places" in device.description))
     assert found == [(found[0][0], False), (found[0][0], True)]
-    said = [mmaprobe.order(function, "f32,f32,f32", 16) for function in (one_by_one, edged)]
-    assert [("places" not in order.document.device, "places" in str(order)) for order in said] == [
+    shown = [mmaprobe.order(function, "f32,f32,f32", 16) for function in (one_by_one, edged)]
+    assert [("places" not in order.document.device, "places" in str(order)) for order in shown] == [
         (True, False),
         (False, True),
     ]
@@ -384,14 +384,14 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
         reveal(lambda vectors: list(map(device.answer, vectors)), asked, addend=False)
 
 
-@pytest.mark.parametrize(("factor", "said"), [(0.7, True), (-0.3, True), (0.0, False)])
-def test_a_factor_that_is_no_power_of_two(factor: float, said: bool) -> None:
+@pytest.mark.parametrize(("factor", "shown"), [(0.7, True), (-0.3, True), (0.0, False)])
+def test_a_factor_that_is_no_power_of_two(factor: float, shown: bool) -> None:
     def scaled(a: Any, b: Any) -> Any:
         return np.float32(factor) * one_by_one(a, b)
 
     with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
         reveal(lambda vectors: list(map(device.answer, vectors)), parse_signature("f32,f32,f32", 4), addend=False)
-    assert ("a factor that is no power of two" in str(caught.value)) == said
+    assert ("a factor that is no power of two" in str(caught.value)) == shown
 
 
 @pytest.mark.parametrize("formats", ["f32,f32,f32", "f16,f16,f16", "bf16,bf16,bf16"])
@@ -507,7 +507,7 @@ steps: {{d: "{d}"}}
 
 
 @pytest.mark.parametrize(
-    ("name", "first", "said"),
+    ("name", "first", "shown"),
     [
         ("fdot-fp8-scaled-4", "added in one step without loss", ["it multiplies every product by 2^-9"]),
         ("fmopa-fp8-f16-8", "added in one step without loss", ["it multiplies every product by 2^-4"]),
@@ -515,7 +515,7 @@ steps: {{d: "{d}"}}
         ("xvf64gernn-3", "c, 0-2 (added one after another)", ["it subtracts the products at 0,2 and c"]),
     ],
 )
-def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[str]) -> None:
+def test_terms_that_are_subtracted_or_scaled(name: str, first: str, shown: list[str]) -> None:
     """The powers of two at leaves are chosen so that the device adds what is meant; earlier questions stay as asked."""
     unit = PROGRAMS[name]
 
@@ -525,7 +525,7 @@ def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[s
     tree = reveal(lambda vectors: list(map(answer, vectors)), parse_signature(unit.formats, unit.length), ends=True)
     assert tree.outline().lines()[0] == first
     assert tree.ends is not None
-    assert [line for line in tree.ends.lines() if line.startswith("it ")] == said
+    assert [line for line in tree.ends.lines() if line.startswith("it ")] == shown
     assert tree.ends.start == "c"
     assert not tree.ends.fused + tree.ends.rounded
     assert all(answer(question.vector) == question.d for question in tree.questions)
@@ -541,7 +541,7 @@ ONCE = [(k, k) for k in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("taken", "first", "said"),
+    ("taken", "first", "shown"),
     [
         (lambda a, b, c: _taken(a, b, c, ONCE), "c, 0-5", []),
         (lambda a, b, c: _taken(a, b, c, [*ONCE, (3, 3)]), "c, 0-2,4-5", ["product k = 3 is added twice"]),
@@ -553,14 +553,14 @@ ONCE = [(k, k) for k in range(6)]
          ["product k = 4 is taken with the next row of A"]),
     ],
 )  # fmt: skip
-def test_products_that_are_not_added_once(taken: Any, first: str, said: list[str]) -> None:
+def test_products_that_are_not_added_once(taken: Any, first: str, shown: list[str]) -> None:
     """The tree is of the others."""
     asked = parse_signature("f16,f16,f32,f32", 6)
     with CallableDevice(taken, "taken") as device:
         tree = revealed(device, asked, time.monotonic() + 60, lambda text: None, ends=True)
     assert tree.outline().lines() == [f"{first} (added one after another)"]
     assert tree.ends is not None
-    assert [line for line in tree.ends.lines() if line.startswith("product ")] == said
+    assert [line for line in tree.ends.lines() if line.startswith("product ")] == shown
 
 
 def test_a_vector_at_a_time_shows_what_is_added_twice(tmp_path: Path) -> None:

@@ -95,13 +95,13 @@ def test_processes_that_simulate(trap, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["prove", V, f"{V}@carry_bits=4", "--certificate", "proof"], 0, "accepted by the checker"),
         (["--verbose", "verify", "chain-length-exact", "--timeout", "1"], None, "chain-length-exact"),
     ],
 )
-def test_commands(trap, tmp_path, arguments, code, said):
+def test_commands(trap, tmp_path, arguments, code, message):
     """Run as the console script is: its own folder, not the current one, is on the import path."""
     folder, marker = trap
     program = tmp_path / "bin" / "mmaprobe"
@@ -112,7 +112,7 @@ def test_commands(trap, tmp_path, arguments, code, said):
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert executed(marker) == []
-    assert said in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
     assert code is None or done.returncode == code
     assert "Traceback" not in done.stderr
 

@@ -629,7 +629,7 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "output"),
     [
         (lambda: mmaprobe.distinguish(HOPPER, HOPPER, count="3"), "count: a whole number is wanted, not str"),  # type: ignore[arg-type]
         (
@@ -648,6 +648,6 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
         (lambda: mmaprobe.dot(A[0], B[:, 0], 10**400, unit=HOPPER), "not exact in f64"),
     ],
 )
-def test_wrong_arguments_have_named_errors(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(mmaprobe.MmaprobeError, match=said):
+def test_wrong_arguments_have_named_errors(call: Callable[[], object], output: str) -> None:
+    with pytest.raises(mmaprobe.MmaprobeError, match=output):
         call()

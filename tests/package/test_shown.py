@@ -116,17 +116,17 @@ def test_what_is_seen_of_units_plans_and_verdicts_is_two_lines() -> None:
 
 def test_the_input_of_a_claim_is_that_of_its_document() -> None:
     (claim,) = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
-    found, said = claim.input, claim.document.vector
+    found, recorded = claim.input, claim.document.vector
     assert found is not None
-    assert said is not None
-    fmt = FORMATS[said.format]
-    assert [f"{x:04x}" for x in from_numbers(found.a, fmt).tolist()] == said.a
-    assert [f"{x:04x}" for x in from_numbers(found.b, fmt).tolist()] == said.b
+    assert recorded is not None
+    fmt = FORMATS[recorded.format]
+    assert [f"{x:04x}" for x in from_numbers(found.a, fmt).tolist()] == recorded.a
+    assert [f"{x:04x}" for x in from_numbers(found.b, fmt).tolist()] == recorded.b
     assert found.exact == sum(
         (x * y for x, y in zip(map(_fraction, found.a), map(_fraction, found.b), strict=True)), _fraction(found.c)
     )
     results = {name: f"{from_numbers(np.array([d]), FORMATS['f32'])[0]:08x}" for name, d in found.results.items()}
-    assert results == {name: part.d for name, part in said.results.items()}
+    assert results == {name: part.d for name, part in recorded.results.items()}
 
 
 def _fraction(number: Any) -> Fraction:
@@ -327,13 +327,13 @@ def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:
     assert all(line.startswith(r"\[ ") for line in chain)
     assert conditions.startswith("This holds where inputs are finite")
     of_plan = run("prove", "--property", "error-bound", "plan:loop/fma", "--length", "64", "--no-confirm", "--latex")
-    for said in (
+    for recorded in (
         "For $K = ",
         r"where \(G = ((1 + g)^{n - 1} - 1) / g, g = 2^{-24}\).",
         "For $K = 64$:\n",
         "This holds where",
     ):
-        assert said in of_plan
+        assert recorded in of_plan
     lines = run("prove", "--property", "error-bound", VOLTA, "--length", "64", "--no-confirm").splitlines()
     rows = [line.strip() for line in lines if ": exactly " in line or ": at most " in line]
     assert rows

@@ -16,7 +16,7 @@ def test_parts_are_of_files_that_there_are(file: str) -> None:
 
 
 def test_the_innermost_function_counts() -> None:
-    class Seen:
+    class RecordingCall:
         part = ""
 
         @property
@@ -30,8 +30,8 @@ def test_the_innermost_function_counts() -> None:
         def kill(self) -> None:
             pass
 
-    seen = Seen()
+    call = RecordingCall()
     with pytest.raises(InterruptedError):
-        first_of(["it"], lambda _: seen, None, lambda answer: answer)  # type: ignore[arg-type, return-value]
-    assert seen.part == SOLVERS
+        first_of(["it"], lambda _: call, None, lambda answer: answer)  # type: ignore[arg-type, return-value]
+    assert call.part == SOLVERS
     assert part_of(sys._getframe()) == "the rest"

@@ -100,8 +100,8 @@ def test_operands_are_written_in_full_and_in_order() -> None:
 
 def test_the_table_has_what_the_files_say_of_their_sources() -> None:
     rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").partition(HEAD)[2].splitlines()]
-    said = {cells[0].strip("`").replace("\\|", "|"): cells[1] for cells in rows if len(cells) > 2}
-    assert len(said) > 100
-    for name, text in said.items():
+    meanings = {cells[0].strip("`").replace("\\|", "|"): cells[1] for cells in rows if len(cells) > 2}
+    assert len(meanings) > 100
+    for name, text in meanings.items():
         assert text == verdict_text(KNOWN[name].says, text.partition(",")[0].partition(";")[0])
     assert verdict_text("holds", "refuted") == "refuted; the source says holds"

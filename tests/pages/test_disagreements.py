@@ -42,9 +42,9 @@ def test_a_sum_in_two_steps_is_not_monotonic_in_a_product_for_normal_inputs() ->
     before = evaluate_row(model, Operands(tuple(a), tuple(b), 0))
     raised = evaluate_row(model, Operands((0x3F80, *a[1:]), (0x3C00, *b[1:]), 0))
     assert (before, raised) == (0x47800001, 0x47800000)
-    said = section("Is a sum monotonic?")
-    assert f"{before:08x} into {raised:08x}" in said
-    assert AMPERE in said
+    section_text = section("Is a sum monotonic?")
+    assert f"{before:08x} into {raised:08x}" in section_text
+    assert AMPERE in section_text
 
 
 def test_three_carry_bits_are_shown() -> None:
@@ -58,9 +58,9 @@ def test_three_carry_bits_are_shown() -> None:
 
 def test_one_product_of_f16_numbers_is_settled() -> None:
     assert {claim.expect for claim in claims_named("ootomo-not-worse-one-f16")} == {"holds"}
-    said = section("Is Ootomo and Yokota's product more accurate than Markidis's?")
-    assert "ootomo-not-worse-one-f16" in said
-    assert "no input, no proof" not in said
+    section_text = section("Is Ootomo and Yokota's product more accurate than Markidis's?")
+    assert "ootomo-not-worse-one-f16" in section_text
+    assert "no input, no proof" not in section_text
 
 
 @pytest.mark.parametrize(

@@ -280,7 +280,7 @@ def says(copy: Path, wanted: Sequence[tuple[str, str]]) -> None:
                           text=True, timeout=120)  # fmt: skip
     assert done.returncode == 0, done.stderr
     texts = dict(zip(commands, json.loads(done.stdout), strict=True))
-    assert [(command, said, texts[command]) for command, said in wanted if said not in texts[command]] == []
+    assert [(command, message, texts[command]) for command, message in wanted if message not in texts[command]] == []
 
 
 def test_what_is_said_to_be_possible_is_shown() -> None:

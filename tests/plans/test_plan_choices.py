@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
-from benchmarks.plan_units import Asked, plans_of
+from benchmarks.plan_units import AnsweredQuestions, plans_of
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
@@ -53,7 +53,7 @@ def test_vectors_are_replayed(choice: Choice) -> None:
 
 def test_rows_of_units_are_replayed_and_proved_again() -> None:
     """Some of the vectors, and of the theorems of each kind of question."""
-    rows = list(Asked(None).rows.values())
+    rows = list(AnsweredQuestions(None).rows.values())
     assert [row["id"] for row in rows] == list(range(1, len(rows) + 1))
     for row in [row for row in rows if row["verdict"] == "different"][::40]:
         replay(plans_of(*row["asked"]), row)

@@ -271,10 +271,10 @@ def test_a_swizzled_stage_runs_once_for_each_pass(stage: str, grain: int, length
     assert np.array_equal(simulate(a, b, c, plan, engine="numpy"), expected)
     order = [*np.flatnonzero(first), *np.flatnonzero(~first)]
     assert not np.array_equal(simulate(a[:, order], b[order], c, once, engine="numpy"), expected)
-    said, *_ = (one.text for one in stage_words(plan.sums[0].stage))
+    words, *_ = (one.text for one in stage_words(plan.sums[0].stage))
     products = counted(grain, "product")
     assert (
-        said == f"2 passes, each over {products} of every {2 * grain}: the whole of what follows, from the sum so far"
+        words == f"2 passes, each over {products} of every {2 * grain}: the whole of what follows, from the sum so far"
     )
 
 
@@ -386,7 +386,7 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
         ("sum(mma, c)", "sum(nma, c)", 12, r"steps\.d: column 5 of the expression: unknown unit 'nma'; did you mean"),
         ("sum(mma, c)", "sum(splt(2, mma, r), c)", 12, r"unknown stage 'splt'; did you mean 'split'"),
         ("sum(mma, c)", "sum(split(0, mma, r), c)", 12, r"split: 0 is impossible"),
-        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list says where K is cut: it needs a place"),
+        ("sum(mma, c)", "sum(split([], mma, r), c)", 12, r"split: a list has places to cut K at: it needs one"),
         ("sum(mma, c)", "sum(split([8, 8], mma, r), c)", 12, r"split: K cannot be cut at 8 after 8: places rise"),
         ("sum(mma, c)", "sum(split([0], fma, r), c)", 12, r"split: K cannot be cut at 0 after 0"),
         ("sum(mma, c)", "sum(split([6], mma, r), c)", 12, r"cut at 6 after 0: .* are multiples of 4"),

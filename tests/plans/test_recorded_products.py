@@ -23,7 +23,7 @@ from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
-from mmaprobe.queries.plans.library import Mapped, Said
+from mmaprobe.queries.plans.library import Mapped, MappedRule
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
@@ -679,11 +679,11 @@ def whole(a, b):
 def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missing: list[int] | None, text: str) -> None:
     """A mask at such a product changes nothing; the others have their order."""
     (tmp_path / "library.py").write_text(LIBRARY)
-    code, found, said = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
+    code, found, message = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
                             "--length", "24")  # fmt: skip
-    assert code == 0, said
+    assert code == 0, message
     assert found.get("left_out") == missing
-    assert text in said
+    assert text in message
     terms = {term for step in found["steps"] for term in step["terms"]}
     assert terms == set(range(24)) - set(missing or ())
 
@@ -710,10 +710,12 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     odd = features[:, 0] % 2 == 1
     rules = learned(features, np.stack([odd, ~odd], axis=1))
     assert sorted(rule.text().rpartition(", ")[2] for rule in rules) == ["M even", "M odd"]
-    mapped = Mapped([Said(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19)
+    mapped = Mapped(
+        [MappedRule(rule, (one, other)[rule.plan]) for rule in rules], gives={one: 9, other: 10}, observed=19
+    )
     assert mapped.plans == [other, one]
     assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
-    assert not _besides(replace(mapped, rules=[said for said in mapped.rules if said.plan == one]))
+    assert not _besides(replace(mapped, rules=[message for message in mapped.rules if message.plan == one]))
     single = replace(mapped, rules=mapped.rules[:1], gives={mapped.rules[0].plan: 19}, open=[Shape(1, 4, 8)])
     assert _besides(single).endswith(" gives 19 of 19 elements looked at, and not 1 new shape")
 
@@ -723,20 +725,22 @@ def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytes
     one, other = (parse_plan_path(f"plan:{name}") for name in ("loop/lanes", "cublas/split-k"))
     features = np.array([features_of(Shape(m, 4, 8), np.zeros(1, int), np.zeros(1, int))[0] for m in range(1, 20)])
     odd = features[:, 0] % 2 == 1
-    rules = [Said(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
+    rules = [MappedRule(rule, (one, other)[rule.plan], 8) for rule in learned(features, np.stack([odd, ~odd], axis=1))]
     shapes = [Shape(m, 4, 8) for m in range(1, 8)]
     rules[1].differ = shapes[:3]
     fails = Mapped(rules, 8, 3, shapes, gives={one: 9, other: 10}, observed=19, asked=9)
     _show(fails, 1.0)
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "another kernel" in line or "other elements" in line] == []
-    assert sum(line.startswith(said_rule.rule.text()) for line in said for said_rule in rules) == 1
-    assert f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in said
-    assert "1 rule not relied on (--json has them)" in said
+    message = capsys.readouterr().err.splitlines()
+    assert [line for line in message if "another kernel" in line or "other elements" in line] == []
+    assert sum(line.startswith(said_rule.rule.text()) for line in message for said_rule in rules) == 1
+    assert (
+        f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in message
+    )
+    assert "1 rule not relied on (--json has them)" in message
     _show(replace(fails, right=5), 1.0)
-    told = capsys.readouterr().err
-    assert "another kernel runs on 3 of 11 new shapes" in told
-    assert "no plan tried" not in told
+    printed = capsys.readouterr().err
+    assert "another kernel runs on 3 of 11 new shapes" in printed
+    assert "no plan tried" not in printed
 
 
 def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -750,14 +754,15 @@ def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monk
     for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
         monkeypatch.setattr(library, name, number)
     (tmp_path / "library.py").write_text(LIBRARY)
-    code, found, said = run("identify", "--gemm", "--device", f"python:{tmp_path}/library.py:last_eight", "--formats",
-                            "f32,f32,f32", "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
-    assert code == 3, said
+    device = f"python:{tmp_path}/library.py:last_eight"
+    code, found, message = run("identify", "--gemm", "--device", device, "--formats", "f32,f32,f32",
+                               "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
+    assert code == 3, message
     assert found["left_out"]
     for one in found["left_out"]:
         length = one["shape"][2]
         assert one["products"] == list(range(length - 8, length))
-    assert "the last 8 products of K are no part of the sum in " in said
+    assert "the last 8 products of K are no part of the sum in " in message
 
 
 def test_c_and_archives_are_written_alike_in_all_commands(
@@ -795,20 +800,20 @@ def test_c_and_archives_are_written_alike_in_all_commands(
         code, _, text = run("simulate", *inputs, "-o", out, "--model", HOPPER.reference)
         assert code == 0, text
         assert np.array_equal(np.load(out), d)
-        code, told, text = run("explain", HOPPER.reference, *inputs, "--element", "1,2")
-        assert (code, told["d"]) == (0, f"{int(d.view(np.uint32)[1, 2]):08x}"), text
+        code, printed, text = run("explain", HOPPER.reference, *inputs, "--element", "1,2")
+        assert (code, printed["d"]) == (0, f"{int(d.view(np.uint32)[1, 2]):08x}"), text
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "message"),
     [
         ("recorded:all.npz", "all.npz: matrices a, b and d are needed, and c if there is one; it has a, q"),
         ("recorded:all.npz,b.npy,d.npy", "all.npz: one matrix is needed; it has a, q: write all.npz:a for one of them"),
         ("recorded:all.npz:e,b.npy,d.npy", "all.npz: it has no matrix 'e', but a, q"),
     ],
 )
-def test_archives_of_other_matrices(device: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_of_other_matrices(device: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez("all.npz", a=np.ones((2, 2)), q=np.ones((2, 2)))
     code, _, text = run("identify", "--gemm", "--device", device)
-    assert (code, said in text) == (2, True), text
+    assert (code, message in text) == (2, True), text

@@ -138,7 +138,7 @@ def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
 def check(mapper: library.Mapper, name: str) -> None:
     """What the rules that are relied on say is so, for new shapes and numbers."""
     held, mapper.deadline = 0, None
-    rules = [rule for rule, said in zip(mapper.rules, mapper.found.rules, strict=True) if said.confirmed]
+    rules = [rule for rule, entry in zip(mapper.rules, mapper.found.rules, strict=True) if entry.confirmed]
     for number in range(NEW):
         at, right = mapper.held(rules, mapper.random_shape(number))
         assert right[at >= 0].all(), (name, mapper.found.rules)
@@ -153,7 +153,7 @@ def test_stored_parts_are_found(name: str) -> None:
     mapper = mapper_of(kernel(name), parse_signature(formats, longest), (8, 8), None)
     found = mapper.run()
     assert found.whole
-    assert all(said.confirmed for said in found.rules)
+    assert all(entry.confirmed for entry in found.rules)
     check(mapper, name)
     (plan,) = found.plans
     rng = np.random.default_rng(3)

@@ -247,7 +247,7 @@ def _numbers(fmt: str) -> Any:
 
 def beyond(scheme: Scheme, folder: Path, seed: int, count: int = 24) -> tuple[list[str], float]:
     """What is beyond its bound, and the largest share of one. Compares some results with those of the program."""
-    plan, rng, said, most = scheme.plan(folder), np.random.default_rng(seed), [], 0.0
+    plan, rng, texts, most = scheme.plan(folder), np.random.default_rng(seed), [], 0.0
     general = bound_of_plan(plan, None, believed)
     assert isinstance(general.goal, Enclosed)
     at = general.goal.unit
@@ -274,23 +274,23 @@ def beyond(scheme: Scheme, folder: Path, seed: int, count: int = 24) -> tuple[li
                 evaluated(form, scheme, x, y, z, times, exact),
                 np.abs(np.where(np.isnan(w), exact, w) - exact),
             )
-            said += [f"{scheme}: K = {k}: {x[row]} {y[:, column]} {z[row, column]}: {error[row, column]} is more than "
+            texts += [f"{scheme}: K = {k}: {x[row]} {y[:, column]} {z[row, column]}: {error[row, column]} is more than "
                      f"{allowed[row, column]}" for row, column in np.argwhere(error > allowed)[:1]]  # fmt: skip
             most = max(most, float((error / np.where(allowed > 0, allowed, 1)).max()))
-    return said, most
+    return texts, most
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_result_of_a_scheme_is_beyond_its_bound(seed: int, tmp_path: Path) -> None:
-    said, most = beyond(some_scheme(random.Random(seed)), tmp_path, seed)
-    assert not said
+    texts, most = beyond(some_scheme(random.Random(seed)), tmp_path, seed)
+    assert not texts
     assert most > 0
 
 
 @pytest.mark.slow
 def test_no_result_of_many_schemes_is_beyond_its_bound(tmp_path: Path) -> None:
     every = [beyond(some_scheme(random.Random(seed)), tmp_path, seed) for seed in range(100, 600)]
-    assert not [text for said, _ in every for text in said]
+    assert not [text for texts, _ in every for text in texts]
 
 
 def _nothing_lost(self: Any, polynomial: Any, counts: Any) -> Form:
@@ -305,7 +305,7 @@ BROKEN: list[tuple[str, Any, str, Any, dict[str, Any]]] = [
         Element(name, Index()) if word is None else word_at(word, Element(name, Index()), steps._refused)
         for name, word in zip("ab", plan.read(words), strict=True)), {"unit": "flush", "count": 1, "pairs": ((0, 0),)}),
     ("an instruction from zero loses nothing", Form, "split", lambda form, own: (NOUGHT, form), {"stage": "promote"}),
-    ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, told, each, times: told.facts,
+    ("later rounds lose nothing", sums, "_from_zero", lambda step, start, body, from_zero, each, times: from_zero.facts,
      {"stage": "plain", "addend": False, "count": 1, "pairs": ((0, 0),), "unit": "one",
       "space": SPACES[2]}),
 ]  # fmt: skip
@@ -328,10 +328,10 @@ def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         for module in (parts, sums):
             monkeypatch.setattr(module, "pairs_of", pairs)
     try:
-        said = beyond(scheme, tmp_path, 0)[0]
+        texts = beyond(scheme, tmp_path, 0)[0]
     except RuleError:
         return
-    assert said
+    assert texts
 
 
 def test_loops_one_after_another_grow_as_it_is_said() -> None:

@@ -565,10 +565,10 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
         patched.setattr(enclosures, "assumed_together",
                         lambda name, goals: frozenset().union(*(goal.assuming for goal in goals)))  # fmt: skip
         both = RULES["exact"](*mixed)
-    for premise, said in ((both, "taken as one that is not"), (total, "")):
+    for premise, refusal in ((both, "taken as one that is not"), (total, "")):
         found = written(unit, [RULES["rejoined"](premise)])
         faults = [fault for _, fault in Tree(found | {"states": [len(found["theorems"]) - 1]}).check()]
-        assert bool(said) == any(said and said in fault for fault in faults), faults
+        assert bool(refusal) == any(refusal and refusal in fault for fault in faults), faults
     monkeypatch.setattr(of_parts.Parted, "size", lambda self, polynomial, counts=None: number(0))
     found = written(unit, [RULES["rejoined"](total)])
     faults = [fault for _, fault in Tree(found).check()]
@@ -636,14 +636,14 @@ def test_a_segment_of_an_addend_that_has_an_error_is_refused() -> None:
     (node,) = (node for node in walk(unit.result) if isinstance(node, Segment))
     own, so_far = RULES["element"](unit, node.term, ()), RULES["assumed"](unit, node.term, frozenset({unit.c}))
     refused("segment", node, (), [so_far])
-    for premise, said in ((own, []), (so_far, ["segment: of a number that is not exact"])):
+    for premise, refusal in ((own, []), (so_far, ["segment: of a number that is not exact"])):
         found = written(unit, [premise])
         goal = found["theorems"][0]["goal"]
         goal = goal | {"node": found["nodes"].index(next(x for x in found["nodes"] if x["kind"] == "segment"))}
         goal["facts"] = goal["facts"] | {"formats": None}
         found["theorems"].append({"rule": "segment", "premises": [0], "goal": goal})
         faults = Tree(found | {"states": [1]}).check()
-        assert said == [fault for _, fault in faults if fault.startswith("segment")]
+        assert refusal == [fault for _, fault in faults if fault.startswith("segment")]
 
 
 def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step() -> None:
@@ -741,10 +741,10 @@ def test_a_step_from_zero_is_of_a_loop_from_zero() -> None:
 
     general, zero = body(formats), body(frozenset())
     plain: Any = RULES["repeated"](node, (), start, general).goal
-    told: Any = RULES["repeated"](node, (), start, general, zero).goal
-    assert plain.facts.error.merged().covers(told.facts.error.merged())
-    assert told.facts.error.merged() != plain.facts.error.merged()
-    assert not told.assuming
+    restated: Any = RULES["repeated"](node, (), start, general, zero).goal
+    assert plain.facts.error.merged().covers(restated.facts.error.merged())
+    assert restated.facts.error.merged() != plain.facts.error.merged()
+    assert not restated.assuming
     refused("repeated", node, (), start, general, general)  # of any result so far
     refused("repeated", node, (), start, zero, zero)  # the others are not zero
     refused("repeated", node, (), start, general, body(frozenset(), node.body.operands[0]))  # another node

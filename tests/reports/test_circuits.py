@@ -166,8 +166,8 @@ def test_abc_finds_aiger_equal_to_the_netlist_of_the_module(tmp_path: Path, refe
 def test_the_command_writes_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL, encoding="utf-8")
-    for wanted, said in (("btor2", "BTOR2, "), ("aiger", "AIGER, ")):
+    for wanted, message in (("btor2", "BTOR2, "), ("aiger", "AIGER, ")):
         result = CliRunner().invoke(main, ["export", "small.yaml", "--format", wanted, "-o", "unit"])
-        assert (result.exit_code, f"unit: {said}" in result.output) == (0, True), result.output
+        assert (result.exit_code, f"unit: {message}" in result.output) == (0, True), result.output
     assert Path("unit").read_bytes().startswith(b"aig ")
     assert b"i0 a[0]\n" in Path("unit").read_bytes()

@@ -77,8 +77,8 @@ def results(models: Sequence[Model], tables: Sequence[np.ndarray], folder: Path,
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O0", f"-std={standard}", "-fsanitize=undefined"]
     subprocess.run([compiler, *strict, "-fno-sanitize-recover", "-x", language, source, "-o", program], check=True)
     given = b"".join(np.ascontiguousarray(table, dtype="<u8").tobytes() for table in tables)
-    said = subprocess.run([program], check=True, input=given, capture_output=True).stdout.split()
-    return np.split(np.array([int(word, 16) for word in said], dtype=np.uint64), len(models))
+    output = subprocess.run([program], check=True, input=given, capture_output=True).stdout.split()
+    return np.split(np.array([int(word, 16) for word in output], dtype=np.uint64), len(models))
 
 
 def check(references: Sequence[str], folder: Path, compiler: str = "g++") -> None:

@@ -189,9 +189,9 @@ def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: py
     text = Page(target.read_text()).text
     assert "not asked" in text
     assert "the store has no answer yet to a lemma about its datapath: --limit SECONDS above 0 asks the solvers" in text
-    said = run(*given).stderr
-    assert "still to ask the solvers: 1 question, 20 s each at most" in said
-    assert "0 open" in said
+    message = run(*given).stderr
+    assert "still to ask the solvers: 1 question, 20 s each at most" in message
+    assert "0 open" in message
     assert "proved by rules about its nodes, where" in Page(target.read_text()).text
 
 

@@ -377,8 +377,8 @@ def test_a_pair_in_a_column_is_no_higher_than_it() -> None:
     terms = {"a": ["3fff"] * 4, "b": ["3fff"] * 4, "c": "3fffffff"}
     drawing = drawn([explained(reference, **terms) for reference in (VOLTA, f"{VOLTA}@carry_bits=3")], COLUMN)
     assert drawing.size[1] * MILLIMETRES <= 245
-    said = [text.text for sheet in drawing.sheets for text in shapes(sheet, Text)]
-    assert [said.count(text) for text in ("the same terms", "3 more terms", "nothing truncated")] == [1, 1, 1]
+    texts = [text.text for sheet in drawing.sheets for text in shapes(sheet, Text)]
+    assert [texts.count(text) for text in ("the same terms", "3 more terms", "nothing truncated")] == [1, 1, 1]
     other = drawn([explained(VOLTA, **terms), explained(VOLTA, **(terms | {"c": "3ffffffe"}))], COLUMN)
     assert "the same terms" not in [text.text for sheet in other.sheets for text in shapes(sheet, Text)]
 

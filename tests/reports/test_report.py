@@ -211,10 +211,10 @@ def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[st
 def test_bad_results_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"
     path.write_text(text)
-    said = run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
-    assert said.startswith(f"error: {path}:{message}")
-    assert "Error" not in said
-    assert said.count(str(path)) == 1
+    answer = run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+    assert answer.startswith(f"error: {path}:{message}")
+    assert "Error" not in answer
+    assert answer.count(str(path)) == 1
     assert not (tmp_path / "x.html").exists()
 
 

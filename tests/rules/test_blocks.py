@@ -109,8 +109,8 @@ def test_what_shipped_formats_lose(name: str, elements: float) -> None:
 def test_a_number_of_products_that_fills_no_block() -> None:
     """Where factors of nothing count, K is a multiple of an instruction's."""
     plan = parse_plan_reference("plan:mx/fp4")
-    for length, told in ((64, True), (32, False), (96, False)):
-        if told:
+    for length, bounded in ((64, True), (32, False), (96, False)):
+        if bounded:
             assert lost(plan, length, BLOCKS_REACH).length == length
             continue
         with pytest.raises(RuleError, match="told in other magnitudes"):

@@ -121,12 +121,12 @@ def test_refusals() -> None:
     premises = [every[total], every[random]]
     lemmas: list[Theorem] = [believed(one) for one in draws.draw_lemmas(node, unit.formats)]
     assert draws.drawn(node, (), premises, lemmas).goal
-    for given, proved, told in (
+    for given, proved, refusal in (
         (premises[::-1], lemmas, "not about its operands"), (premises[:1], lemmas, "not about its operands"),
         (premises, lemmas[1:], "stays open"), (premises, lemmas[:-1], "stays open"),
         (premises, [*lemmas, believed(draws.DrawIsNextTo(model.d, "stochastic_a", 2))], "another datapath"),
     ):  # fmt: skip
-        with pytest.raises(RuleError, match=told):
+        with pytest.raises(RuleError, match=refusal):
             draws.drawn(node, (), given, proved)
     with pytest.raises(RuleError, match="without random bits"):
         draws.draw_lemmas(node, {})

@@ -228,9 +228,9 @@ def test_what_may_overflow_for_the_largest_number_of_products_has_no_share() -> 
 def test_every_step_of_a_plan_says_what_may_not_overflow() -> None:
     bound, _, _ = bound_and_space(error("1", "plan:multiword/ootomo-yokota", terms={"multiples": 16, "most": 4096}))
     goal: Any = bound.goal
-    said = [one for one in goal.provided if isinstance(one, NoOverflow)]
-    assert all(one.most is not None for one in said)
-    kinds = {(one.node.kind, one.each) for one in said}
+    hypotheses = [one for one in goal.provided if isinstance(one, NoOverflow)]
+    assert all(one.most is not None for one in hypotheses)
+    kinds = {(one.node.kind, one.each) for one in hypotheses}
     assert ("round", True) in kinds  # words, and instructions
     assert ("round", False) in kinds  # what is added outside
 

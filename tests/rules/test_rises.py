@@ -271,12 +271,12 @@ def test_a_theorem_needs_every_lemma() -> None:
             rises(*asked(problem), wrong)
     two = Monotonic(problem.left, parse_reference(FUSED), raised=0)
     normal = rises(problem.left.unit, 0, True, lemmas)
-    for told, about, why in (
+    for changed, about, why in (
         (two, known, "of one model"), (replace(problem, raised=1), known, "another operand"),
         (question(FUSED), known, "another unit"), (problem, normal, "normal numbers alone"),
     ):  # fmt: skip
         with pytest.raises(RuleError, match=why):
-            does_not_fall(told, about)
+            does_not_fall(changed, about)
     assert does_not_fall(replace(problem, inputs=Inputs(finite=True, normal=True)), normal)
 
 

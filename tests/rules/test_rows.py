@@ -18,8 +18,8 @@ from mmaprobe.queries.kernel.integers.rows import (
     BELOW_ONE,
     F32,
     Bounded,
-    Given,
     NeverOverflows,
+    Summands,
     below_one,
     column_sums,
     converted,
@@ -114,8 +114,12 @@ def test_side_conditions_of_the_last_rule() -> None:
     reduction, other = (parse_reduction(f"recurrence@side=2,chain={chain}") for chain in (1, 2))
     sums = [bound(reduction, count) for count in (4, 16, 50)]
     assert never_overflows(reduction, 50, sums).goal == NeverOverflows(reduction, 50)
-    for numbers, known, said in ((51, sums, "51 numbers"), (50, sums[1:], "4 numbers"), (50, sums[:2], "50 numbers")):
-        with pytest.raises(RuleError, match=f"nothing is known of {said}"):
+    for numbers, known, message in (
+        (51, sums, "51 numbers"),
+        (50, sums[1:], "4 numbers"),
+        (50, sums[:2], "50 numbers"),
+    ):
+        with pytest.raises(RuleError, match=f"nothing is known of {message}"):
             never_overflows(reduction, numbers, known)
     with pytest.raises(RuleError, match="of other operations"):
         never_overflows(other, 4, sums[:1])
@@ -139,4 +143,4 @@ def test_a_sum_that_overflows_has_no_bound() -> None:
     reduction = parse_reduction("warp-shuffle@format=f16,warps=32")
     assert never(reduction, 65535) is None
     assert never(reduction, 30000) is not None
-    assert Bounded(Given(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"
+    assert Bounded(Summands(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"

@@ -230,7 +230,7 @@ WRONG = {
         "block formats", ("loses_of_blocks",), blocks, "off_by", lambda how: (Fraction(1), Fraction(1)), 12
     ),
     "no input decides a claim": Wrong(
-        "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8
+        "claims", ("undecided",), undecided, "decides", lambda assertion, message: message.yes & ~message.yes, 8
     ),
 }
 

@@ -228,24 +228,24 @@ def exact_up_to(own: Plan, most: int) -> int:
 def test_sums_in_formats_with_exponents(c: str, mode: str, total: str) -> None:
     """The rule tells of no K that is too large, and of all where the format of the sum alone limits it."""
     own = held(total, c=c, mode=mode)
-    told = next(k for k in range(9) if not _told(own, k + 1))
+    largest = next(k for k in range(9) if not _told(own, k + 1))
     true = exact_up_to(own, 9)
-    assert told <= true
+    assert largest <= true
     if c != "e4m3" and "least=8" not in total and "F=3" not in total:
-        assert told == true == {"e5m4b15_ieee": 3, "e5m5b15_ieee": 7}[c]
+        assert largest == true == {"e5m4b15_ieee": 3, "e5m5b15_ieee": 7}[c]
 
 
 def test_runs_that_are_promoted() -> None:
     """Runs of 3 are added in a wider format: 14 of their sums of at most 27 are below 2^9, and 128 products of 9 in
     f32 are exact, where a run of 4 is not."""
 
-    def told(every: int, how: str) -> int:
+    def largest(every: int, how: str) -> int:
         own = held("exact(a[0:1] * b[0:1], c)", c="e5m4b15_ieee", stage=f"promote({every}, mma(a1, b1), {how})")
         return next(k for k in range(500) if not _told(own, k + 1))
 
-    assert (told(3, "t"), told(4, "t"), told(4, "s")) == (56, 3, 3)
+    assert (largest(3, "t"), largest(4, "t"), largest(4, "s")) == (56, 3, 3)
     with pytest.raises(StopIteration):
-        told(3, "s")
+        largest(3, "s")
 
 
 @pytest.mark.parametrize(("made", "reason"), [

@@ -118,10 +118,10 @@ def test_files_that_admit_nothing(command: str, data: dict[str, object], tmp_pat
 def test_zeros_alone_are_said(tmp_path: Path) -> None:
     store = ("--store", str(tmp_path / "store"), "--json")
     more = f"{VOLTA}@carry_bits=6"
-    said = "of a only zeros are admitted: f16 has exponents from -14 to 15"
+    message = "of a only zeros are admitted: f16 has exponents from -14 to 15"
     for _ in range(2):  # from the store as well
         found = run("prove", VOLTA, more, "--inputs", "exponents=100..110", *store)
-        assert (found.exit_code, said in found.stderr) == (0, True), found.stderr
+        assert (found.exit_code, message in found.stderr) == (0, True), found.stderr
         assert json.loads(found.stdout)["zeros_only"] == ["a", "b"]
         assert "equal, where only zeros of a, b are admitted: proved in" in found.stderr
     found = run("distinguish", VOLTA, more, "--inputs", "exponents=500..600", *store)
@@ -132,7 +132,7 @@ def test_zeros_alone_are_said(tmp_path: Path) -> None:
                                     "model": VOLTA, "other": more, "property": "equal",
                                     "inputs": {"exponents": {"min": 100, "max": 110}}}))  # fmt: skip
     found = run("verify", str(path), *store)
-    assert (found.exit_code, said in found.stderr) == (0, True), found.stderr
+    assert (found.exit_code, message in found.stderr) == (0, True), found.stderr
     assert json.loads(found.stdout)["claims"][0]["zeros_only"] == ["a", "b"]
 
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from benchmarks.covered import caught, differing
 from benchmarks.netlists import measured
 from mmaprobe.cli.commands import cover as cover_command
-from mmaprobe.cli.line import Line
+from mmaprobe.cli.line import StatusLine
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.covering import report
@@ -138,8 +138,8 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends
             reached = np.logical_and.reduce([met[condition] for condition in wanted]).any()
             assert reached == (wanted not in found.unreachable) == (count > 0), wanted
         else:
-            told = covering._told(every, [wanted]).any()
-            assert told == (wanted not in found.same) == (count > 0), wanted.name
+            shows = covering._shown_by_rows(every, [wanted]).any()
+            assert shows == (wanted not in found.same) == (count > 0), wanted.name
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_changed_operator_that_vectors_do_not_show_changes_nothing(tmp_path: P
     """Of the printed module: a zero product that counts with the other factor's exponent, say."""
     path = tmp_path / "two.yaml"
     path.write_text(TWO, encoding="utf-8")
-    found, _ = measured(str(path), None, 30.0, False, 0, Line())
+    found, _ = measured(str(path), None, 30.0, False, 0, StatusLine())
     assert found["caught"] > 90
     assert set(found) == {"caught", "equal"}
 
@@ -278,9 +278,9 @@ def test_the_command_writes_vectors_that_say_what_they_reach(written: tuple[Path
     path, document = written
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert rows == document["vectors"]
-    said = {text for row in rows for text in row["reaches"]}
+    texts = {text for row in rows for text in row["reaches"]}
     kinds = [document[kind] for kind in ("conditions", "pairs", "changes")]
-    assert said == {text for kind in kinds for text in kind["reached"]}
+    assert texts == {text for kind in kinds for text in kind["reached"]}
     assert document["complete"]
     assert all(kind["out_of_reach"] for kind in kinds)
     assert all(text.startswith("differs from ") for text in document["changes"]["reached"])

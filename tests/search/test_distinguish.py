@@ -494,5 +494,5 @@ def test_vectors_found_before_time_ran_out_are_kept(tmp_path: Path) -> None:
     assert target.exists(), done.stderr
     assert done.returncode == 0
     assert 0 < len(target.read_text().splitlines()) < 500
-    said = (f"time ran out: {seconds} s were given, and the work was cut short", "(there may be more kinds)")
-    assert any(text in done.stderr for text in said)  # the search itself may see first that its time is over
+    message = (f"time ran out: {seconds} s were given, and the work was cut short", "(there may be more kinds)")
+    assert any(text in done.stderr for text in message)  # the search itself may see first that its time is over

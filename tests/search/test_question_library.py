@@ -317,7 +317,7 @@ def rows(name: str) -> Iterator[Vector]:
         yield from read_vectors(stream, name)
 
 
-def said(name: str, key: str) -> dict[str, str]:
+def sentences_of(name: str, key: str) -> dict[str, str]:
     """What the rows of a file say under a key that is for people, by id."""
     text = (Path(str(files("mmaprobe.hypotheses"))) / "vectors" / name).read_text(encoding="utf-8")
     found = {row["id"]: row for row in map(json.loads, text.splitlines())}
@@ -348,13 +348,13 @@ def test_probes_hold_what_the_models_predict(name: str) -> None:
 def test_vectors_of_mma_sim_decide() -> None:
     """Its result is what the table gives; every two hypotheses of a question have a vector that distinguishes them, and
     the first is the one shipped."""
-    told: dict[str, list[dict[str, str]]] = {}
+    predictions: dict[str, list[dict[str, str]]] = {}
     for vector in rows("mma-sim.jsonl"):
         assert vector.d == evaluate_row(vector.model, vector.operands), vector.id
-        told.setdefault(vector.extra["question"], []).append(vector.extra["predictions"])
+        predictions.setdefault(vector.extra["question"], []).append(vector.extra["predictions"])
     asked = {name for name, q in library().items() if "MMA-Sim 2.1.1" in q.source}
-    assert asked == set(told)
-    for name, found in told.items():
+    assert asked == set(predictions)
+    for name, found in predictions.items():
         models = question_named(name).models
         first = next(iter(models))
         assert same_arithmetic(models[first], parse_reference(models[first].reference.partition("@")[0]))
@@ -376,7 +376,7 @@ def test_every_published_probe_of_valpey_is_a_vector() -> None:
     document = json.loads((DATA / "published_probes.json").read_text(encoding="utf-8"))
     probes = {probe["id"]: probe for probe in document["probes"] if probe["id"].startswith("valpey.")}
     assert len(probes) == 18
-    found, notes = set(), said("valpey-2025.jsonl", "note")
+    found, notes = set(), sentences_of("valpey-2025.jsonl", "note")
     for vector in rows("valpey-2025.jsonl"):
         name = re.sub(r"\.(Turing|Volta|four)$", "", str(vector.id))
         found.add(name)
@@ -402,7 +402,7 @@ def test_pairs_of_monotonicity() -> None:
     normalised partial sums do not."""
     every = {str(vector.id): vector for vector in rows("fasi-2021.jsonl")}
     seen: dict[str, set[str]] = {}
-    for name, text in said("fasi-2021.jsonl", "relation").items():
+    for name, text in sentences_of("fasi-2021.jsonl", "relation").items():
         relation, _, other = text.rpartition(" ")
         pair = every[name], every[other]
         holds = RELATIONS[relation]

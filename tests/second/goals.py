@@ -63,7 +63,7 @@ class Condition:
     where: tuple[tuple[Frozen, Frozen], ...] = ()
     each: bool = False
 
-    def told(self, factor: Form, form: Form) -> Condition:
+    def bounded(self, factor: Form, form: Form) -> Condition:
         return replace(self, where=(*self.where, (frozen(factor), frozen(form))))
 
 
@@ -96,7 +96,7 @@ def read_condition(given: Mapping[str, Any]) -> Condition:
     largest = None if given["most"] is None else frozen(read_form(given["most"]))
     found = Condition(given["node"], places, given["below"], largest, each=given["each"])
     for factor, form in given["where"]:
-        found = found.told(single(factor[0], factor[1]), read_form(form))
+        found = found.bounded(single(factor[0], factor[1]), read_form(form))
     return found
 
 

@@ -103,7 +103,7 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     need(not any(one[0] == level for one in first.assuming), "the start reads a loop of the same level")
     nothing = frozenset({(level, frozenset[int]())})
     apart = [replace(body, assuming=body.assuming - frozenset(own)), *(
-        replace(told, assuming=told.assuming - nothing) for told, _ in zero)]  # fmt: skip
+        replace(zero_body, assuming=zero_body.assuming - nothing) for zero_body, _ in zero)]  # fmt: skip
     together = (tree.together([first, body]) - frozenset(own)) | tree.together([first, *apart])
     need(goal.assuming == together, "it assumes something else")
     need(len(own) <= 1 and bool(what["places"]), "the body assumes several things, or there is no place")
@@ -117,15 +117,15 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     need(begin.formats is not None and begin.formats <= formats, "the start is not a number of the formats assumed")
     step = _step(tree, body, level, formats, facts.formats)
     start, places, within = (begin.error, begin.size), what["places"], body
-    for told, own_facts in zero:
+    for zero_body, own_facts in zero:
         need(not (begin.size or begin.low or begin.high), "the start is not zero")
-        need((told.node, told.places) == (body.node, body.places), "the first step is not that of the body")
-        need([one for one in told.assuming if one[0] == level] == list(nothing), "the first step is not from zero")
+        need((zero_body.node, zero_body.places) == (body.node, body.places), "the first step is not that of the body")
+        need([one for one in zero_body.assuming if one[0] == level] == list(nothing), "the first step is not from zero")
         need(own_facts.formats is not None and own_facts.formats <= formats, "the first result is another number")
         for form in (own_facts.error, own_facts.size):
             need(linear(form, level)[:2] == (0, 0), "the first step reads the result so far")
         start = put(own_facts.error, level, places[0]), put(own_facts.size, level, places[0])
-        places, within = places[1:], replace(body, provided=body.provided | told.provided)
+        places, within = places[1:], replace(body, provided=body.provided | zero_body.provided)
     error, size = step.run(places, *start)
     every, _ = replace(step, growth=max(step.growth, Fraction(1))).run(places, *start)
     need(goal.provided == _within(goal, within, level, every, size) | first.provided, "something else may not overflow")
@@ -140,12 +140,12 @@ def _within(goal: Goal, body: Goal, level: int, error: Form, size: Form) -> froz
     rounded up as the goal says."""
     marks = frozen(single("error", level)), frozen(single("size", level))
     need(not any(mark in marks for one in body.provided for mark, _ in one.where), "a loop within has the same level")
-    said = {form for one in goal.provided for mark, form in one.where if mark == marks[0]}
-    need(len(said) == bool(body.provided), "bounds of the results so far are not said, or several")
-    for form in said:
+    forms = {form for one in goal.provided for mark, form in one.where if mark == marks[0]}
+    need(len(forms) == bool(body.provided), "bounds of the results so far are not said, or several")
+    for form in forms:
         need_close(dict(form), error)
-    told = [(marks[0], form) for form in said] + [(marks[1], frozen(size))]
-    return frozenset(replace(one, where=(*one.where, *told)) for one in body.provided)
+    bounds = [(marks[0], form) for form in forms] + [(marks[1], frozen(size))]
+    return frozenset(replace(one, where=(*one.where, *bounds)) for one in body.provided)
 
 
 def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

@@ -20,17 +20,17 @@ from tests.second.magnitudes import Factor, Form, Monomial, need, read_form, two
 from tests.second.share_rules import Inputs
 from tests.second.step_rules import need_each_product_once
 
-Told = Mapping[str, Any]
+TheoremData = Mapping[str, Any]
 
 
 class Sizes(Inputs):
     """The magnitudes that an instruction reads: words of a and b, `shares` of their numbers; a c of `addend` M."""
 
-    def __init__(self, told: Told, unit: Told, addend: Fraction, shares: Sequence[Fraction]) -> None:
-        super().__init__(told, told["terms"])
+    def __init__(self, data: TheoremData, unit: TheoremData, addend: Fraction, shares: Sequence[Fraction]) -> None:
+        super().__init__(data, data["terms"])
         self.shares, self.own = {"c": addend, "ab": shares[0] * shares[1]}, unit
         self.shares["exact"] = self.shares["c"] + self.shares["ab"]
-        tops = {name: two(told["windows"][name][1] + 1) * share for name, share in zip("ab", shares, strict=True)}
+        tops = {name: two(data["windows"][name][1] + 1) * share for name, share in zip("ab", shares, strict=True)}
         # M is below this
         self.largest = tops | {name: self.shares[name] * self.every for name in ("c", "exact")}
 
@@ -81,8 +81,8 @@ def _is_product(item: Monomial) -> bool:
 class Nears:
     """The theorems of a document."""
 
-    def __init__(self, told: Told) -> None:
-        self.told, self.values, self.every = told, told["values"], told["theorems"]
+    def __init__(self, data: TheoremData) -> None:
+        self.data, self.values, self.every = data, data["values"], data["theorems"]
         for number, value in enumerate(self.values):
             below = [value[name] for name in ("addend", "first", "second") if name in value]
             need(all(one < number for one in below), "a value stands before what it is made of")
@@ -95,33 +95,33 @@ class Nears:
             assert rule is not None
             rule(theorem, [self.every[premise] for premise in theorem["premises"]])
 
-    def settled(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def settled(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         """A lemma about words, which engines answer."""
         need(theorem["goal"]["is"] == "WordIsSmall" and not premises, "it is no lemma about words")
 
-    def begins(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def begins(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         goal = theorem["goal"]
         kind = self.values[goal["value"]]["kind"]
         need(kind in ("addend", "nothing") and not premises and goal["base"] == goal["value"], "it is made of others")
-        weight = kind == "addend" and self.told["addend"]
-        self._need(goal, [], Fraction(0), Fraction(weight), [Fraction(0)] * self.told["terms"], Fraction(0))
+        weight = kind == "addend" and self.data["addend"]
+        self._need(goal, [], Fraction(0), Fraction(weight), [Fraction(0)] * self.data["terms"], Fraction(0))
 
-    def from_here(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def from_here(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         (near,) = premises
         before, goal = near["goal"], theorem["goal"]
         need(before["is"] == "Near" and goal["base"] == goal["value"] == before["value"], "it is about another value")
         self._need(goal, [], Fraction(0), *_sizes(before))
 
-    def after_instruction(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def after_instruction(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         goal, (before, *words) = theorem["goal"], [premise["goal"] for premise in premises]
-        value, terms = self.values[goal["value"]], self.told["terms"]
+        value, terms = self.values[goal["value"]], self.data["terms"]
         need(value["kind"] == "instruction" and value["addend"] == before["value"], "it is about another addend")
         need(goal["base"] == before["base"], "it has another base")
-        unit = self.told["units"][value["model"]]
+        unit = self.data["units"][value["model"]]
         formats = {name: unit["formats"][unit["unit"][name]] for name in "abc"}
         for side in "ab":
             how = value[side]["words"]
-            need(how["into"] == formats[side] and how["given"] == self.told["factors"], "other words")
+            need(how["into"] == formats[side] and how["given"] == self.data["factors"], "other words")
             need(0 <= value[side]["number"] < how["count"], "there is no such word")
         given = self._format(value["addend"])
         need(given is None or holds(formats["c"], given), "the addend is no number of the unit's")
@@ -129,7 +129,7 @@ class Nears:
         need_each_product_once(Document(unit), unit["unit"])
         shares = [self._share(side, value[side], words) for side in "ab"]
         weight, weights, off = _sizes(before)
-        sizes = Sizes(self.told, unit, max(weight, *weights) + off, shares)
+        sizes = Sizes(self.data, unit, max(weight, *weights) + off, shares)
         need(all(map(sizes.fits, map(read_condition, unit["provided"]))), "a rounding may overflow")
         loss = sizes.share(read_form(unit["bound"]))
         own = [shares[0] * shares[1] * (value["start"] <= k < value["stop"]) for k in range(terms)]
@@ -137,7 +137,7 @@ class Nears:
         more = [x + y for x, y in zip(weights, own, strict=True)]
         self._need(goal, added, Fraction(before["distance"]) + loss, weight, more, off + loss)
 
-    def after_addition(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def after_addition(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         goal, (one, two_) = theorem["goal"], [premise["goal"] for premise in premises]
         value = self.values[goal["value"]]
         need(value["kind"] == "sum" and [value["first"], value["second"]] == [one["value"], two_["value"]], "others")
@@ -152,14 +152,14 @@ class Nears:
             not bases and self.values[goal["base"]]["kind"] == "nothing"), "it has another base")  # fmt: skip
         sides = [_sizes(number) for number in (one, two_)]
         size = sum(max(weight, *weights) + off for weight, weights, off in sides)
-        need(size * Inputs(self.told, self.told["terms"]).every < two(_emax(fmt)), "the sum may overflow")
+        need(size * Inputs(self.data, self.data["terms"]).every < two(_emax(fmt)), "the sum may overflow")
         loss = size * two(-fmt["fraction"] - 1)
         distance = Fraction(one["distance"]) + Fraction(two_["distance"]) + loss
         weights = [x + y for x, y in zip(sides[0][1], sides[1][1], strict=True)]
         self._need(goal, [*one["products"], *two_["products"]], distance, sides[0][0] + sides[1][0], weights,
                    sides[0][2] + sides[1][2] + loss)  # fmt: skip
 
-    def near_each_other(self, theorem: Told, premises: Sequence[Told]) -> None:
+    def near_each_other(self, theorem: TheoremData, premises: Sequence[TheoremData]) -> None:
         """Place by place: what only one of both adds there."""
         goal, every = theorem["goal"], [premise["goal"] for premise in premises]
         nears = [one for one in every if one["is"] == "Near"]
@@ -167,7 +167,7 @@ class Nears:
         need(goal["is"] == "Apart" and goal["values"] == [one["value"] for one in nears], "it is about others")
         need(nears[0]["base"] == nears[1]["base"], "they have no base in common")
         share, most, sizes_of = Fraction(0), Counter[str](), dict[str, Fraction]()
-        for place in range(self.told["terms"]):
+        for place in range(self.data["terms"]):
             only = Counter[str]()
             for near, sign in zip(nears, (1, -1), strict=True):
                 for a, b, start, stop in near["products"]:
@@ -182,28 +182,28 @@ class Nears:
         sizes = [max(weight, *weights) + off for weight, weights, off in map(_sizes, nears)]
         need(max(sizes) <= Fraction(goal["size"]), "one may be larger")
 
-    def _share(self, side: str, word: Told, words: Sequence[Told]) -> Fraction:
+    def _share(self, side: str, word: TheoremData, words: Sequence[TheoremData]) -> Fraction:
         """How large a word is beside its number, by one of the lemmas."""
         for one in words:
             need(one["is"] == "WordIsSmall", "a premise is no lemma about words")
             if (
                 one["words"] == word["words"]
                 and one["number"] == word["number"]
-                and (list(one["window"]) == list(self.told["windows"][side]))
+                and (list(one["window"]) == list(self.data["windows"][side]))
             ):
                 return Fraction(one["share"])
         need(False, "nothing is known of a word")
         raise AssertionError
 
-    def _format(self, number: int) -> Told | None:
+    def _format(self, number: int) -> TheoremData | None:
         """The format of a value; None for +0, which every format has."""
         value = self.values[number]
         match value["kind"]:
             case "addend":
-                found: Told = self.told["addend_format"]
+                found: TheoremData = self.data["addend_format"]
                 return found
             case "instruction":
-                unit = self.told["units"][value["model"]]
+                unit = self.data["units"][value["model"]]
                 found = unit["formats"][unit["unit"]["d"]]
                 return found
             case "sum":
@@ -211,7 +211,7 @@ class Nears:
                 return found
         return None
 
-    def _need(self, goal: Told, products: Sequence[Any], distance: Fraction, weight: Fraction,
+    def _need(self, goal: TheoremData, products: Sequence[Any], distance: Fraction, weight: Fraction,
               weights: Sequence[Fraction], off: Fraction) -> None:  # fmt: skip
         """What is claimed of a value must be this, but for what is rounded up a little."""
         need(goal["is"] == "Near" and list(map(list, goal["products"])) == list(map(list, products)), "other products")
@@ -223,9 +223,9 @@ class Nears:
         need(off <= Fraction(goal["off"]) <= off * SLACK, "it may be larger")
 
 
-def _sizes(goal: Told) -> tuple[Fraction, list[Fraction], Fraction]:
+def _sizes(goal: TheoremData) -> tuple[Fraction, list[Fraction], Fraction]:
     return Fraction(goal["weight"]), list(map(Fraction, goal["weights"])), Fraction(goal["off"])
 
 
-def _emax(fmt: Told) -> int:
+def _emax(fmt: TheoremData) -> int:
     return int((1 << fmt["exponent"]) - 2 - fmt["bias"])

@@ -144,9 +144,9 @@ class WrittenPlan(Written):
         match value:
             case Step():
                 if value not in self.steps:
-                    said = {"kind": type(value).__name__} | self._fields(value)
+                    plain = {"kind": type(value).__name__} | self._fields(value)
                     self.steps[value] = len(self.steps)
-                    self.more["steps"].append(said)
+                    self.more["steps"].append(plain)
                 return self.steps[value]
             case Stage():
                 return self.stages.setdefault(value, len(self.stages))

@@ -1,6 +1,6 @@
 """What follows from a plan's bound, or from a unit's, for a claim, said a second time, of plain data.
 
-`told` has the inputs (a lowest and a highest exponent of each operand, the fraction bits of a factor and of the addend,
+`data` has the inputs (a lowest and a highest exponent of each operand, the fraction bits of a factor and of the addend,
 the largest number of products, whether there is an addend), the bound with what may not overflow, what the plan repeats
 and how G grows, and what is concluded: the smallest number of products, of which all are multiples, and the shares of
 M = |c| + sum of |a_k b_k| at both ends. Of a claim about one number of products it has the unit, or the plan at this K
@@ -24,21 +24,21 @@ from tests.second.magnitudes import Factor, Form, Monomial, above, flat, need, r
 from tests.second.node_rules import finite
 from tests.second.step_rules import need_each_product_once
 
-Told = Mapping[str, Any]
+TheoremData = Mapping[str, Any]
 MOST_ZEROS = 10  # products of which all choices of a factor that is zero are looked at
 
 
 class Inputs:
     """The inputs of a claim, for one number of products."""
 
-    def __init__(self, told: Told, count: int) -> None:
-        self.told, self.count, self.addend = told, count, bool(told["addend"])
-        (low_a, high_a), (low_b, high_b), (low_c, high_c) = (told["windows"][name] for name in "abc")
+    def __init__(self, data: TheoremData, count: int) -> None:
+        self.data, self.count, self.addend = data, count, bool(data["addend"])
+        (low_a, high_a), (low_b, high_b), (low_c, high_c) = (data["windows"][name] for name in "abc")
         self.least = two(low_a + low_b) if not self.addend else min(two(low_a + low_b), two(low_c))
         tops = {
-            "a": (high_a, told["fraction"]),
-            "b": (high_b, told["fraction"]),
-            "c": (high_c, told["addend_fraction"]),
+            "a": (high_a, data["fraction"]),
+            "b": (high_b, data["fraction"]),
+            "c": (high_c, data["addend_fraction"]),
         }
         self.largest = {name: two(top + 1) - two(top - bits) for name, (top, bits) in tops.items()}
         self.largest["c"] *= self.addend
@@ -47,7 +47,7 @@ class Inputs:
     @cached_property
     def growth(self) -> Fraction:
         """The value of G, rounded up at each step."""
-        at, levels = self.told["at"], 0
+        at, levels = self.data["at"], 0
         if at["width"]:
             while at["width"] << levels < self.count:
                 levels += 1
@@ -121,38 +121,38 @@ class Inputs:
         return value(form, of) < two(condition.below)
 
 
-def of_plan(told: Told) -> None:
+def of_plan(data: TheoremData) -> None:
     """The share is convex in the number of repetitions, so that at both ends it is that of the bound; of halves it
     grows, so that the last one is that of all. Where the bound begins after the smallest number of products, `once` has
     that for this one; no share before the second number is then larger than that of the first, as it is told."""
-    first, last, at = told["first"], told["terms"], told["at"]
+    first, last, at = data["first"], data["terms"], data["at"]
     need(1 <= first <= last and last % first == 0, "not every number of products is a multiple")
     counts = [at["before"] + turns * at["period"] for turns in range(1, 2 + (2 * last) // at["period"])]
-    begins = 2 * first if "once" in told else first
+    begins = 2 * first if "once" in data else first
     wanted = range(begins, last + 1, first)
     need(at["width"] or (begins <= last and set(wanted) <= set(counts)), "the bound is about other multiples")
     need(Fraction(at["growth"]) >= 1 and at["loops"] >= 1, "G does not grow")
-    form, conditions = read_form(told["form"]), list(map(read_condition, told["conditions"]))
-    need(all(map(Inputs(told, last).fits, conditions)), "a rounding may overflow on the largest inputs")
-    shares = [Inputs(told, count).share(form) for count in (last if at["width"] else begins, last)]
-    if "once" in told:
-        need(told["once"]["length"] == first, "the other bound is about another number of products")
-        alone = Inputs(told | {"at": at | {"period": first, "before": 0}}, first)
-        need(all(map(alone.fits, map(read_condition, told["once"]["conditions"]))), "one run may overflow")
-        least = max(shares[0], alone.share(read_form(told["once"]["form"])))
+    form, conditions = read_form(data["form"]), list(map(read_condition, data["conditions"]))
+    need(all(map(Inputs(data, last).fits, conditions)), "a rounding may overflow on the largest inputs")
+    shares = [Inputs(data, count).share(form) for count in (last if at["width"] else begins, last)]
+    if "once" in data:
+        need(data["once"]["length"] == first, "the other bound is about another number of products")
+        alone = Inputs(data | {"at": at | {"period": first, "before": 0}}, first)
+        need(all(map(alone.fits, map(read_condition, data["once"]["conditions"]))), "one run may overflow")
+        least = max(shares[0], alone.share(read_form(data["once"]["form"])))
         shares = [least, max(least, shares[1])]
-    for claimed, least in zip(map(Fraction, told["shares"]), shares, strict=True):
+    for claimed, least in zip(map(Fraction, data["shares"]), shares, strict=True):
         need(least <= claimed <= least * SLACK, "the conclusion does not follow")
 
 
-def of_unit(told: Told) -> None:
+def of_unit(data: TheoremData) -> None:
     """Of the terms of M alone only the one with the largest coefficient counts; what is at most M counts as M; and all
     else is at most its largest value, M at least its least one."""
-    inputs, alone, rest = Inputs(told, told["terms"]), dict[Any, Fraction](), Fraction(0)
-    conditions = [replace(one, each=True) for one in map(read_condition, told["conditions"])]
+    inputs, alone, rest = Inputs(data, data["terms"]), dict[Any, Fraction](), Fraction(0)
+    conditions = [replace(one, each=True) for one in map(read_condition, data["conditions"])]
     need(all(map(inputs.fits, conditions)), "a rounding may overflow on the largest inputs")
-    need_each_product_once(Document(told["unit"]), told["unit"]["unit"])
-    for atom, value in read_form(told["form"]).items():
+    need_each_product_once(Document(data["unit"]), data["unit"]["unit"])
+    for atom, value in read_form(data["form"]).items():
         kinds = {_term(item) for item in atom}
         if None in kinds:
             rest += value * max(_product(inputs, item) for item in atom) / inputs.least
@@ -162,34 +162,34 @@ def of_unit(told: Told) -> None:
             rest += value
     if not inputs.addend:
         alone.pop("c", None)
-    _need_share(told, rest + max(alone.values(), default=Fraction(0)))
+    _need_share(data, rest + max(alone.values(), default=Fraction(0)))
 
 
-def of_plan_at(told: Told) -> None:
+def of_plan_at(data: TheoremData) -> None:
     """The same of the bound of a plan for one number of products, whose magnitudes are sums."""
-    inputs = Inputs(told, told["terms"])
+    inputs = Inputs(data, data["terms"])
     need(
-        all(map(inputs.fits, map(read_condition, told["conditions"]))), "a rounding may overflow on the largest inputs"
+        all(map(inputs.fits, map(read_condition, data["conditions"]))), "a rounding may overflow on the largest inputs"
     )
-    _need_share(told, inputs.share(read_form(told["form"])))
+    _need_share(data, inputs.share(read_form(data["form"])))
 
 
-def compares(every: Sequence[Told], claim: str) -> None:
+def compares(every: Sequence[TheoremData], claim: str) -> None:
     """The claim's share is no smaller than those known of what it compares, no result leaves the range of the claim's
     numbers, and where M is zero, the results are. `every`: of what is compared, and then of what conditions read."""
     compared, against = _sides(claim, every)
     given = {"terms": Fraction(every[0]["terms"]), "magnitude_sum": Fraction(1)}
-    need(_value(against, given) >= sum(Fraction(told["share"]) for told in compared), "only more is known")
-    for told in every:
-        inputs = Inputs(told, told["terms"])
-        need(Fraction(told["size"]) * inputs.every <= two(told["range"]), "a result may leave the range")
-        need(told["terms"] <= MOST_ZEROS, "it has too many products for all zeros to be looked at")
-        for zeros in product("ab", repeat=told["terms"]):
+    need(_value(against, given) >= sum(Fraction(data["share"]) for data in compared), "only more is known")
+    for data in every:
+        inputs = Inputs(data, data["terms"])
+        need(Fraction(data["size"]) * inputs.every <= two(data["range"]), "a result may leave the range")
+        need(data["terms"] <= MOST_ZEROS, "it has too many products for all zeros to be looked at")
+        for zeros in product("ab", repeat=data["terms"]):
             none = {("c", 0), *((name, place) for place, name in enumerate(zeros))}
-            need(_is_zero(told["unit"], none), "a result may be something where M is zero")
+            need(_is_zero(data["unit"], none), "a result may be something where M is zero")
 
 
-def _sides(claim: str, every: Sequence[Told]) -> tuple[Sequence[Told], ast.expr]:
+def _sides(claim: str, every: Sequence[TheoremData]) -> tuple[Sequence[TheoremData], ast.expr]:
     """What is known of the one or two results that are compared, and with what they are. Two results are as far apart
     as both are from the exact sum, at most."""
     compared = ast.parse(claim, mode="eval").body
@@ -198,16 +198,16 @@ def _sides(claim: str, every: Sequence[Told]) -> tuple[Sequence[Told], ast.expr]
     count = {"error": 1, "abs": 2}[ast.unparse(compared.left).partition("(")[0]]
     need(len(every) >= count, "it is known of too few results")
     for name in ("first", "terms", "windows", "addend", "fraction", "addend_fraction"):
-        need(all(told.get(name) == every[0].get(name) for told in every), "they are known of other inputs")
+        need(all(data.get(name) == every[0].get(name) for data in every), "they are known of other inputs")
     return every[:count], compared.comparators[0]
 
 
-def _need_share(told: Told, share: Fraction) -> None:
-    need(share <= Fraction(told["share"]) <= share * SLACK, "the conclusion does not follow")
-    need(Fraction(told["size"]) >= 1 + share, "a result may be larger")
-    low = told["windows"]
-    unit = min(low["a"][0] + low["b"][0] - 2 * told["fraction"], low["c"][0] - told["addend_fraction"])
-    need(finest(told) >= unit, "a result may lie between the numbers of a claim")
+def _need_share(data: TheoremData, share: Fraction) -> None:
+    need(share <= Fraction(data["share"]) <= share * SLACK, "the conclusion does not follow")
+    need(Fraction(data["size"]) >= 1 + share, "a result may be larger")
+    low = data["windows"]
+    unit = min(low["a"][0] + low["b"][0] - 2 * data["fraction"], low["c"][0] - data["addend_fraction"])
+    need(finest(data) >= unit, "a result may lie between the numbers of a claim")
 
 
 def _term(item: Monomial) -> Any:
@@ -227,10 +227,10 @@ def _product(inputs: Inputs, item: Monomial) -> Fraction:
     return size
 
 
-def finest(told: Told) -> int:
+def finest(data: TheoremData) -> int:
     """All results are multiples of 2^this: sums, and whatever is cut or rounded, of what they are made of."""
-    windows, nodes, formats = told["windows"], told["unit"]["nodes"], told["unit"]["formats"]
-    places = {name: windows[name][0] - told["fraction" if name != "c" else "addend_fraction"] for name in "abc"}
+    windows, nodes, formats = data["windows"], data["unit"]["nodes"], data["unit"]["formats"]
+    places = {name: windows[name][0] - data["fraction" if name != "c" else "addend_fraction"] for name in "abc"}
     known: list[int] = []
     for node in nodes:
         below = [known[operand] for operand in operands_of(node)]
@@ -252,9 +252,9 @@ def finest(told: Told) -> int:
                 known.append(min(below))
             case other:
                 need(False, f"nothing is known of {other}")
-    own = formats[told["unit"]["unit"]["d"]]
+    own = formats[data["unit"]["unit"]["d"]]
     last = (1 if own["subnormals"] else 0) - own["bias"] - own["fraction"]
-    return max(known[told["unit"]["unit"]["result"]], int(last))
+    return max(known[data["unit"]["unit"]["result"]], int(last))
 
 
 def _is_zero(document: Mapping[str, Any], zeros: set[tuple[str, int]]) -> bool:
@@ -284,7 +284,7 @@ def _is_zero(document: Mapping[str, Any], zeros: set[tuple[str, int]]) -> bool:
     return of(document["unit"]["result"], {})
 
 
-def for_every_length(every: Sequence[Told], claim: str) -> None:
+def for_every_length(every: Sequence[TheoremData], claim: str) -> None:
     """The claim's share and those which are known all lie on lines, so that the claim follows if it does at both ends.
     `every`: of what is compared, and then of what conditions read."""
     compared, against = _sides(claim, every)
@@ -297,7 +297,7 @@ def for_every_length(every: Sequence[Told], claim: str) -> None:
     on_line = _value(against, {"terms": middle, "magnitude_sum": Fraction(1)}) == (at(first) + at(last)) / 2
     need(on_line and _value(against, {"terms": Fraction(1), "magnitude_sum": Fraction(0)}) == 0, "its share bends")
     for place, count in enumerate((first, last)):
-        need(at(count) >= sum(Fraction(told["shares"][place]) for told in compared), "only more is known")
+        need(at(count) >= sum(Fraction(data["shares"][place]) for data in compared), "only more is known")
 
 
 def _value(tree: ast.expr, given: Mapping[str, Fraction]) -> Fraction:

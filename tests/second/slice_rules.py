@@ -29,7 +29,7 @@ FORMATS: Mapping[str, tuple[int, int, int, Fraction]] = {
 }  # fmt: skip
 NO_ZERO = ("ue8m0",)
 SLACK = 1 + Fraction(1, 1 << 40)  # what is claimed may have been rounded up
-Told = Mapping[str, Any]
+TheoremData = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Text:
     """A plan file."""
 
     def __init__(self, text: str) -> None:
-        told = loaded(text)
-        self.formats: Mapping[str, str] = told["formats"]
+        data = loaded(text)
+        self.formats: Mapping[str, str] = data["formats"]
         self.roundings = {name: Rounding(*(part.strip() for part in [*how[6:-1].split(",", 2), ""][:3]))
-                          for name, how in told.get("roundings", {}).items()}  # fmt: skip
-        trees = {**told.get("words", {}), **told["steps"]}
+                          for name, how in data.get("roundings", {}).items()}  # fmt: skip
+        trees = {**data.get("words", {}), **data["steps"]}
         self.keys, self.numbers = dict[str, str](), dict[Any, int]()
         self.named = {name: ast.parse(tree.strip(), mode="eval").body for name, tree in trees.items()}
 
@@ -253,9 +253,9 @@ class Steps:
     #: where these are told, roundings lose of the sum of magnitudes
     elements: tuple[Element, Element] | None = None
 
-    def __init__(self, told: Told) -> None:
-        self.text = Text(told["text"])
-        self.length, self.reach = told["length"], told["reach"]
+    def __init__(self, data: TheoremData) -> None:
+        self.text = Text(data["text"])
+        self.length, self.reach = data["length"], data["reach"]
         self.sides = {side: Slices(self.text, side) for side in "ab"}
 
     def most(self, sums: Sums) -> Fraction:
@@ -370,8 +370,8 @@ class Steps:
                        products=sums.products + (sums.products + times) * two(-bits), bits=bits)  # fmt: skip
 
 
-def _elements(told: Told) -> tuple[Steps, Sums, tuple[Element, Element]]:
-    steps = Steps(told)
+def _elements(data: TheoremData) -> tuple[Steps, Sums, tuple[Element, Element]]:
+    steps = Steps(data)
     found = steps.of(steps.text.named["d"])
     need(found.powers == (1, 1), "powers of two are left")
     a, b = (Element.of(steps.sides[side], {pair[n] for pair in found.pairs}) for n, side in enumerate("ab"))
@@ -386,8 +386,8 @@ def _apart(steps: Steps, found: Sums, a: Element, b: Element) -> Fraction:
                Fraction(0))  # fmt: skip
 
 
-def _claimed(told: Told, name: str, least: Fraction, number: int | None = None) -> None:
-    own = Fraction(told[name] if number is None else told[name][number])
+def _claimed(data: TheoremData, name: str, least: Fraction, number: int | None = None) -> None:
+    own = Fraction(data[name] if number is None else data[name][number])
     need(least <= own <= least * SLACK, f"{name}: {float(least)}, and {float(own)} is claimed")
 
 
@@ -396,10 +396,10 @@ def _at_most(steps: Steps, side: str) -> int:
     return 2 if steps.sides[side].up else 1
 
 
-def loses_of_largest(told: Told) -> None:
+def loses_of_largest(data: TheoremData) -> None:
     """The sum of words and the exact one differ by what words leave, and by factors of products of words."""
-    steps, found, (a, b) = _elements(told)
-    _claimed(told, "share", _lost(steps, found, a, b))
+    steps, found, (a, b) = _elements(data)
+    _claimed(data, "share", _lost(steps, found, a, b))
 
 
 def _lost(steps: Steps, found: Sums, a: Element, b: Element) -> Fraction:
@@ -407,38 +407,38 @@ def _lost(steps: Steps, found: Sums, a: Element, b: Element) -> Fraction:
     return lost * _at_most(steps, "a") * _at_most(steps, "b")
 
 
-def loses_of_elements(told: Told) -> None:
+def loses_of_elements(data: TheoremData) -> None:
     """Words of both sides that are cut add up, pair by pair, to no more than the product of elements."""
-    steps, found, (a, b) = _elements(told)
+    steps, found, (a, b) = _elements(data)
     if not (a.cut and b.cut):
-        _claimed(told, "largest", _lost(steps, found, a, b))
-        need({told["products"], *told["ones"], *told["steps"]} == {"0"}, "of words that are not cut something is told")
+        _claimed(data, "largest", _lost(steps, found, a, b))
+        need({data["products"], *data["ones"], *data["steps"]} == {"0"}, "of words that are not cut something is told")
         return
     steps.elements = a, b
     found = steps.of(steps.text.named["d"])
-    _claimed(told, "products", found.products)
+    _claimed(data, "products", found.products)
     for number, (own, side) in enumerate(zip((a, b), "ab", strict=True)):
-        _claimed(told, "ones", own.left * _at_most(steps, side), number)
-        need(Fraction(told["steps"][number]) <= own.step * _at_most(steps, side), "a last place is smaller")
+        _claimed(data, "ones", own.left * _at_most(steps, side), number)
+        need(Fraction(data["steps"][number]) <= own.step * _at_most(steps, side), "a last place is smaller")
     beside = (found.error + a.slack * b.left + _apart(steps, found, a, b)) * _at_most(steps, "a") * _at_most(steps, "b")
-    _claimed(told, "largest", beside)
+    _claimed(data, "largest", beside)
 
 
-def within_classical(told: Told) -> None:
+def within_classical(data: TheoremData) -> None:
     """Of elements from 2^-spread of the largest on K max|a| max|b| is at most 2^(2 spread) times the sum of magnitudes,
     and max|a| sum |b_k| at most 2^spread times that, of which a last place is less."""
-    bits, *_ = FORMATS[told["format"]]
-    spread = told["spread"]
+    bits, *_ = FORMATS[data["format"]]
+    spread = data["spread"]
     need(spread >= 0, "a spread is from 0 on")
-    ones = [Fraction(one) * two(spread) - Fraction(step) for one, step in zip(told["ones"], told["steps"], strict=True)]
-    share = Fraction(told["products"]) + sum(ones) + Fraction(told["largest"]) * two(2 * spread)
-    need(share * two(bits) <= Fraction(told["times"]) * told["length"], "an error may be larger")
+    ones = [Fraction(one) * two(spread) - Fraction(step) for one, step in zip(data["ones"], data["steps"], strict=True)]
+    share = Fraction(data["products"]) + sum(ones) + Fraction(data["largest"]) * two(2 * spread)
+    need(share * two(bits) <= Fraction(data["times"]) * data["length"], "an error may be larger")
 
 
-def within_span(told: Told) -> None:
+def within_span(data: TheoremData) -> None:
     """max|a| max|b| is at most 2^span times a product."""
-    bits, *_ = FORMATS[told["format"]]
-    need(Fraction(told["share"]) * two(told["span"] + bits) <= Fraction(told["times"]), "an error may be larger")
+    bits, *_ = FORMATS[data["format"]]
+    need(Fraction(data["share"]) * two(data["span"] + bits) <= Fraction(data["times"]), "an error may be larger")
 
 
 # -- blocks
@@ -590,9 +590,9 @@ class Block:
         return two(emin) if how.format in NO_ZERO and not found else found
 
 
-def loses_of_blocks(told: Told) -> None:
+def loses_of_blocks(data: TheoremData) -> None:
     """A chain of instructions from zero adds, of each, what it loses of its own products and of the sum so far."""
-    text, step = Text(told["text"]), told["step"]
+    text, step = Text(data["text"]), data["step"]
     result, after = text.named["d"], list[tuple[str, Any]]()
     while True:
         name, operands = text.called(result)
@@ -608,8 +608,8 @@ def loses_of_blocks(told: Told) -> None:
         (result,) = [one for one in operands if one is not factor]
         after.append(("times", factor))
     _, words = text.called(operands[0])
-    a, b = (Block(text, word, told["reach"], told["spread"], told["zeros"]) for word in words)
-    count, whole = ceil(Fraction(told["length"], step["length"])), told["length"] % step["length"] == 0
+    a, b = (Block(text, word, data["reach"], data["spread"], data["zeros"]) for word in words)
+    count, whole = ceil(Fraction(data["length"], step["length"])), data["length"] % step["length"] == 0
     most = a.most * b.most
     share, alone, size = _told(step["own"]), _told(step["own"], "scale_a scale_b"), _told(step["size"])
     rest = sum((Fraction(value) for names, _, value in step["own"] if not names), Fraction(0))
@@ -617,7 +617,7 @@ def loses_of_blocks(told: Told) -> None:
     growth = max(Fraction(step["growth"]), Fraction(1)) ** count
     share += count * Fraction(step["part"]) * size
     lost = growth * (share * most + alone * a.scale * b.scale / step["block"])
-    ends = [max(side.scale * side.middle * two(told["reach"]), Fraction(side.idle)) for side in (a, b)]
+    ends = [max(side.scale * side.middle * two(data["reach"]), Fraction(side.idle)) for side in (a, b)]
     if a.idle or b.idle:
         rest += alone * max(a.idle * ends[1], ends[0] * b.idle) * (step["length"] // step["block"])
     rest, times, rows = growth * count * rest, a.middle * b.middle, [0, 0]
@@ -631,10 +631,10 @@ def loses_of_blocks(told: Told) -> None:
             name, (side,) = text.called(what)
             need(name == "largest" and isinstance(side, ast.Name), "a sum is multiplied by something else")
             rows["ab".index(side.id)] += 1  # type: ignore[attr-defined]
-            rest *= two(told["reach"])
+            rest *= two(data["reach"])
     need(rows == [-a.rows, -b.rows], "largest magnitudes are left")
     found = times * lost + abs(1 - times) * most + a.lost + b.lost + a.lost * b.lost
-    for claimed, least in ((told["share"], found), (told["rest"], rest)):
+    for claimed, least in ((data["share"], found), (data["rest"], rest)):
         need(least <= Fraction(claimed) <= least * SLACK, f"{float(least)}, and {float(Fraction(claimed))} is claimed")
 
 

@@ -68,14 +68,14 @@ def apart(*forms: Form) -> Form:
     return add(most(*(lifted(own, names) for own, _ in sides)), *(rest for _, rest in sides))
 
 
-def told(error: bool) -> Form:
+def magnitude(error: bool) -> Form:
     """The error, or the size, of the step that is looked at."""
     return single("error" if error else "size", CHAIN)
 
 
 def without_overflow(tree: Any, fmt: int, factor: Form | None = None) -> Condition:
     """That what is rounded to a format at the end of a step does not overflow."""
-    value = add(told(True), told(False))
+    value = add(magnitude(True), magnitude(False))
     value = value if factor is None else times(value, factor)
     return Condition(tree.unit["result"], (), largest_number(tree.formats[fmt])[0], frozen(value))
 
@@ -93,8 +93,11 @@ def need_conditions(goal: Goal, known: Iterable[Goal], *own: Condition) -> None:
     rest = goal.provided - before
     need(before <= goal.provided, "something else may not overflow")
     for one in own:
-        need(any(exactly_as(said, one) for said in goal.provided), "it is not said where nothing may overflow")
-    need(all(any(exactly_as(said, one) for one in own) for said in rest), "something else may not overflow")
+        need(
+            any(exactly_as(hypothesis, one) for hypothesis in goal.provided),
+            "it is not said where nothing may overflow",
+        )
+    need(all(any(exactly_as(hypothesis, one) for one in own) for hypothesis in rest), "something else may not overflow")
 
 
 def need_forms(tree: Any, goal: Goal, facts: Facts) -> None:

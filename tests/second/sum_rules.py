@@ -109,7 +109,7 @@ class Sums:
             self._enter(one)
         self.inside.append(node)
 
-    def told(self, facts: Mapping[int, Facts], places: Any) -> tuple[Form, Facts, set[Condition]]:
+    def summed(self, facts: Mapping[int, Facts], places: Any) -> tuple[Form, Facts, set[Condition]]:
         """The error of the last node, the facts about it where nothing is lost, and what may not overflow."""
         values: dict[int, dict[int, Fraction]] = {leaf: {leaf: Fraction(1)} for leaf in facts}
         sizes, about, conditions = {leaf: one.value for leaf, one in facts.items()}, dict(facts), set()
@@ -202,7 +202,7 @@ def error_free(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> N
     need(goal.assuming == tree.together(goals), "it assumes something else than its premises")
     kept = {level[1] for level, _ in goal.assuming if isinstance(level, tuple)}
     need(not kept & set(sums.inside), "a rounding that is kept is followed")
-    error, facts, conditions = sums.told({one.node: own for one, own in found}, goal.places)
+    error, facts, conditions = sums.summed({one.node: own for one, own in found}, goal.places)
     every = frozenset(conditions).union(*(one.provided for one in goals))
     need(goal.provided == every, "something else may not overflow")
     hows = [tree.nodes[node]["rounding"] for node in sums.inside if tree.nodes[node]["kind"] == "round"]

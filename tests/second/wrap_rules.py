@@ -16,7 +16,7 @@ from math import ceil, floor, prod
 from typing import Any
 
 from tests.second.magnitudes import FaultError, end_of, need, two
-from tests.second.slice_rules import Rounding, Text, Told, loaded
+from tests.second.slice_rules import Rounding, Text, TheoremData, loaded
 
 KNOWN = {"f16": "e5m10_ieee", "bf16": "e8m7_ieee", "f32": "e8m23_ieee", "f64": "e11m52_ieee", "e8m13": "e8m13_ieee",
          "e4m3": "e4m3_all_ones", "e5m2": "e5m2_ieee", "e2m1": "e2m1_none", "e2m3": "e2m3_none",
@@ -231,21 +231,21 @@ class Value:
 class Unit:
     """A unit file; where an instruction is told, what it adds."""
 
-    told: str
+    data: str
     sides: Mapping[str, Range] = field(default_factory=dict)
     start: Range = ZERO
     products: int = 0
     turns: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        told = loaded(self.told)
-        self.length = told["length"]
-        self.numbers = {name: Numbers.of(fmt) for name, fmt in told["formats"].items()}
+        data = loaded(self.data)
+        self.length = data["length"]
+        self.numbers = {name: Numbers.of(fmt) for name, fmt in data["formats"].items()}
         self.modes = {
-            name: [one.strip() for one in how[6:-1].split(",")][:2] for name, how in told["roundings"].items()
+            name: [one.strip() for one in how[6:-1].split(",")][:2] for name, how in data["roundings"].items()
         }
-        self.result = ast.parse(told["steps"]["d"], mode="eval").body
-        self.others = told["steps"].keys() - {"d"}
+        self.result = ast.parse(data["steps"]["d"], mode="eval").body
+        self.others = data["steps"].keys() - {"d"}
         self.integer = self.numbers["d"].integer
 
     def added(self, start: Range, products: int, sides: Mapping[str, Range]) -> Range:
@@ -353,12 +353,12 @@ class Sums:
     """The sums of a plan, of up to so many products. `most`: of elements of both sides; with `formats`, a word is any
     integer of its format."""
 
-    def __init__(self, told: Told, formats: bool = False) -> None:
-        self.told, self.text, self.length, self.formats = told, Text(told["text"]), told["length"], formats
-        need("scale" not in loaded(told["text"]), "units take scale factors")
-        self.files: Mapping[str, str] = told["units"]
-        self.names: Mapping[str, str] = loaded(told["text"])["units"]
-        self.sides = {side: Words(self.text, side, most) for side, most in zip("ab", told["most"], strict=True)}
+    def __init__(self, data: TheoremData, formats: bool = False) -> None:
+        self.data, self.text, self.length, self.formats = data, Text(data["text"]), data["length"], formats
+        need("scale" not in loaded(data["text"]), "units take scale factors")
+        self.files: Mapping[str, str] = data["units"]
+        self.names: Mapping[str, str] = loaded(data["text"])["units"]
+        self.sides = {side: Words(self.text, side, most) for side, most in zip("ab", data["most"], strict=True)}
         self.modes: set[str] = set()
 
     def calls(self, name: str, node: ast.expr) -> Iterator[ast.Call]:
@@ -460,9 +460,9 @@ class Sums:
         return whole
 
 
-def never_wraps(told: Told) -> None:
-    need(all(one is None or one >= 0 for one in (told["length"], *told["most"])), "a number below 0")
-    sums = Sums(told)
+def never_wraps(data: TheoremData) -> None:
+    need(all(one is None or one >= 0 for one in (data["length"], *data["most"])), "a number below 0")
+    sums = Sums(data)
     sums.check()
     sums.check_recombined()
 
@@ -471,7 +471,7 @@ class Result(Text):
     """A plan whose sums are those of integers, each as often as it is; expressions of several have one numbering."""
 
     def __init__(self, sums: Sums, numbers: dict[Any, int]) -> None:
-        super().__init__(sums.told["text"])
+        super().__init__(sums.data["text"])
         self.sums, self.numbers = sums, numbers
 
     def key(self, node: ast.expr) -> str:
@@ -494,13 +494,13 @@ class Result(Text):
             yield tuple(self.key(self.sums.integer(word)) for word in operands)
 
 
-def same_integers(told: Told, other: Told) -> None:
+def same_integers(data: TheoremData, other: TheoremData) -> None:
     """The sums are of the same integers, whatever these are, and never -0, as only rounding down makes one."""
     numbers, found = dict[Any, int](), list[str]()
-    for one in (told, other):
+    for one in (data, other):
         sums = Sums(one, formats=True)
         sums.check()
         need("down" not in sums.modes, "a sum may be -0")
         found.append(Result(sums, numbers).key(sums.text.named["d"]))
-    formats = [loaded(one["text"])["formats"] for one in (told, other)]
+    formats = [loaded(one["text"])["formats"] for one in (data, other)]
     need(formats[0] == formats[1] and found[0] == found[1], "the plans differ in more than in units")

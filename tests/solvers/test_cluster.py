@@ -215,26 +215,26 @@ def test_study_gives_the_same_table(cluster: Watched, tmp_path: Path) -> None:
 def test_mutants_come_out_the_same_and_are_kept(cluster: Watched, tmp_path: Path) -> None:
     some = [mutant for mutant in read_mutants() if mutant.id in ("ties-down", "overflow-sign-truncated")]
 
-    def told(pool: Pool, store: Store | None) -> list[Any]:
+    def answers_of(pool: Pool, store: Store | None) -> list[Any]:
         return [replace(outcome, seconds=0) for outcome in campaign(some, 60, pool, store, lambda outcome: None)]
 
-    here = told(Pool(1), None)
+    here = answers_of(Pool(1), None)
     assert [outcome.mutant for outcome in here] == some
     with Store(tmp_path / "store.sqlite") as store:
-        assert told(cluster, store) == here
+        assert answers_of(cluster, store) == here
         cluster.run = None  # type: ignore[method-assign, assignment]
-        assert told(cluster, store) == here
+        assert answers_of(cluster, store) == here
 
 
 def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     hands: list[Any] = []
 
-    class Seen(module._Racer):
+    class RecordingRacer(module._Racer):
         def __init__(self, pool: Cluster, hand: Any, *rest: Any) -> None:
             hands.append(hand)
             super().__init__(pool, hand, *rest)
 
-    monkeypatch.setattr(module, "_Racer", Seen)
+    monkeypatch.setattr(module, "_Racer", RecordingRacer)
     monkeypatch.setattr(engines, "HEAD_START", 0.0)
     kept: list[Answer] = []
 
@@ -259,7 +259,7 @@ def test_no_more_questions_are_asked_than_there_are_cores(
     assert sum(cluster._client.nthreads().values()) == 2
     open_now, most = set[object](), list[int]()
 
-    class Seen(module._Racer):
+    class RecordingRacer(module._Racer):
         def __init__(self, *given: Any) -> None:
             open_now.add(self)
             most.append(len(open_now))
@@ -269,7 +269,7 @@ def test_no_more_questions_are_asked_than_there_are_cores(
             open_now.discard(self)
             return super().answers()
 
-    monkeypatch.setattr(module, "_Racer", Seen)
+    monkeypatch.setattr(module, "_Racer", RecordingRacer)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # of the workers' machine, too
     warnings: list[str] = []
     with Cluster(two.address, warnings.append) as narrow:

@@ -23,12 +23,12 @@ TEXT = "(set-logic QF_BV)\n(check-sat)\n"
 VERSIONS = {engine: version_of(engine) for engine in ENGINE_NAMES}
 
 
-def said(status: Status, engine: str = "z3", why: Reason | None = None, detail: str = "", **values: int) -> Answer:
+def answer_of(status: Status, engine: str = "z3", why: Reason | None = None, detail: str = "", **values: int) -> Answer:
     return Answer(status, engine, VERSIONS[engine], 1.25, values, why, detail)
 
 
-TIMED_OUT = said("unknown", why=Reason.TIME)
-FAILED = said("unknown", why=Reason.FAILED, detail="x")
+TIMED_OUT = answer_of("unknown", why=Reason.TIME)
+FAILED = answer_of("unknown", why=Reason.FAILED, detail="x")
 
 
 @pytest.fixture
@@ -56,7 +56,9 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[object, ...]]
 
 @pytest.mark.parametrize("engine", ENGINE_NAMES)
 @pytest.mark.parametrize(
-    "answer", [said("sat", a0=0, c=(1 << 200) + 1), said("sat"), said("unsat")], ids=["sat", "no inputs", "unsat"]
+    "answer",
+    [answer_of("sat", a0=0, c=(1 << 200) + 1), answer_of("sat"), answer_of("unsat")],
+    ids=["sat", "no inputs", "unsat"],
 )
 def test_a_decided_answer_holds_for_every_budget(path: Path, answer: Answer, engine: str) -> None:
     answer = replace(answer, engine=engine, version=VERSIONS[engine])
@@ -68,7 +70,7 @@ def test_a_decided_answer_holds_for_every_budget(path: Path, answer: Answer, eng
 
 
 def test_another_text_engine_or_version_does_not_match(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store._record(TEXT, said("unsat"), None, 0)
+    store._record(TEXT, answer_of("unsat"), None, 0)
     assert store.find(TEXT, "z3", None, 0) is not None
     assert store.find(TEXT + " ", "z3", None, 0) is None
     assert store.find(TEXT, "cvc5", None, 0) is None
@@ -103,25 +105,25 @@ BUDGETS = [  # recorded under, asked with, holds
 def test_unknown_holds_for_budgets_no_larger(
     store: Store, under: tuple[float | None, int], asked: tuple[float | None, int], holds: bool, why: Reason
 ) -> None:
-    answer = said("unknown", why=why, detail="(incomplete)")
+    answer = answer_of("unknown", why=why, detail="(incomplete)")
     store._record(TEXT, answer, *under)
     assert store.find(TEXT, "z3", *asked) == (replace(answer, stored=True) if holds else None)
 
 
 @pytest.mark.parametrize("why", [None, Reason.ENDED, Reason.FAILED])
 def test_an_accident_is_kept_but_not_reused(store: Store, path: Path, why: Reason | None) -> None:
-    store._record(TEXT, said("unknown", why=why, detail="x"), 10.0, 100)
+    store._record(TEXT, answer_of("unknown", why=why, detail="x"), 10.0, 100)
     assert store.find(TEXT, "z3", 1.0, 64) is None
     assert sql(path, "SELECT status, why, detail FROM answers") == [("unknown", why and why.name, "x")]
 
 
 def test_answers_of_an_earlier_schema_are_asked_again(store: Store, path: Path) -> None:
-    store._record(TEXT, said("unsat"), None, 0)
+    store._record(TEXT, answer_of("unsat"), None, 0)
     store.close()
     sql(path, "PRAGMA user_version = 1")
     with Store(path) as opened:
         assert opened.find(TEXT, "z3", None, 0) is None
-        opened._record(TEXT, said("unsat"), None, 0)
+        opened._record(TEXT, answer_of("unsat"), None, 0)
         assert opened.find(TEXT, "z3", None, 0) is not None
     assert sql(path, "PRAGMA user_version") == [(SCHEMA,)]
 
@@ -146,16 +148,16 @@ SMALLER, LARGER = (5.0, 100), (20.0, 100)
 @pytest.mark.parametrize(
     ("first", "under_first", "second", "under_second", "kept"),
     [
-        (TIMED_OUT, SMALLER, said("unsat"), SMALLER, 1),
-        (said("unsat"), SMALLER, TIMED_OUT, LARGER, 0),
-        (said("unsat"), SMALLER, said("sat", x=1), SMALLER, 1),
+        (TIMED_OUT, SMALLER, answer_of("unsat"), SMALLER, 1),
+        (answer_of("unsat"), SMALLER, TIMED_OUT, LARGER, 0),
+        (answer_of("unsat"), SMALLER, answer_of("sat", x=1), SMALLER, 1),
         (TIMED_OUT, SMALLER, TIMED_OUT, LARGER, 1),
         (TIMED_OUT, LARGER, TIMED_OUT, SMALLER, 0),
-        (TIMED_OUT, LARGER, said("unknown", why=Reason.MEMORY), LARGER, 1),
+        (TIMED_OUT, LARGER, answer_of("unknown", why=Reason.MEMORY), LARGER, 1),
         (TIMED_OUT, (20.0, 64), TIMED_OUT, (5.0, 128), 1),
         (TIMED_OUT, SMALLER, FAILED, LARGER, 0),
         (FAILED, LARGER, TIMED_OUT, SMALLER, 1),
-        (FAILED, LARGER, said("unknown", why=Reason.FAILED, detail="y"),
+        (FAILED, LARGER, answer_of("unknown", why=Reason.FAILED, detail="y"),
          SMALLER, 1),
     ],
 )  # fmt: skip
@@ -171,14 +173,14 @@ def test_what_says_more_stays(
 
 
 def test_a_stored_answer_is_not_stored_again(store: Store, path: Path) -> None:
-    store._record(TEXT, replace(said("unsat"), stored=True), None, 0)
+    store._record(TEXT, replace(answer_of("unsat"), stored=True), None, 0)
     assert sql(path, "SELECT * FROM answers") == []
 
 
 def test_a_store_can_be_audited(store: Store, path: Path) -> None:
     """Each answer with its question, which is kept once for all engines, and its name."""
-    store._record(TEXT, said("unsat"), 2.5, 100, "lemma sum = sum")
-    store._record(TEXT, said("sat", "cvc5", x=3), None, 0)
+    store._record(TEXT, answer_of("unsat"), 2.5, 100, "lemma sum = sum")
+    store._record(TEXT, answer_of("sat", "cvc5", x=3), None, 0)
     rows = sql(
         path,
         'SELECT engine, version, status, seconds, "values", timeout, memory, name, text FROM answers '
@@ -196,7 +198,7 @@ def test_a_store_can_be_audited(store: Store, path: Path) -> None:
 def test_a_hit_is_found_at_once(path: Path) -> None:
     """Among thousands of answers, with opening and closing: the best of some tries, as others share the machine."""
     with Store(path) as store:
-        store._record(TEXT, said("unsat"), None, 0)
+        store._record(TEXT, answer_of("unsat"), None, 0)
         row = sql(path, "SELECT * FROM answers")[0]
         filler = [(f"{number:064x}", *row[1:]) for number in range(5000)]
         store._connection.execute("BEGIN")
@@ -222,7 +224,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("column", DAMAGE)
 def test_a_damaged_row_is_ignored_and_replaced(store: Store, path: Path, column: str) -> None:
-    answer, other = said("sat", x=3), TEXT + "(exit)"
+    answer, other = answer_of("sat", x=3), TEXT + "(exit)"
     store._record(TEXT, answer, 10.0, 100, "name")
     moved = module.answer_key(other, "z3", VERSIONS["z3"])  # a row under the key of another question
     sql(path, f'UPDATE answers SET "{column}" = ?', moved if column == "key" else DAMAGE[column])
@@ -233,7 +235,7 @@ def test_a_damaged_row_is_ignored_and_replaced(store: Store, path: Path, column:
 
 
 def test_text_that_is_no_text_is_damage(store: Store, path: Path) -> None:
-    store._record(TEXT, said("unsat"), 10.0, 100)
+    store._record(TEXT, answer_of("unsat"), 10.0, 100)
     sql(path, "UPDATE answers SET detail = CAST(x'ff' AS TEXT)")
     assert store.find(TEXT, "z3", 1.0, 64) is None
 

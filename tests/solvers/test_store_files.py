@@ -18,7 +18,7 @@ import pytest
 from mmaprobe.queries.solvers import store as module
 from mmaprobe.queries.solvers.store import APPLICATION_ID, SCHEMA, Store, StoreError, default_path
 from tests.places import ROOT
-from tests.solvers.test_store import TEXT, said, sql
+from tests.solvers.test_store import TEXT, answer_of, sql
 
 pytestmark = pytest.mark.programs
 
@@ -187,7 +187,7 @@ def test_a_new_store_is_closed_whatever_the_umask(path: Path) -> None:
     before = os.umask(0)
     try:
         with Store(path) as store:
-            store._record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, answer_of("unsat"), 1.0, 100)
             assert not any(one.stat().st_mode & 0o022 for one in (path.parent, *path.parent.iterdir()))
     finally:
         os.umask(before)
@@ -197,7 +197,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()
     with Store(path) as store:
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
     assert sql(path, "PRAGMA journal_mode") == [("wal",)]
@@ -237,10 +237,10 @@ def test_a_full_disk_costs_no_answer(path: Path) -> None:
     warnings: list[str] = []
     noise = random.Random(1).randbytes(1 << 20).hex()  # does not compress
     with Store(path, warnings.append) as store:
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         store._connection.execute("PRAGMA max_page_count = 20")
         for number in range(3):
-            store._record(f"{number}{noise}", said("unsat"), 1.0, 100)
+            store._record(f"{number}{noise}", answer_of("unsat"), 1.0, 100)
             store.record_result(str(number), {})
         assert warnings == [store.warning]
         assert "full" in store.warning
@@ -248,10 +248,10 @@ def test_a_full_disk_costs_no_answer(path: Path) -> None:
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.find(f"0{noise}", "z3", 1.0, 100) is None
         store._connection.execute("PRAGMA max_page_count = 1000000")
-        store._record("after", said("unsat"), 1.0, 100)  # as it warned
+        store._record("after", answer_of("unsat"), 1.0, 100)  # as it warned
         assert store.find("after", "z3", 1.0, 100) is None
     with Store(path) as store:
-        store._record("next", said("unsat"), 1.0, 100)
+        store._record("next", answer_of("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.find("next", "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
@@ -285,7 +285,7 @@ def test_a_file_size_limit_costs_no_answer(path: Path) -> None:
     with Store(path) as store:
         for number in numbers:
             assert store.find(random.Random(int(number)).randbytes(5000).hex(), "z3", 1.0, 100) is not None
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 
@@ -293,11 +293,11 @@ def test_a_file_size_limit_costs_no_answer(path: Path) -> None:
 def test_a_file_damaged_in_use_is_a_warning(path: Path) -> None:
     warnings: list[str] = []
     with Store(path) as store:
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
     with Store(path, warnings.append) as store:
         path.write_bytes(b"\xa5" * path.stat().st_size)
         assert [store.find(TEXT, "z3", 1.0, 100) for _ in range(2)] == [None, None]
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         assert store.find_result("x") is None
         assert len(warnings) == 1
         assert "cannot be read" in warnings[0]
@@ -308,7 +308,7 @@ def test_writing_and_reading_fail_with_one_warning(path: Path) -> None:
     Store(path).close()
     with Store(path, warnings.append) as store:
         store._connection.execute("PRAGMA query_only = 1")
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         path.write_bytes(b"\xa5" * path.stat().st_size)
         store._connection.execute("PRAGMA shrink_memory")
         assert store.find(TEXT, "z3", 1.0, 100) is None
@@ -324,20 +324,20 @@ def test_an_interrupt_while_recording_leaves_the_store_usable(path: Path, monkey
     with Store(path) as store:
         monkeypatch.setattr(module, "_checksum", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            store._record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, answer_of("unsat"), 1.0, 100)
         monkeypatch.undo()
         assert sql(path, "SELECT count(*) FROM queries") == [(0,)]
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.warning == ""
 
 
 def test_a_closed_store_neither_finds_nor_records(path: Path) -> None:
     store = Store(path)
-    store._record(TEXT, said("unsat"), 1.0, 100)
+    store._record(TEXT, answer_of("unsat"), 1.0, 100)
     store.close()
     store.close()
-    store._record("more", said("unsat"), 1.0, 100)
+    store._record("more", answer_of("unsat"), 1.0, 100)
     assert store.find(TEXT, "z3", 1.0, 100) is None
     assert store.warning == ""
     assert sql(path, "SELECT count(*) FROM answers") == [(1,)]
@@ -354,7 +354,7 @@ def test_a_held_lock_is_waited_for_and_then_a_warning(path: Path, monkeypatch: p
         start = time.monotonic()
         with pytest.raises(StoreError, match="another process has held it"):
             Store(path)
-        store._record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, answer_of("unsat"), 1.0, 100)
         assert time.monotonic() - start >= 0.4
         assert "locked" in store.warning
         holder.close()
@@ -444,7 +444,7 @@ def test_killed_while_it_is_created(tmp_path: Path) -> None:
     for number in range(20):
         path = tmp_path / f"{number}.sqlite"
         with Store(path) as store:
-            store._record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, answer_of("unsat"), 1.0, 100)
             assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.interrupts import Latch
 from tests.solvers.test_portfolio import Recorded, recorded
 from tests.solvers.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
-from tests.solvers.test_store import path, said, sql, store
+from tests.solvers.test_store import answer_of, path, sql, store
 
 pytestmark = [pytest.mark.solvers, pytest.mark.processes]
 
@@ -54,7 +54,7 @@ def test_only_engines_that_may_say_more_are_asked(store: Store, recorded: type[R
     recorded.texts.update(dict.fromkeys(ENGINE_NAMES, "(nonsense"))
     query = text_query("")
     for engine in ("bitwuzla", "z3"):
-        store._record(query.text, said("unknown", engine, Reason.TIME), 60, 8192)
+        store._record(query.text, answer_of("unknown", engine, Reason.TIME), 60, 8192)
     for _ in range(2):  # cvc5 fails, which is not a fact about the question
         answers = solve(query, timeout=60, store=store)
         assert started(recorded) == ["cvc5"]
@@ -100,7 +100,7 @@ def test_what_got_less_of_a_processor_is_asked_again(
 def test_fresh_asks_again_and_replaces(store: Store, recorded: type[Recorded]) -> None:
     query = text_query("")
     recorded.texts.update(z3=SAT)
-    store._record(query.text, said("unsat"), 1.0, 100)
+    store._record(query.text, answer_of("unsat"), 1.0, 100)
     assert solve(query, "z3", 60, store=store)[0].status == "unsat"
     assert started(recorded) == []
     answer = solve(query, "z3", 60, store=store, fresh=True)[0]
@@ -110,10 +110,10 @@ def test_fresh_asks_again_and_replaces(store: Store, recorded: type[Recorded]) -
 
 def test_of_stored_answers_the_one_that_is_replayed_comes_first(store: Store) -> None:
     query = text_query("")
-    store._record(query.text, said("unknown", "bitwuzla", Reason.TIME), 1.0, 0)
-    store._record(query.text, said("unsat", "z3"), 1.0, 100)
-    store._record(query.text, said("sat", "cvc5", x=1), 1.0, 100)
-    assert solve(query, timeout=0, store=store) == [replace(said("sat", "cvc5", x=1), stored=True)]
+    store._record(query.text, answer_of("unknown", "bitwuzla", Reason.TIME), 1.0, 0)
+    store._record(query.text, answer_of("unsat", "z3"), 1.0, 100)
+    store._record(query.text, answer_of("sat", "cvc5", x=1), 1.0, 100)
+    assert solve(query, timeout=0, store=store) == [replace(answer_of("sat", "cvc5", x=1), stored=True)]
 
 
 def test_an_answer_is_on_disk_before_it_is_returned(

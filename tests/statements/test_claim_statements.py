@@ -22,7 +22,7 @@ QUICK = (1, 2, 3, 4, 5, 7, 9)
 def test_no_verdict_is_wrong(number: int) -> None:
     with blind():
         found = check(make(number), 10.0)
-    assert not found.wrong, (found.said, found.statement.text())
+    assert not found.wrong, (found.verdict, found.statement.text())
 
 
 def test_a_false_claim_that_is_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

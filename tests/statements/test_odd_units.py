@@ -136,9 +136,9 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("said", ODD, ids=str)
-def test_nothing_false_is_proved(said: Untrue) -> None:
-    found = judged(Statement(0, said.wanted, said.models, compare=said.compare))
+@pytest.mark.parametrize("untrue", ODD, ids=str)
+def test_nothing_false_is_proved(untrue: Untrue) -> None:
+    found = judged(Statement(0, untrue.wanted, untrue.models, compare=untrue.compare))
     assert found is not None
     assert not found.true
     problems = problems_about(found)
@@ -147,10 +147,10 @@ def test_nothing_false_is_proved(said: Untrue) -> None:
     assert all(by_expression(problem) is None for problem in problems)
 
 
-@pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "equal"], ids=str)
-def test_forms_compute_as_the_units(said: Untrue) -> None:
+@pytest.mark.parametrize("untrue", [one for one in ODD if one.wanted == "equal"], ids=str)
+def test_forms_compute_as_the_units(untrue: Untrue) -> None:
     """The forms, by which the statements would be proved, without the samples that are looked at first."""
-    for model in said.models:
+    for model in untrue.models:
         proof = Normaliser(BLIND).proof(model.unit)
         form = model.unit.with_result(normal(normal_form(model.unit, proof)))
         table = grid_of(columns_of(model, Inputs()))
@@ -165,9 +165,9 @@ def test_a_number_that_stands_for_nan_is_no_nan_of_any_pattern() -> None:
     assert by_expression(Problem(number, unknown)) is None
 
 
-@pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "sign-symmetric"], ids=str)
-def test_no_sign_symmetry_is_believed(said: Untrue) -> None:
-    unit = said.models[0].unit
+@pytest.mark.parametrize("untrue", [one for one in ODD if one.wanted == "sign-symmetric"], ids=str)
+def test_no_sign_symmetry_is_believed(untrue: Untrue) -> None:
+    unit = untrue.models[0].unit
     with pytest.raises(RuleError, match="is negated is not known"):
         symmetry_of(unit, Settled(BLIND, False))
     document = Document(written(unit, []))

@@ -24,17 +24,17 @@ OPTIONS = Options("bitwuzla", 15.0)
 @pytest.mark.parametrize("number", range(40))
 def test_no_answer_is_wrong(number: int) -> None:
     found = check(make(number), OPTIONS)
-    assert not found.wrong, (found.said, found.statement.text())
+    assert not found.wrong, (found.verdict, found.statement.text())
 
 
-@pytest.mark.parametrize(("number", "said"), [(60, "none admitted"), (135, "holds")])
-def test_conditions_that_guess_are_seen(number: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "verdict"), [(60, "none admitted"), (135, "holds")])
+def test_conditions_that_guess_are_seen(number: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim with a condition at fault, decided as if what reads no number left the input out."""
     statement = make(number)
-    assert check(statement, OPTIONS).said == "at fault"
+    assert check(statement, OPTIONS).verdict == "at fault"
     monkeypatch.setattr(Conditions, "then", never_at_fault)
     found = check(statement, OPTIONS)
-    assert (found.said, found.wrong) == (said, True)
+    assert (found.verdict, found.wrong) == (verdict, True)
 
 
 def words(result: int, other: int = 0x08) -> Words:
@@ -88,5 +88,5 @@ def test_what_is_no_number_is_at_fault() -> None:
     (Truth(1, 5, 0), "all", {"at fault"}), (Truth(1, 5, 1), "exists", {"at fault", "holds"}),
 ])  # fmt: skip
 def test_what_may_be_said(known: Truth, quantifier: str, right: set[str]) -> None:
-    said = ("holds", "refuted", "at fault", "none admitted", "mine.yaml: unknown name")
-    assert {one for one in said if known.allows(one, quantifier)} == right
+    verdicts = ("holds", "refuted", "at fault", "none admitted", "mine.yaml: unknown name")
+    assert {one for one in verdicts if known.allows(one, quantifier)} == right

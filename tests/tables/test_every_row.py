@@ -19,7 +19,7 @@ ROWS = sorted(row["id"] for row in catalogue())
 SAMPLE, SEED = 2, 58  # rows of a quick run; a failure is tried again by its name
 
 
-def said(*words: str, code: int = 0) -> str:
+def output_of(*words: str, code: int = 0) -> str:
     """What a command prints that ends with this code."""
     found = CliRunner().invoke(main, words, prog_name="mmaprobe")
     assert found.exit_code == code, (words, found.exit_code, found.output[-400:], found.exception)
@@ -40,31 +40,31 @@ def vector(model: Model) -> dict[str, object]:
 def commands_take(reference: str, folder: Path, timeout: int) -> None:
     """Show, explain, evaluate, simulate, prove, cover and export take a row; none says anything of a fault."""
     model = parse_reference(reference)
-    assert f"unit: {reference}" in said("show", reference)
+    assert f"unit: {reference}" in output_of("show", reference)
     given = vector(model)
-    assert "\nd = " in said("explain", reference, json.dumps(given))
+    assert "\nd = " in output_of("explain", reference, json.dumps(given))
     rows = folder / "rows.jsonl"
     rows.write_text(json.dumps({"id": "ones", "model": reference} | given) + "\n")
-    answered = json.loads(said("run", str(rows), "--device", f"model:{reference}").splitlines()[0])
+    answered = json.loads(output_of("run", str(rows), "--device", f"model:{reference}").splitlines()[0])
     k = model.length
     files = {name: folder / f"{name}.npy" for name in ("a", "b", "scale_a", "scale_b", "d")}
     for name, shape in (("a", (2, k)), ("b", (k, 3)), ("scale_a", (2, model.scales)), ("scale_b", (model.scales, 3))):
         if fmt := model.formats.get(name):
             np.save(files[name], np.full(shape, fmt.one, dtype=f"uint{max(8, 1 << (fmt.width - 1).bit_length())}"))
     scales = ("--scale-a", str(files["scale_a"]), "--scale-b", str(files["scale_b"])) if model.scale else ()
-    said("simulate", str(files["a"]), str(files["b"]), "--model", reference, "-o", str(files["d"]), *scales)
+    output_of("simulate", str(files["a"]), str(files["b"]), "--model", reference, "-o", str(files["d"]), *scales)
     assert np.load(files["d"]).shape == (2, 3)
-    assert "equal: proved in " in said("prove", reference, reference)
+    assert "equal: proved in " in output_of("prove", reference, reference)
     covered = folder / "cover.jsonl"
     found = CliRunner().invoke(main, ("cover", reference, "--no-pairs", "--timeout", str(timeout), "-o", str(covered)))
     assert found.exit_code in (0, 3), found.output[-400:]  # 3: the time ran out, what was found is written
-    assert "0 mismatches" in said("evaluate", str(covered))
-    assert said("export", str(rows), "--format", "csv").splitlines()[1].startswith(f"ones,{reference},")
-    assert answered["d"] in said("export", str(rows), "--format", "csv")
+    assert "0 mismatches" in output_of("evaluate", str(covered))
+    assert output_of("export", str(rows), "--format", "csv").splitlines()[1].startswith(f"ones,{reference},")
+    assert answered["d"] in output_of("export", str(rows), "--format", "csv")
     for kind in ("smt2", "c"):
-        said("export", str(rows), "--format", kind, "-o", str(folder / kind))
+        output_of("export", str(rows), "--format", kind, "-o", str(folder / kind))
     for kind in ("cpp", "verilog"):
-        said("export", reference, "--format", kind, "-o", str(folder / kind))
+        output_of("export", reference, "--format", kind, "-o", str(folder / kind))
 
 
 @pytest.mark.parametrize("reference", random.Random(SEED).sample(ROWS, SAMPLE))

@@ -159,14 +159,14 @@ def test_a_name_with_a_space_to_list() -> None:
 
 
 def test_a_gpu_where_an_instruction_is_wanted() -> None:
-    said = run("show", "rx9070", code=2).stderr
-    assert 'RX 9070: a GPU has several instructions: `mmaprobe list "RX 9070"`' in said
+    message = run("show", "rx9070", code=2).stderr
+    assert 'RX 9070: a GPU has several instructions: `mmaprobe list "RX 9070"`' in message
     assert "MI355X (cdna4): no published" in run("show", "mi355x", code=2).stderr
     architecture = "an architecture has several instructions: `mmaprobe list hopper`"
     for words in (("show", "hopper"), ("distinguish", "Hopper", "ampere")):
         assert architecture in run(*words, code=2).stderr
-    said = "hopper/mma: the beginning of several names: `mmaprobe list models hopper/mma` shows them"
-    assert said in run("show", "hopper/mma", code=2).stderr
+    message = "hopper/mma: the beginning of several names: `mmaprobe list models hopper/mma` shows them"
+    assert message in run("show", "hopper/mma", code=2).stderr
     for wrong, meant in (
         ("hoper/mma", "hopper/mma"),
         ("hoper", "hopper"),
@@ -187,21 +187,21 @@ def test_identify_among_the_instructions_of_a_gpu() -> None:
     document = json.loads(found.stdout)
     assert (document["candidates"], document["units"]) == (2, [wgmma])
     assert "hopper: H100, " in found.stderr
-    said = run("identify", "RX 7900 XTX", "--device", "model:rdna3/dot2/f32_f16", code=2).stderr
-    assert "(rdna3) are unit files" in said
+    message = run("identify", "RX 7900 XTX", "--device", "model:rdna3/dot2/f32_f16", code=2).stderr
+    assert "(rdna3) are unit files" in message
     assert "no candidate fits" in run("identify", "NVIDIA H100 80GB", "--device", f"model:{ada}", code=1).stderr
 
 
 @pytest.mark.parametrize(
-    ("gpu", "device", "said"),
+    ("gpu", "device", "message"),
     [
         ("MI300X", "model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "MI300X (cdna3) has no instruction on e4m3 e4m3 f32"),
         ("H100", "command:true", "H100 has several instructions: --model says"),
         ("H10", "command:true", "unknown family 'H10'"),
     ],
 )
-def test_identify_says_what_a_gpu_lacks(gpu: str, device: str, said: str) -> None:
-    assert said in run("identify", gpu, "--device", device, code=2).stderr
+def test_identify_says_what_a_gpu_lacks(gpu: str, device: str, message: str) -> None:
+    assert message in run("identify", gpu, "--device", device, code=2).stderr
 
 
 def test_data_sheets_of_a_gpu(tmp_path: Path) -> None:

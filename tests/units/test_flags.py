@@ -165,32 +165,32 @@ def test_a_unit_of_the_table_has_those_of_its_own_document(reference: str) -> No
         parse_reference(f"{reference}@flags={other}")
 
 
-@pytest.mark.parametrize(("reference", "said"), [
+@pytest.mark.parametrize(("reference", "message"), [
     ("ieee/fma/f16@flags=sparc", "is none of riscv"),
     ("ieee/fma/f16@flags=riscv,flags=arm", "flags: given twice"),
     ("volta/mma/m8n8k4.f32.f16.f16.f32@flags=riscv", "define no exceptions"),
     ("ieee/fma/f16@input_subnormals=zero,flags=arm", "subnormal"),
 ])  # fmt: skip
-def test_what_no_document_defines_is_an_error(reference: str, said: str) -> None:
-    with pytest.raises(MmaprobeError, match=said):
+def test_what_no_document_defines_is_an_error(reference: str, message: str) -> None:
+    with pytest.raises(MmaprobeError, match=message):
         parse_reference(reference)
 
 
-@pytest.mark.parametrize(("step", "said"), [
+@pytest.mark.parametrize(("step", "message"), [
     ("flags(r(fused(a[0] * b[0], c, F=3)), riscv)", "flags: of a fused"),
     ("flags(exact(a[0] * b[0], c), riscv)", "flags: of a exact"),
     ("flags(s(exact(a[0] * b[0], c)), riscv)", "saturates"),
     ("flags(z(exact(a[0] * b[0], c)), riscv)", "signal otherwise"),
     ("flags(r(exact(a[0] * b[0], c)), sparc)", "riscv"),
 ])  # fmt: skip
-def test_a_unit_file_says_where_they_are_not_defined(step: str, said: str) -> None:
+def test_a_unit_file_says_where_they_are_not_defined(step: str, message: str) -> None:
     text = f"""unit: x
 formats: {{a: f16, b: f16, c: f16, d: int5}}
 length: 1
 roundings: {{r: "round(f16)", s: "round(f16, overflow=saturate)", z: "round(f16, subnormals=flush_after)"}}
 steps: {{d: "{step}"}}
 """
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         parse_unit(text, "x.yaml")
 
 
@@ -205,23 +205,23 @@ def test_commands_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("small.yaml").write_text(SMALL, encoding="utf-8")
     rows = [{"model": "small.yaml", "a": ["05"], "b": ["0d"], "c": "29", "flags": word} for word in ("01", "03")]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-    code, said = run("evaluate", "rows.jsonl", "--flags", "riscv")
-    assert (code, "small.yaml@flags=riscv: 2 rows, 1 mismatch" in said) == (1, True), said
-    code, said = run("prove", "small.yaml", "small.yaml", "--flags", "arm", "--certificate", "proof")
-    assert (code, said[:6]) == (0, "equal:"), said
+    code, message = run("evaluate", "rows.jsonl", "--flags", "riscv")
+    assert (code, "small.yaml@flags=riscv: 2 rows, 1 mismatch" in message) == (1, True), message
+    code, message = run("prove", "small.yaml", "small.yaml", "--flags", "arm", "--certificate", "proof")
+    assert (code, message[:6]) == (0, "equal:"), message
     assert run("check", "proof")[0] == 0
-    code, said = run("prove", "small.yaml@flags=arm", "small.yaml@flags=riscv", "--certificate", "other")
-    assert (code, "left gives 03" in said, "right gives 01" in said) == (1, True, True), said
-    code, said = run("prove", "small.yaml", "--property", "monotonic", "--flags", "arm")
-    assert (code, "--flags" in said) == (2, True), said
+    code, message = run("prove", "small.yaml@flags=arm", "small.yaml@flags=riscv", "--certificate", "other")
+    assert (code, "left gives 03" in message, "right gives 01" in message) == (1, True, True), message
+    code, message = run("prove", "small.yaml", "--property", "monotonic", "--flags", "arm")
+    assert (code, "--flags" in message) == (2, True), message
 
 
 @pytest.mark.slow
 def test_covering_vectors_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL, encoding="utf-8")
-    code, said = run("cover", "small.yaml", "--flags", "riscv", "--no-pairs", "--timeout", 3, "-o", "cover.jsonl")
-    assert code in (0, 3), said  # some changes take a solver longer
+    code, message = run("cover", "small.yaml", "--flags", "riscv", "--no-pairs", "--timeout", 3, "-o", "cover.jsonl")
+    assert code in (0, 3), message  # some changes take a solver longer
     vectors = [json.loads(line) for line in Path("cover.jsonl").read_text(encoding="utf-8").splitlines()]
     reached = {reason for row in vectors for reason in row["reaches"] if "exceptions" in reason}
     names = ("none", "inexact", "inexact, underflow", "inexact, overflow", "invalid")

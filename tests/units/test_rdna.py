@@ -70,9 +70,9 @@ def test_every_recorded_result_agrees() -> None:
 
 
 def test_the_units_say_how_many_results_they_rest_on() -> None:
-    said = {name: shipped_unit(name).evidence for name in RDNA}
+    evidence_of = {name: shipped_unit(name).evidence for name in RDNA}
     counts = Counter({reference: len(d) for reference, (_, d) in recorded().items()})
-    for name, evidence in said.items():
+    for name, evidence in evidence_of.items():
         assert (f" {counts[name]} rows" in evidence) == evidence.startswith("recorded") == bool(counts[name]), name
 
 

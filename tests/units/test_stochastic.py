@@ -132,13 +132,13 @@ def test_text() -> None:
     """A unit is written as it is read, and refuses what says nothing of random bits, or too much."""
     given = unit("e4m3", "stochastic_b", 6)
     assert parse_unit(unit_text(given), "again.yaml") == given
-    for old, new, told in (
+    for old, new, message in (
         (", random)", ")", "stochastic_b needs random bits"),
         ("stochastic_b", "nearest_even", "nearest_even takes no random bits"),
         ("uint6", "int6", "int6 is no format of random bits"),
         (", random)", ", exact(random))", "random bits are an operand"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             parse_unit(unit_text(given).replace(old, new), "wrong.yaml")
     with pytest.raises(ParameterError, match="random bits are random or draws, not c"):
         Round(Element("c"), Rounding(FORMATS["f32"], "stochastic_a"), Element("c"))
@@ -153,12 +153,12 @@ def test_of_a_row() -> None:
     assert drawn.unit.last.random == Element("random")
     chained = parse_reference("ieee/fma/f32@length=3,output_rounding=stochastic_a,random_bits=4")
     assert unit_text(chained.unit).endswith("d: repeat(i in range(3), c, r(exact(a[i] * b[i], acc), draws[i]))\n")
-    for name, told in {
+    for name, message in {
         "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c": "stochastic_c needs a number of random bits",
         "arm/neon/fdot.f16.e4m3.e4m3@random_bits=4": "takes no random bits",
         "riscv/zvbdota/vfwbdota16bf.n4@output_rounding=stochastic_a,random_bits=4": "several results are rounded in a",
     }.items():
-        with pytest.raises(ParameterError, match=told):
+        with pytest.raises(ParameterError, match=message):
             parse_reference(name)
 
 
@@ -281,13 +281,13 @@ def test_random_bits_stay_with_the_steps() -> None:
         assert to_integers(admits(inputs, model, given), 32).tolist() == [1] * 32
         rows = admitted_rows(layout_of(model), inputs, 400, 1)
         assert len({*rows[:, -1].tolist()}) == 32
-    for name, told in (("exact", "its exact sum one"), ("unbiased", "several results")):
-        with pytest.raises(ParameterError, match=told):
+    for name, message in (("exact", "its exact sum one"), ("unbiased", "several results")):
+        with pytest.raises(ParameterError, match=message):
             problems_of(name, model, Inputs())
 
 
 def test_what_has_no_mean() -> None:
-    for name, told in (("ieee/fma/f32", "rounds no result by random bits"), (
+    for name, message in (("ieee/fma/f32", "rounds no result by random bits"), (
         "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c,random_bits=7", r"at most of 2\^6")):  # fmt: skip
-        with pytest.raises(ParameterError, match=told):
+        with pytest.raises(ParameterError, match=message):
             problems_of("unbiased", parse_reference(name), Inputs())

@@ -393,8 +393,8 @@ def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
     other.write_text(
         OWN.replace("unit: own", "unit: other").replace("exact(a[0] * b[0], c)", "fused(a[0] * b[0], c, F=4)")
     )
-    told = json.loads(run("distinguish", str(one), str(other), "--solver", "bitwuzla"))
-    assert told["predictions"]["left"] != told["predictions"]["right"]
+    document = json.loads(run("distinguish", str(one), str(other), "--solver", "bitwuzla"))
+    assert document["predictions"]["left"] != document["predictions"]["right"]
     refused = CliRunner().invoke(main, ["distinguish", str(one), "ieee/fma/f16"])
     assert (refused.exit_code, "the models take different formats: e4m3i and f16" in refused.stderr) == (2, True)
     other.write_text(OWN.replace("unit: own\n", ""), encoding="utf-8")
@@ -411,9 +411,9 @@ def test_fewer_vectors_than_asked_for_are_all_there_are(tmp_path: Path) -> None:
     for file in files:
         file.write_text(text.format(file.stem, file.stem), encoding="utf-8")
     asked = ["distinguish", *map(str, files), "--solver", "bitwuzla"]
-    for count, said in (("3", "different, 1 vector (any other exercises the same) ["), ("1", "different, 1 vector [")):
+    for count, words in (("3", "different, 1 vector (any other exercises the same) ["), ("1", "different, 1 vector [")):
         result = CliRunner().invoke(main, [*asked, "-n", count])
-        assert (result.exit_code, said in result.stderr) == (0, True), result.stderr
+        assert (result.exit_code, words in result.stderr) == (0, True), result.stderr
 
 
 def test_equal_expressions_have_one_text() -> None:

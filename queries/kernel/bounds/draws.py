@@ -1,4 +1,4 @@
-"""The rule of stochastic rounding, and its lemma: whatever the random bits are, it gives one of two numbers."""
+"""The rule of stochastic rounding, and its lemma: for all random bits the result is one of two numbers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NEXT: tuple[Mode, ...] = ("toward_zero", "up", "down")
 @dataclass(frozen=True)
 class DrawIsNextTo(OfMagnitudes):
     """A magnitude of f + N + 4 bits, at any place as in `RoundingLoses` or up to N places below, rounded by N = `bits`
-    random bits to a format with f fraction bits, gives the pattern that rounding toward zero gives, or the one that
-    rounding away from zero does (up, if it is positive; else down). Further bits of a magnitude count as one bit."""
+    random bits to a format with f fraction bits, gives the pattern of rounding toward zero, or the pattern of rounding
+    away from zero (up if it is positive, else down). Further bits of a magnitude count as one bit."""
 
     format: Format
     mode: Stochastic
@@ -65,9 +65,9 @@ def draw_lemmas(node: Round, formats: Mapping[str, Format]) -> list[Lemma]:
 
 @rule
 def drawn(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
-    """A term y, the first premise, rounded without overflow by the random bits of the second, loses at most one unit of
-    the last place, whatever these bits are: y is rounded toward zero, or away from zero, and loses what the rule
-    `rounded` says of these modes, at most its loss for a rounding in either direction (to_odd)."""
+    """A term y (the first premise), rounded without overflow by random bits (the second premise), loses at most one
+    unit of the last place for all random bits: y is rounded toward zero or away from zero, and the rule `rounded`
+    bounds the loss in both modes by that of a rounding in either direction (to_odd)."""
     goals = goals_about("drawn", node, places, operands_at(node, places), premises)
     unit, y = goals[0].unit, goals[0].facts
     facts = after_rounding(y, replace(node.rounding, mode="to_odd"))

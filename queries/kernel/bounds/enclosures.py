@@ -1,9 +1,10 @@
-"""Facts proved about a node: how far its value lies from the exact value, and the quantities that an alignment needs.
+"""Facts proved about a node: the distance of its value from the exact value, and the quantities that an alignment
+needs.
 
 Of a node N, v(N) is its value in the unit; x(N) is the value of the same expression without rounding, for the inputs as
-the unit reads them (if the unit reads subnormals as zero, so does x). Every statement is about all finite inputs, under
-the hypotheses that it states: the assumptions about results so far, the roundings that are kept, and the places where
-nothing overflows. A rule's conclusion has the hypotheses of all its premises, but for those that the rule discharges.
+the unit reads them (if the unit reads subnormals as zero, so does x). Every statement holds for all finite inputs under
+its hypotheses: the assumptions about results so far, the roundings that x keeps, and the places where nothing
+overflows. A rule's conclusion has the hypotheses of all its premises except those that the rule discharges.
 """
 
 from __future__ import annotations
@@ -78,39 +79,40 @@ class Facts:
 
     @property
     def error(self) -> Form:
-        """|v - x| is at most this."""
+        """An upper bound of |v - x|."""
         return larger([self.low, self.high])
 
     @property
     def value(self) -> Form:
-        """|v| is at most this."""
+        """An upper bound of |v|."""
         return self.size + self.error
 
     @property
     def is_zero(self) -> bool:
-        """Whether v is zero for certain."""
+        """Whether v is certainly zero."""
         return not self.size.parts and not self.low.parts and not self.high.parts
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
-    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size. Without formats: it is
-    zero, v = x = 0."""
+    """The hypothesis that the result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is
+    a number of one of these formats, with |v - x| <= error and |x| <= size for any two numbers error and size. Without
+    formats: it is zero, v = x = 0."""
 
     level: int
     formats: frozenset[Format]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """In the exact value x of any node, this rounding counts with its value v, not with its own x."""
+class KeptRounding:
+    """The hypothesis that the exact value x of any node contains this rounding's value v in the place of the rounding's
+    own x."""
 
     node: Node
     level: ClassVar[None] = None
 
 
-Hypothesis: TypeAlias = Assumption | Kept
+Hypothesis: TypeAlias = Assumption | KeptRounding
 
 
 def knowledge_of(unit: Unit | PlanAt | Windowed) -> Knowledge:
@@ -129,13 +131,14 @@ def index_at(node: Element, places: Places) -> Index | None:
 
 @dataclass(frozen=True)
 class NoOverflow:
-    """A rounding does not overflow, a product does not reach its limit, or, for the sum of a plan, no rounding of its
-    steps overflows; for any values of the loop variables that have no value in `places`.
+    """The hypothesis that a rounding does not overflow, that a product does not reach its limit, or that no rounding in
+    the sum of a plan overflows; for any values of the loop variables without a value in `places`.
 
-    A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
-    is at most `most` (None: not known), for which `where` gives the error and the size of the results so far of loops.
-    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough.
-    `each`: within a sum of a plan; there magnitudes are of any single element, and are no sums over all products."""
+    A number whose magnitude is less than 2^below does not overflow. If nothing before this node overflows, the
+    magnitude is at most `most` (None: not known); `where`: the error and the size in `most` of the results so far of
+    loops. Therefore nothing overflows on an input for which the bounds in all hypotheses of a theorem are small enough.
+    `each`: the node lies within a sum of a plan; magnitudes there are those of any single element, not sums over all
+    products."""
 
     node: Node
     places: Places
@@ -155,12 +158,12 @@ class NoOverflow:
         return self.most is not None and self.most.value(value) < power(self.below)
 
     def after(self, level: int, error: Form, size: Form) -> NoOverflow:
-        """This hypothesis, given |v - x| <= error and |x| <= size for each result so far of the loop of a level. Raises
-        RuleError if another loop of the same level lies within."""
-        told = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
+        """This hypothesis after |v - x| <= error and |x| <= size are given for each result so far of the loop of a
+        level. Raises RuleError if another loop of the same level lies within."""
+        bounds = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
         if any(factor.offset == level for factor, _ in self.where):
             raise RuleError("repeated: a loop within it has the same level")
-        return replace(self, where=(*self.where, *told))
+        return replace(self, where=(*self.where, *bounds))
 
 
 CHAIN = -1
@@ -168,9 +171,9 @@ CHAIN = -1
 
 @dataclass(frozen=True)
 class Enclosed:
-    """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others, under the hypotheses `assuming`, on all finite inputs for which the hypotheses `provided` are
-    true. Raises RuleError for two assumptions about one loop: E would mean two numbers, and so would A."""
+    """The facts about a node of a unit (or of a plan, outside its sums), for the loop variables' values in `places` and
+    any values of other loop variables, under the hypotheses `assuming`, on all finite inputs for which the hypotheses
+    `provided` are true. Raises RuleError for two assumptions about one loop: E and A would each mean two numbers."""
 
     unit: Unit | PlanAt | Windowed
     node: Node
@@ -191,7 +194,7 @@ class Enclosed:
     @property
     def _conditions(self) -> str:
         """The hypotheses, in words."""
-        kept = sum(isinstance(one, Kept) for one in self.assuming)
+        kept = sum(isinstance(one, KeptRounding) for one in self.assuming)
         levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
         known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
         zero = [one for one in self.assuming if isinstance(one, Assumption) and not one.formats]
@@ -218,7 +221,7 @@ def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Plac
 
 def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
                 premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
-    """The goals of the premises, which must be about these nodes of one unit, in order. Raises RuleError."""
+    """The goals of the premises; these must be about the wanted nodes of one unit, in order. Raises RuleError."""
     goals: list[Enclosed] = [goal_of(premise, Enclosed, name) for premise in premises]
     if [(goal.node, goal.places) for goal in goals] != list(wanted):
         raise RuleError(f"{name}: the premises are not about its operands")
@@ -230,12 +233,13 @@ def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[No
 
 
 def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
-    """The assumptions of all premises of a rule together. Two premises may not differ in their assumptions about a
-    rounding or the addend: their x would be different numbers. Raises RuleError."""
+    """The assumptions of all premises of a rule together. Raises RuleError for two premises that assume different
+    things of a rounding or the addend: their x would be different numbers."""
     assumed = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
     for goal in goals:
         others = assumed - goal.assuming
-        kept, chained = {one.node for one in others if isinstance(one, Kept)}, any(one.level == CHAIN for one in others)
+        kept = {one.node for one in others if isinstance(one, KeptRounding)}
+        chained = any(one.level == CHAIN for one in others)
         if kept or chained:
             nodes = set(walk(goal.node))
             if nodes & kept:
@@ -246,7 +250,7 @@ def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothes
 
 
 def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
-    """The hypotheses of all goals about where nothing overflows."""
+    """The hypotheses of all goals that nothing overflows."""
     return frozenset[NoOverflow]().union(*{goal.provided for goal in goals})
 
 
@@ -289,8 +293,8 @@ def element(unit: Unit | PlanAt | Windowed, node: Element, places: Places = ()) 
 
 @rule
 def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
-    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, and |v| is at most the
-    input."""
+    """A segment of an exact input is read exactly, v = x. It has the input's exponent, and |v| is at most the input's
+    magnitude."""
     goals = goals_about("segment", node, places, operands_at(node, places), premises)
     if goals[0].facts.error.parts:
         raise RuleError("segment: of a number that is not exact")
@@ -397,7 +401,7 @@ def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
     return enclosed(node, places, facts, goals, premises)
 
 
-#: mode: the most that rounding makes a value fall, and rise, in units of the last place that is kept
+#: by mode: the most that rounding lowers, and raises, a value, in units of the last place kept
 LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
     "nearest_even": (Fraction(1, 2), Fraction(1, 2)),
     "nearest_away": (Fraction(1, 2), Fraction(1, 2)),
@@ -417,15 +421,15 @@ class _Aligned:
     reach: int | None
 
     def lemma(self, mode: Mode) -> AlignmentLoses | None:
-        """The lemma about the term's alignment, for a significand of `digits` bits below its exponent and as many above
-        as its head needs; None for a sum, and if the digits or the head are not known."""
+        """The lemma about the term's alignment, for a significand with `digits` bits below its exponent and the bits
+        above it that the head needs; None for a sum, and if the digits or the head are not known."""
         digits, head = self.facts.known.digits, self.facts.known.head
         if digits is None or head is None or self.facts.known.bits is None:
             return None
         return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
 
     def loss(self, mode: Mode, side: int) -> Fraction:
-        """The most that the term falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
+        """The most that alignment lowers (`side` 0) or raises (1) the term, in units of 2^m. Raises RuleError."""
         kept = LOSSES[mode][side] * power(-self.bits)
         if self.reach is None:
             return kept
@@ -441,7 +445,7 @@ class _Aligned:
         return digits is not None and digits <= self.bits
 
     def safe(self, m: int) -> bool:
-        """Whether the term, aligned at this m, loses nothing, whatever its exponent is."""
+        """Whether the term loses nothing in an alignment at m, whatever its exponent."""
         grid = self.facts.known.grid
         return self.reach is None and grid is not None and grid >= m - self.bits
 
@@ -458,7 +462,7 @@ def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[
 
 
 def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
-    """The lemmas about the datapath that a fused sum of these terms may rest on."""
+    """The lemmas about the datapath that a fused sum of these terms may need."""
     goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
     lemmas = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
     return list(dict.fromkeys(lemma for lemma in lemmas if lemma is not None))
@@ -565,9 +569,9 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
-    """The lemma about the loss of a cut to `bits` bits. A cut is a rounding to a format with that many significant bits
-    and no largest number (smtmodel/nodes/cut.py). Its loss does not depend on the range of exponents; the lemma takes
-    that of f32."""
+    """The lemma about the loss of a cut to `bits` bits. A cut is a rounding to a format with `bits` significant bits
+    and no largest number (smtmodel/nodes/cut.py). The loss does not depend on the range of exponents; the lemma has the
+    range of f32."""
     return RoundingLoses(Format(f"{bits} bits", 8, bits - 1, 127, "none"), mode)
 
 
@@ -625,7 +629,7 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
 
 @rule
 def whole(premise: Theorem) -> Made:
-    """If only roundings lead from a sum to the result, |x| of the sum is |exact|, the magnitude of the exact result."""
+    """If only roundings follow a sum up to the result, |x| of the sum is |exact|, the magnitude of the exact result."""
     goal: Enclosed = goal_of(premise, Enclosed, "whole")
     if goal.assuming:
         raise RuleError("whole: the premise assumes something of it")
@@ -639,8 +643,8 @@ def whole(premise: Theorem) -> Made:
 
 @rule
 def weakened(premise: Theorem, claimed: Form) -> Made:
-    """A bound implies a larger one: one with larger coefficients, with the sum of some magnitudes in place of the
-    largest of them, or with a raised magnitude (`Factor.raised`) in place of the magnitude."""
+    """A bound implies a larger bound: with larger coefficients, with the sum of some magnitudes in place of the largest
+    of them, or with a raised magnitude (`Factor.raised`) in place of the magnitude."""
     goal: Enclosed = goal_of(premise, Enclosed, "weakened")
     error = goal.facts.error
     if not (claimed.covers(error) or claimed.covers(error.merged())):

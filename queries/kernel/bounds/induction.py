@@ -40,8 +40,8 @@ MOST_CARRIED = 1 << 16  # the most instructions of a chain, and so the most prod
 
 @dataclass(frozen=True)
 class Step:
-    """One step: it takes an error E and a size A of the result so far to at most growth * E + part * A + own, and to at
-    most A + size. `own` and `size` may depend on the loop variable of `level`."""
+    """One step: after it, an error E and a size A of the result so far have become at most growth * E + part * A + own,
+    and at most A + size. `own` and `size` may depend on the loop variable of `level`."""
 
     level: int
     growth: Fraction
@@ -140,12 +140,12 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
     else:
         begin, rest = (first.facts.error, first.facts.size), node.places
         if zero is not None:
-            told: Enclosed = goal_of(zero, Enclosed, "repeated")
-            begin, rest = _after_first(told, first, goal, node, formats), node.places[1:]
+            from_zero: Enclosed = goal_of(zero, Enclosed, "repeated")
+            begin, rest = _after_first(from_zero, first, goal, node, formats), node.places[1:]
             others = replace(goal, assuming=goal.assuming - frozenset(own))
-            apart = replace(told, assuming=told.assuming - {Assumption(node.level, frozenset())})
+            apart = replace(from_zero, assuming=from_zero.assuming - {Assumption(node.level, frozenset())})
             assuming |= assumed_together("repeated", [first, others, apart])
-            within |= told.provided
+            within |= from_zero.provided
         error, size = step.run(rest, *begin)
         facts = numbers(Known.number(formats), error, error, size)
         if step.growth < 1:
@@ -155,24 +155,24 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
                 (start, body, *([] if zero is None else [zero])))  # fmt: skip
 
 
-def _after_first(told: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, formats: frozenset[Format]
+def _after_first(from_zero: Enclosed, start: Enclosed, body: Enclosed, node: Repeat, formats: frozenset[Format]
                  ) -> tuple[Form, Form]:  # fmt: skip
     """E and A after the first step of a loop from zero. Raises RuleError."""
-    if not start.facts.is_zero or Assumption(node.level, frozenset()) not in told.assuming:
+    if not start.facts.is_zero or Assumption(node.level, frozenset()) not in from_zero.assuming:
         raise RuleError("repeated: a start that is zero, and a step from zero, are needed")
-    if (told.node, told.places, told.unit) != (body.node, body.places, body.unit):
+    if (from_zero.node, from_zero.places, from_zero.unit) != (body.node, body.places, body.unit):
         raise RuleError("repeated: the step from zero is not that of the body")
-    if told.facts.known.formats is None or not told.facts.known.formats <= formats:
+    if from_zero.facts.known.formats is None or not from_zero.facts.known.formats <= formats:
         raise RuleError("repeated: the first result is not a number of the formats assumed")
-    if reads(told.facts.error, node.level) or reads(told.facts.size, node.level):
+    if reads(from_zero.facts.error, node.level) or reads(from_zero.facts.size, node.level):
         raise RuleError("repeated: the step from zero reads the result so far")
-    return told.facts.error.at(node.level, node.places[0]), told.facts.size.at(node.level, node.places[0])
+    return from_zero.facts.error.at(node.level, node.places[0]), from_zero.facts.size.at(node.level, node.places[0])
 
 
 @dataclass(frozen=True)
 class Chained:
-    """A chain of instructions, each with the previous result as its addend c: the effect of one instruction on |d -
-    exact|, on all finite inputs on which nothing overflows: `provided` is true in each instruction."""
+    """The effect of one instruction on |d - exact|, in a chain of instructions that each have the previous result as
+    addend c, on all finite inputs on which nothing overflows: `provided` is true in each instruction."""
 
     unit: Unit
     step: Step

@@ -1,5 +1,5 @@
-"""Error bounds that follow the parts of an input, such as a number rounded to tf32 and its remainder, rounded too: the
-parts are separate numbers until all terms are added, and the other parts make up for the loss of one."""
+"""Error bounds for inputs divided into parts, such as a number rounded to tf32 and its rounded remainder: the parts are
+separate numbers until all terms are added, and the other parts compensate the loss of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.bounds.enclosures import (
     Assumption,
     Enclosed,
     Facts,
-    Kept,
+    KeptRounding,
     NoOverflow,
     Places,
     after_rounding,
@@ -55,11 +55,11 @@ from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.plan import Products
 from mmaprobe.smtmodel.units.unit import Unit
 
-MOST = 1 << 14  # terms of a polynomial at most
-EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart
+MOST_TERMS = 1 << 14  # terms of a polynomial at most
+EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # exact nodes, apart from roundings
 
 
-Symbol = tuple[Node, Places]  # an input, or the error that a rounding adds to its operand
+Symbol = tuple[Node, Places]  # an input, or the error of a rounding
 Powers = frozenset[tuple[Symbol, int]]
 Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of their product
 
@@ -74,8 +74,8 @@ class Parted:
         self._sizes: dict[Symbol, Form] = {}
 
     def of(self, node: Node, places: Places) -> Polynomial:
-        """The polynomial of a node without its roundings, but with those kept. Raises RuleError."""
-        if not node.free and (node, ()) not in self._known:  # operands first: steps may be nested deep
+        """The polynomial of a node with the kept roundings alone. Raises RuleError."""
+        if not node.free and (node, ()) not in self._known:  # operands first: nesting may be deep
             for below in walk(node):
                 if isinstance(below, (Round, Repeat)) and not below.free:
                     self._of(below, ())
@@ -85,8 +85,8 @@ class Parted:
         key = node, bound_places(node, dict(places))
         if key not in self._known:
             polynomial = {item: value for item, value in self._made(*key).items() if value}
-            if len(polynomial) > MOST:
-                raise RuleError(f"parts: more than {MOST} products of parts")
+            if len(polynomial) > MOST_TERMS:
+                raise RuleError(f"parts: more than {MOST_TERMS} products of parts")
             self._known[key] = polynomial
         return self._known[key]
 
@@ -121,7 +121,7 @@ class Parted:
         raise RuleError(f"parts: nothing is known of {node.kind}")
 
     def size(self, polynomial: Polynomial, counts: Callable[[bool], bool] = lambda lost: True) -> Form:
-        """A bound of the magnitude of a polynomial's products that `counts` selects, given whether an error is a
+        """A bound of the magnitude of those products of a polynomial that `counts` selects, by whether an error is a
         factor."""
         sizes = []
         for item, value in polynomial.items():
@@ -146,7 +146,7 @@ class Parted:
             term = Facts(NOUGHT, NOUGHT, self.size(operand), known=known)
             lost = self.relative(after_rounding(term, node.rounding).error, operand)
             whole = node.rounding.mode in (*NEAREST, "toward_zero") and lost.covers(term.size)
-            self._sizes[symbol] = term.size if whole else lost  # no more is lost than all of it: zero is a number, too
+            self._sizes[symbol] = term.size if whole else lost  # at most all of it is lost: zero is a number too
         return self._sizes[symbol]
 
     def _term(self, node: Node) -> Known:
@@ -154,9 +154,9 @@ class Parted:
         return self.knowledge.of(node) if isinstance(self.unit, Windowed) else UNKNOWN
 
     def relative(self, form: Form, polynomial: Polynomial) -> Form:
-        """A bound of a quantity that is zero where a polynomial is zero, and else at most the form: where the
-        polynomial is not zero, an input that is a factor of all its products is not zero, and in a window, so that the
-        input is at least the least number of the window."""
+        """A bound of a quantity that is zero if a polynomial is, and else at most the form. If the polynomial is not
+        zero, an input that is a factor of all its products is not zero either; if it is in a window, it is at least the
+        least number of the window."""
         if not (isinstance(self.unit, Windowed) and form.constant):
             return form
         windows = dict(self.unit.windows)
@@ -167,13 +167,13 @@ class Parted:
         return rest + magnitude(one.operand, one.index) * (form.constant * power(-windows[one.operand][0]))
 
     def _factors(self, polynomial: Polynomial) -> frozenset[Element]:
-        """Inputs that are nonzero wherever the polynomial is nonzero: each product has them as factors, or has as a
-        factor the error of a rounding, each product of whose operand has them."""
+        """Inputs that are nonzero whenever the polynomial is: each product has them as factors, or has as a factor the
+        error of a rounding whose operand's products all have them."""
         every = [frozenset[Element]().union(*(self._zeros(symbol) for symbol, _ in item)) for item in polynomial]
         return frozenset.intersection(*every) if every else frozenset()
 
     def _zeros(self, symbol: Symbol) -> frozenset[Element]:
-        """The inputs of which any, if zero, makes a symbol zero."""
+        """The inputs that each make a symbol zero if they are zero."""
         node, places = symbol
         if isinstance(node, Element):
             return frozenset({node})
@@ -182,8 +182,8 @@ class Parted:
 
 
 class OfPlan(Parted):
-    """Values of a plan's nodes outside of its sums, where a product of symbols of a and b (elements, or errors that
-    roundings of their words add) means the sum of it over all products."""
+    """Values of a plan's nodes outside its sums. A product of symbols of a and b (elements, or errors of their words'
+    roundings) stands for its sum over all products."""
 
     def __init__(self, unit: Unit | Windowed | PlanAt, kept: Set[Node]) -> None:
         super().__init__(unit, kept)
@@ -269,7 +269,7 @@ def _times(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def part_lemmas(node: Node) -> list[RoundingLoses]:
-    """The lemmas about the datapath on which a part rests."""
+    """The lemmas about the datapath that a part needs."""
     return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.fixed) for one in of_kind(node, Round)))
 
 
@@ -295,7 +295,7 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
         NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
                    parted.size(parted.of(one.term, places))) for one in kept
     )  # fmt: skip
-    made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept)), provided))
+    made = Made(Enclosed(unit, node, places, facts, frozenset(map(KeptRounding, kept)), provided))
     return with_lemmas(made, lemmas, part_lemmas(node))
 
 
@@ -317,12 +317,12 @@ def adds_products_once(unit: Unit, scaled: bool = False) -> None:
 
 @rule
 def rejoined(premise: Theorem) -> Made:
-    """A bound of |v - x| where roundings are kept implies a bound where no rounding is: x with kept roundings is a
-    polynomial of inputs and of the errors of these roundings; x without is this polynomial with zero for these errors.
-    The two x differ by the products with such an error as a factor. In a chain of instructions the addend's x is that
-    of the previous result, in both. In a plan the products of words are summed over all places."""
+    """A bound of |v - x| with kept roundings implies a bound without: x with kept roundings is a polynomial of inputs
+    and of the errors of these roundings; x without is the same polynomial with zero for these errors. The two x differ
+    by the products with such an error as a factor. In a chain of instructions, the addend's x is the previous result's
+    in both. In a plan the products of words are summed over all places."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
-    kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
+    kept = frozenset(one.node for one in goal.assuming if isinstance(one, KeptRounding))
     others = frozenset(one for one in goal.assuming if isinstance(one, Assumption))
     if not kept or any(one.level != CHAIN for one in others):
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else but the addend")

@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.bounds.enclosures import (
     Assumption,
     Enclosed,
     Facts,
-    Kept,
+    KeptRounding,
     NoOverflow,
     after_rounding,
     numbers,
@@ -344,9 +344,9 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     else:
         times = number(growth_of(growth, step.count - 1))
     if zero is not None:
-        told: Summed = goal_of(zero, Summed, "iterated")
-        facts = _from_zero(step, first, goal, told, (growth, part, own, size, fixed), times)
-        limits = _limits([first, goal, told])
+        from_zero: Summed = goal_of(zero, Summed, "iterated")
+        facts = _from_zero(step, first, goal, from_zero, (growth, part, own, size, fixed), times)
+        limits = _limits([first, goal, from_zero])
         return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops, limits), (start, body, zero))
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
     own = own * last + size.lifted(own.lifts) * (times * part)
@@ -361,30 +361,30 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
 Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size and fixed
 
 
-def _from_zero(step: Loop, start: Summed, body: Summed, told: Summed, each: Each, times: Form) -> Facts:
+def _from_zero(step: Loop, start: Summed, body: Summed, from_zero: Summed, each: Each, times: Form) -> Facts:
     """The facts about a loop from zero. `each`: any round but the first; `times`: G. Raises RuleError."""
     growth, part, own, size, fixed = each
     if not start.facts.is_zero or start.growth is not None:
         raise RuleError("iterated: the start is not zero")
-    if told.step != step.body or told.plan is not body.plan or told.growth is not None:
+    if from_zero.step != step.body or from_zero.plan is not body.plan or from_zero.growth is not None:
         raise RuleError("iterated: the round from zero is not that of its body")
-    if told.assuming != {(step.level, frozenset())}:
+    if from_zero.assuming != {(step.level, frozenset())}:
         raise RuleError("iterated: the round from zero assumes something else")
     formats = body.facts.known.formats
-    if formats is None or told.facts.known.formats is None or not told.facts.known.formats <= formats:
+    if formats is None or from_zero.facts.known.formats is None or not from_zero.facts.known.formats <= formats:
         raise RuleError("iterated: the first sum is not a number of the format of the others")
-    if any(factor.name in (ERROR, SIZE) for form in (told.facts.error, told.facts.size)
+    if any(factor.name in (ERROR, SIZE) for form in (from_zero.facts.error, from_zero.facts.size)
            for atom in form.parts for item in atom for factor in item):  # fmt: skip
         raise RuleError("iterated: the round from zero reads the sum so far")
-    first = told.facts.error * (number(1) + times * (growth - 1)) + told.facts.size * (times * part)
-    lifts = own.lifts | told.facts.error.lifts
+    first = from_zero.facts.error * (number(1) + times * (growth - 1)) + from_zero.facts.size * (times * part)
+    lifts = own.lifts | from_zero.facts.error.lifts
     own, first = own.lifted(lifts), first.lifted(lifts)
     steady, lifted = own * (1 / growth), size.lifted(lifts) * (part / growth)
     less = Form({atom: max(Fraction(0), value - lifted.parts.get(atom, Fraction(0)))
                  for atom, value in steady.parts.items()})  # fmt: skip
     others = less + (own * ((growth - 1) / growth) + lifted) * times
     error = _apart([first, others + fixed * times])
-    return numbers(Known.number(formats), error, error, _apart([told.facts.size, size]))
+    return numbers(Known.number(formats), error, error, _apart([from_zero.facts.size, size]))
 
 
 def _grown(form: Form, growth: Fraction, times: Form) -> Form:
@@ -544,7 +544,7 @@ def of_all_products(
     stage, unit, at = node.stage, at, plan_at(at)
     if goal.plan is not at.plan or first.unit is not unit or first.node != node.start:
         raise RuleError("of_all_products: the premises are not about the sum and its start")
-    if not all(isinstance(one, Kept) for one in first.assuming):
+    if not all(isinstance(one, KeptRounding) for one in first.assuming):
         raise RuleError("of_all_products: the start assumes something")
     if goal.step is not record_of(at.plan, stage, at.length).step:
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
@@ -566,21 +566,23 @@ def of_all_products(
         forms.append(times_products(put(products, words.magnitude), at.length)
                      + put(rest, lambda factor: starts.get(factor, single(factor))))  # fmt: skip
     facts = numbers(Known.number(goal.facts.known.formats or frozenset()), forms[0], forms[0], forms[1])
-    told = tuple((Factor(name, CHAIN), times_elements(form, at.length))
+    whole = tuple((Factor(name, CHAIN), times_elements(form, at.length))
                  for name, form in zip((ERROR, SIZE), forms, strict=True))  # fmt: skip
-    provided = first.provided | {_of_elements(one, words, told) for one in goal.limits}
+    provided = first.provided | {_of_elements(one, words, whole) for one in goal.limits}
     provided |= {NoOverflow(one, (), one.rounding.format.emax, words.size(words.of(one.term, ())), each=True)
                  for one in kept}  # fmt: skip
-    made_ = Made(Enclosed(unit, node, (), facts, first.assuming | set(map(Kept, kept)), provided), (total_, start))
+    made_ = Made(
+        Enclosed(unit, node, (), facts, first.assuming | set(map(KeptRounding, kept)), provided), (total_, start)
+    )
     return with_lemmas(made_, lemmas, word_lemmas(at.plan))
 
 
-def _of_elements(limit: NoOverflow, words: OfPlan, told: tuple[tuple[Factor, Form], ...]) -> NoOverflow:
-    """The hypothesis of a step of a plan about overflow, in magnitudes of any element; `told`: the error and the size
+def _of_elements(limit: NoOverflow, words: OfPlan, whole: tuple[tuple[Factor, Form], ...]) -> NoOverflow:
+    """The hypothesis of a step of a plan about overflow, in magnitudes of any element; `whole`: the error and the size
     of the whole sum."""
     where = tuple((factor, put(form, words.magnitude)) for factor, form in limit.where)
     most = None if limit.most is None else put(limit.most, words.magnitude)
-    return replace(limit, most=most, where=(*where, *told), each=True)
+    return replace(limit, most=most, where=(*where, *whole), each=True)
 
 
 def times_elements(form: Form, length: int | None) -> Form:

@@ -1,8 +1,8 @@
 """Bounds in the unit u of an alignment and the last place of the result, as in Table 9 of Xie et al. 2026.
 
-They are about a unit whose result is one sum of all its products and c, each term truncated to a multiple of u = 2^(m -
-F), rounded once toward zero: m is the largest exponent of a nonzero term (for a product the sum of its factors'
-exponents, which are at least emin). Unlike those of enclosures.py, these statements are about all finite inputs.
+They hold for a unit whose result is one sum of all its products and c, each term truncated to a multiple of u = 2^(m -
+F), and rounded once toward zero; m is the largest exponent of a nonzero term (for a product the sum of its factors'
+exponents, each at least emin). The statements here hold for all finite inputs, without the hypotheses of enclosures.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class SumInUnits:
-    """For the sum s before it is rounded, |s - exact| <= lost * u, and s is a multiple of u."""
+    """The statement that |s - exact| <= lost * u for the sum s before its rounding, and that s is a multiple of u."""
 
     unit: Unit
     lost: int
@@ -31,7 +31,8 @@ class SumInUnits:
 
 @dataclass(frozen=True)
 class BoundInUnits:
-    """d is finite, and |d - exact| is at most units * u + max(u, ulp(d)); or, if `apart`, units * u + ulp(d)."""
+    """The statement that d is finite, and |d - exact| at most units * u + max(u, ulp(d)); or, if `apart`, units * u +
+    ulp(d)."""
 
     unit: Unit
     units: int
@@ -56,8 +57,7 @@ def terms_of_sum(total: FusedSum) -> list[tuple[Node, Places]]:
 
 
 def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
-    """The indices of the factors of a product of an element of a and one of b; for c, none. Raises RuleError for
-    another term."""
+    """The index of both factors of a product a_k b_k; for c, none. Raises RuleError for another term."""
     if isinstance(node, Product) and not node.normalised and node.limit is None:
         factors = [node.left, node.right]
     elif isinstance(node, Element) and node.operand == "c":
@@ -73,10 +73,10 @@ def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
 
 @rule
 def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
-    """Each term, of which F bits are kept, is truncated to a multiple of u = 2^(m - F) and loses less than u; the sum
-    loses nothing more. A term with the exponent m loses nothing if it has at most F digits below its exponent: if all
-    terms have at most F, one of them loses nothing. A lower bound of m changes nothing if no term's exponent lies below
-    it. The terms must be c and every product a_k b_k once, each exact; then their sum is the exact result."""
+    """Each term keeps F bits: it is truncated to a multiple of u = 2^(m - F) and loses less than u; the sum loses
+    nothing more. A term with the exponent m loses nothing if it has at most F digits below its exponent: if all terms
+    have at most F, one of them loses nothing. A lower bound of m changes nothing if no term's exponent lies below it.
+    The terms must be c and every product a_k b_k once, each exact; then their sum is the exact result."""
     total = sum_of(unit)
     if total.rounding != "toward_zero" or total.sticky or total.carry_bits is not None or any(
         far is not None for far in total.reach

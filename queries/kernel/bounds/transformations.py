@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from mmaprobe.queries.kernel.bounds.enclosures import (
     Facts,
-    Kept,
+    KeptRounding,
     NoOverflow,
     Places,
     after_rounding,
@@ -247,7 +247,7 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
     wanted = ((one, bound_places(one, known)) for one in leaves(node))
     if not (goals := goals_about("error_free", node, places, wanted, premises)):
         raise RuleError("error_free: it has no leaves")
-    if {one.node for goal in goals for one in goal.assuming if isinstance(one, Kept)} & set(followed):
+    if {one.node for goal in goals for one in goal.assuming if isinstance(one, KeptRounding)} & set(followed):
         raise RuleError("error_free: a rounding that is kept is followed")
     found = Followed(node, {goal.node: goal.facts for goal in goals})
     value = found.values[node]

@@ -1,7 +1,7 @@
 """The error of a part of a claim as a share of the sum of magnitudes, from the error bound of the part's unit.
 
 M is |c| + sum of |a_k b_k| of an input (shares.py). A part for a given number of products is a unit, one expression
-over its factors and c, and a bound of that unit in magnitudes of inputs is a share of M.
+over its factors and c; a bound of that unit in terms of magnitudes of inputs is a share of M.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.plans.plan import Products
 
 
 def unit_of(part: Part, space: Space) -> Windowed:
-    """A part on the inputs of a space, as a unit. Raises RuleError if it has none."""
+    """A part on the inputs of a space, as a unit. Raises RuleError if it is no unit."""
     if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
         raise RuleError("unit_of: a factor is no number of the part's format")
     try:
@@ -58,8 +58,8 @@ def windows_of(space: Space) -> tuple[tuple[str, tuple[int, int]], ...]:
 
 @dataclass(frozen=True)
 class Errs:
-    """On every input of a space where M is not zero the result of a part differs from the exact sum by at most share *
-    M. It is a finite multiple of 2^unit, with a magnitude of at most size * M."""
+    """The statement that, on every input of a space with M not zero, a part's result differs from the exact sum by at
+    most share * M, and is a finite multiple of 2^unit with a magnitude of at most size * M."""
 
     space: Space
     part: Part
@@ -72,9 +72,9 @@ class Errs:
 
 @rule
 def of_unit(space: Space, part: Part, bound: Theorem) -> Made:
-    """The result of a part is within the bound of its unit from the unit's exact value, which is c + sum of a_k b_k,
-    each once. Where M is not zero the bound is at most a share of M (`share_of`). Nothing overflows if the hypotheses
-    of the bound are met by the largest inputs of the space."""
+    """The result of a part differs from its unit's exact value, c + sum of a_k b_k with each product once, by at most
+    the unit's bound. Where M is not zero the bound is at most a share of M (`share_of`). Nothing overflows if the
+    largest inputs of the space meet the hypotheses of the bound."""
     goal: Enclosed = goal_of(bound, Enclosed, "of_unit")
     unit = unit_of(part, space)
     if goal.unit != unit or goal.node != unit.result or goal.places or goal.assuming:
@@ -109,9 +109,9 @@ def _most(space: Space, factor: Factor) -> Fraction:
 
 
 def share_of(space: Space, form: Form) -> Fraction:
-    """A share of M that bounds a form. Of the terms |c| and |a_k b_k| alone only the largest coefficient counts; the
-    exact sum, and the largest of such terms, are at most M; anything else is at most its largest value, and M at least
-    its least value other than zero."""
+    """A share of M that bounds a form. Of the terms that are |c| or |a_k b_k| alone, the largest coefficient counts;
+    the exact sum, and the largest of these terms, are at most M; any other term is at most its largest value, and M at
+    least its least nonzero value."""
     alone, total = dict[object, Fraction](), Fraction(0)
     for atom, value in form.parts.items():
         terms = {_term(item) for item in atom}
@@ -151,9 +151,9 @@ def _largest(space: Space, item: Monomial) -> Fraction:
 
 @dataclass(frozen=True)
 class ErrsUpTo:
-    """For K = first, 2 first, and so on to the `terms` of a space: on every input of the space, but with K products,
-    where M is not zero, the result of a part is finite and differs from the exact sum by at most s M; s grows in equal
-    steps from the first of `shares` to the last."""
+    """The statement for K = first, 2 first, ... up to the `terms` of a space: on every input like the space's, but with
+    K products, and with M not zero, the result of a part is finite and differs from the exact sum by at most s M; s
+    grows in equal steps from the first of `shares` to the last."""
 
     space: Space
     part: Part
@@ -172,13 +172,13 @@ class ErrsUpTo:
 
 @rule
 def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem | None = None) -> Made:
-    """The result of a plan for any K is within its bound of c + sum of a_k b_k. Each coefficient of the bound is a
-    constant, K, G, or a product of these: G is a product of sums of powers of r >= 1, so that G, and the share of M
-    that the bound is at most, are convex in the number of repetitions. Between the smallest and the largest K the share
-    is at most the line that joins its values there. (G of levels of halves is not convex, but grows.) Nothing overflows
-    for the largest K with the largest inputs, so nothing does for a smaller K, whose sums are smaller. `once` is the
-    bound for the smallest K, at which the plan does not repeat anything: at this K, and at the next, the share is then
-    at most the larger of both shares."""
+    """The result of a plan for any K differs from c + sum of a_k b_k by at most the plan's bound. Each coefficient of
+    the bound is a constant, K, G, or a product of these. G is a product of sums of powers of r >= 1; therefore G, and
+    the share of M that bounds the bound, are convex in the number of repetitions, and between the smallest and the
+    largest K the share lies below the line through its values there. (G of levels of halves is not convex, but grows.)
+    Nothing overflows for the largest K with the largest inputs, nor for a smaller K, whose sums are smaller. `once`:
+    the bound for the smallest K, at which the plan repeats nothing; at this K, and at the next, the share is then at
+    most the larger of both shares."""
     goal, at = _of_plan(space, part, bound)
     if at.length is not None:
         raise RuleError("of_plan: the bound is not that of the part's result for any K")
@@ -205,8 +205,8 @@ def of_plan(space: Space, part: Part, first: int, bound: Theorem, once: Theorem 
 
 @rule
 def of_plan_at(space: Space, part: Part, bound: Theorem) -> Made:
-    """The result of a plan for as many products as a space has is within its bound of c + sum of a_k b_k, as in
-    `of_plan`; that the result is a multiple of 2^unit is known from the part's unit."""
+    """As `of_plan`, for the number of products of a space alone: the result of a plan differs from c + sum of a_k b_k
+    by at most the plan's bound. The part's unit shows that the result is a multiple of 2^unit."""
     goal, at = _of_plan(space, part, bound)
     if at.length != space.terms:
         raise RuleError("of_plan_at: the bound is not that of the part's result for this K")
@@ -278,9 +278,9 @@ class _Values:
         return _most(replace(self.space, terms=self.count), factor)
 
     def share(self, form: Form) -> Fraction:
-        """A share of M that bounds a form in which a product means the sum over all products: |c| and the sum of |a_k
-        b_k| are M together, so that the larger coefficient counts; a magnitude of one side is K times its largest value
-        at most, and M at least its least value other than zero."""
+        """A share of M that bounds a form in which a product stands for the sum over all products. |c| and the sum of
+        |a_k b_k| are M together: the larger coefficient counts. A magnitude of one side is at most K times its largest
+        value, and M at least its least nonzero value."""
         sides = {"ab": Fraction(0), "c": Fraction(0)}
         found = Fraction(0)
         for atom, value in form.flat().parts.items():
@@ -308,16 +308,15 @@ class _Values:
         return round_up(found + max(sides.values())) if found or any(sides.values()) else Fraction(0)
 
 
-# -- when a unit makes a zero
+# -- results of zero
 
 
 def makes_zero(result: Node) -> None:
     """Checks that a result is zero where c is zero, each product a_k b_k has a factor of zero, and each sum of all
     products that starts from a zero is zero. Raises RuleError.
 
-    `zero`: the nodes that are zero there; `inputs`: by node, the inputs of which any, if zero, makes it zero. A result
-    so far is taken to be zero: it is, by induction, if the start is zero, and the body whenever the result so far is
-    zero."""
+    `zero`: the nodes that are zero there; `inputs`: by node, the inputs that each make it zero. A result so far counts
+    as zero, by induction: the start is zero, and the body is zero whenever the result so far is."""
     inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), set[Node]()
     for node in walk(result):  # operands first
         below = node.operands
@@ -336,7 +335,7 @@ def makes_zero(result: Node) -> None:
 
 
 def _is_zero(node: Node, zeros: Set[Node]) -> bool:
-    """Whether a node is zero where these of its operands are zero, by the facts that follow from its operands'."""
+    """Whether a node is zero if some of its operands are zero, by the facts derived from its operands' facts."""
     terms = [ZERO if one in zeros else UNKNOWN for one in node.operands for _ in range(one.count)]
     return node.known(Knowledge({}, fits=True), terms).zero
 
@@ -346,9 +345,9 @@ def _is_zero(node: Node, zeros: Set[Node]) -> bool:
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two; `read`: other
-    parts, whose results conditions read; `size`: results of at most size * M are in the range of the exact sum;
-    `compared`, `against`: the two sides, without the share."""
+    """The claim that |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two;
+    `read`: other parts, whose results conditions read; `size`: results of at most size * M are in the range of the
+    exact sum; `compared`, `against`: the two sides of the comparison, without the share."""
 
     space: Space
     parts: tuple[Part, ...]
@@ -364,7 +363,7 @@ def share_claim(assertion: Assertion) -> ShareClaim:
     another claim."""
     names, compared, _, against = _sides(assertion)
     space = space_of(assertion)
-    # two rows of inputs: the quantities of a single row are constants, which fold
+    # two rows of inputs: with one row, its quantities would fold as constants
     scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
     read = {name for tree in assertion.conditions for name in scene.truth(tree).reads} - set(names)
     exact = scene.exact()
@@ -388,8 +387,7 @@ def compared_parts(assertion: Assertion) -> tuple[str, ...]:
 
 
 def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, ast.expr]:
-    """The parts that are compared, what is compared, the share of the sum of magnitudes, and that sum. Raises
-    RuleError."""
+    """The compared parts, the compared quantity, the share of the sum of magnitudes, and that sum. Raises RuleError."""
     match assertion.predicate:
         case ast.Compare(left=left, ops=[ast.LtE()], comparators=[ast.BinOp(left=one, op=ast.Mult(), right=two)]) if (
             assertion.quantifier == "all"
@@ -433,9 +431,9 @@ def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
 
 @rule
 def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
-    """Where M is zero, every result is zero (`makes_zero`). Elsewhere the results are as close as the claim says, and
-    in the range of its numbers, as are the results that conditions read; two results differ by at most the sum of their
-    errors. `within`: bounds of the difference of both results, or of the error of each one."""
+    """Where M is zero, every result is zero (`makes_zero`). Elsewhere the results are as close as the claim says; they
+    lie in the range of the claim's numbers, as do the results that conditions read. Two results differ by at most the
+    sum of their errors. `within`: a bound of the difference of both results, or a bound of each error."""
     wanted, space = share_claim(assertion), space_of(assertion)
     every = (*wanted.parts, *wanted.read)
     if len(wanted.parts) > 1 and within and type(within[0].goal) is Apart:
@@ -459,10 +457,10 @@ def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
 
 @rule
 def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
-    """Where M is not zero, the error is as small as the claim says: it is at most s M, and s and the claim's share both
-    grow in equal steps, so that two K suffice; two results differ by at most the sum of their errors. The results that
-    conditions read are numbers too. Where M is zero, every product has a factor zero, all of whose words are zero too;
-    from these zeros units, sums and the plan make zeros (`makes_zero`)."""
+    """Where M is not zero, the error is as small as the claim says: it is at most s M; s and the claim's share both
+    grow in equal steps, therefore two K suffice. Two results differ by at most the sum of their errors. The results
+    that conditions read are numbers too. Where M is zero, every product has a factor zero, all of whose words are zero
+    too; from these zeros units, sums and the plan make zeros (`makes_zero`)."""
     if assertion.most is None:
         raise RuleError("for_every_length: the claim is about one number of products")
     wanted, space = share_claim(assertion.at(assertion.terms)), space_of(assertion.at(assertion.most))
@@ -481,7 +479,7 @@ def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
 
 
 def _errs(within: Sequence[Theorem], kind: type[Errs | ErrsUpTo], space: Space, parts: Sequence[Part]) -> list[Any]:
-    """The statements about the errors of these parts, in order, on the inputs of a space. Raises RuleError."""
+    """The goals about the errors of these parts, in order, on the inputs of a space. Raises RuleError."""
     goals = [goal_of(one, kind, "claims") for one in within]
     if [(goal.space, goal.part) for goal in goals] != [(space, part) for part in parts]:
         raise RuleError("claims: it is known of other results, or not of all of them")

@@ -210,12 +210,12 @@ def raised_in(plan: Plan) -> str:
 def premises_of(result: Node) -> list[str]:
     """The inputs for which a bound of the error of this result holds, and its exact value, in words."""
     nodes = list(walk(result))
-    said = ["inputs are finite", "no rounding overflows"]
+    premises = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
-    said += [f"no product reaches 2^{limit}" for limit in limits]
+    premises += [f"no product reaches 2^{limit}" for limit in limits]
     read = ["subnormals as zero"] if flushed_in(result) else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
-    return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
+    return [*premises, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
 
 
 def premises_of_plan(plan: Plan) -> list[str]:

@@ -1,6 +1,7 @@
-"""The conditions of one evaluation: which case each node of a unit meets, as truth values over any carrier.
+"""The conditions of an evaluation: the cases that each node of a unit may meet, each with a truth value over any
+carrier.
 
-They come from the nodes and from the typed signals that these leave in the trace, not from the name of a unit.
+The cases depend on the nodes and on their typed signals in the trace, not on the name of a unit.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Nod
 from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
-ONE_BIT = "one bit"  # begins the aspects of conditions that need one vector each
-ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions of one rounding, and of several
-NEAR = 3  # from so many places below the largest term's on, each place of a sum's leading one is a case
+ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
+ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions, of one rounding or more
+NEAR = 3  # the places of a sum's leading one are cases from NEAR places below the largest term's on
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A case of a step of the datapath. `aspect`: the property of the step that differs between cases; cases of one
-    aspect are not combined with each other, and cases that stand `alone` with no other case. `flaw`: what the result
-    is to hang on: an input reaches the case where it meets it and the result is another one if the flaw is made."""
+    """A case of a step of the datapath. `aspect`: the property of the step that differs between cases. Cases of one
+    aspect are not combined with each other; a case with `alone` is combined with no other case. `flaw`: an error that
+    has to matter: an input reaches the condition if it meets the case, and the result with the flaw is another one."""
 
     step: str
     aspect: str
@@ -58,12 +59,12 @@ class Condition:
 
     @property
     def asked(self) -> str:
-        """The case, with what is asked of the result."""
+        """The case and, with a flaw, that the result depends on it."""
         return self.case + (", and the result hangs on it" if self.flaw else "")
 
     @property
     def is_one_bit(self) -> bool:
-        """Whether it is about one bit alone, so that one vector is enough."""
+        """Whether the condition is about one bit alone: one vector is enough."""
         return self.aspect.startswith(ONE_BIT)
 
 
@@ -72,26 +73,27 @@ Met = dict[Condition, Bit]
 
 @dataclass
 class _Cases:
-    """The cases of one step, as they are found."""
+    """The cases found for one step."""
 
     step: str
-    lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # of each sum
-    sites: dict[int, Site] = field(default_factory=dict)  # of the value with each id
+    lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # by sum
+    sites: dict[int, Site] = field(default_factory=dict)  # by the id of a value
     found: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
         self.found[Condition(self.step, aspect, case, alone)] = flag
 
     def shown(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
-        """A case that stands alone; and, that the result hangs on one flag of a value."""
+        """Add a case that stands alone; and the same case with a flaw, if the value has a site: the wrong flag of the
+        value."""
         self.add(aspect, case, flag, alone=True)
         if id(value) in self.sites:
             self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
-    """The cases that inputs and steps of an evaluation meet, whatever the result hangs on; cases that no format allows
-    are left out."""
+    """The cases of the inputs and steps of an evaluation, each with whether it is met; flaws are not evaluated. Cases
+    that the formats exclude are left out."""
     flags = dict[Condition, Bit]()
     for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
         flags |= {} if place in layout.unread else _input(name, fmt, pattern)
@@ -118,12 +120,12 @@ def possible(flags: Met) -> Met:
 
 
 def flaws_of(conditions: Iterable[Condition]) -> tuple[Flaw, ...]:
-    """The flaws that conditions speak of, each once."""
+    """The flaws of some conditions, each once."""
     return tuple(dict.fromkeys(condition.flaw for condition in conditions if condition.flaw is not None))
 
 
 def hangs(model: Model, operands: Operands[Bits], own: Bits, flaws: Flaws) -> Bit:
-    """Whether the result of a model, which is `own`, is another one with flaws."""
+    """Whether a model with flaws has another result than its own (`own`)."""
     return Problem(model, model).differ(own, evaluate_on(model, operands, traced=False, flaws=flaws).d)
 
 
@@ -164,8 +166,8 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
 
 
 def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
-    """Inputs of the only nonzero term, or of the larger of two, times a normal number: which bit of a field is set, or
-    clear, alone."""
+    """The cases of one bit of an input: it alone of its field is set, or clear, in a factor of the only nonzero term,
+    or of the larger of two terms; the other factor is a normal number."""
     found = dict[Condition, Bit]()
     n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
     read = [place for place in range(len(every)) if place not in layout.unread]
@@ -178,7 +180,7 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
         term, live = _finite_term(every, place, partner)
         shown = all_of([live, *(zero[other] for other in read if other not in (place, partner))])
         above = truth(pattern.carrier, False)
-        if layout.length and 2 * n in read:  # beside one term below it
+        if layout.length and 2 * n in read:  # a smaller second term
             second = (2 * n, -1) if place < 2 * n else (0, n)
             less, finite = _finite_term(every, *second)
             rest = [zero[other] for other in read if other not in (place, partner, *second)]
@@ -210,8 +212,7 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
 
 
 def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
-    """The product of two inputs, or one input (`partner` is -1), and whether it counts: a finite number, times a normal
-    one."""
+    """The product of two inputs, or one input (`partner` is -1); and whether the second factor, if any, is normal."""
     own = unpack(every[place][2], every[place][1])
     if partner < 0:
         return own.term, truth(own.sign.carrier, True)
@@ -372,7 +373,7 @@ def _zeros_above(
     cases: _Cases, trace: Trace, step: str, named: Sequence[tuple[str, Unpacked]], bits_of: Sequence[int],
     maximum: Exponent, finite: Bit,
 ) -> None:  # fmt: skip
-    """Zero terms, which do not count, with an exponent at which other terms would lose bits that they keep."""
+    """The cases of zero terms with an exponent above the largest: if zeros counted, other terms would lose bits."""
     kept = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
     own = [one.extract(one.width - 1, max(bits_of) - bits) for one, bits in zip(kept, bits_of, strict=True)]
     width = max(one.width for one in own)
@@ -384,13 +385,13 @@ def _zeros_above(
 
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
-    """Distances from the largest exponent at which the sum begins to treat a term otherwise."""
+    """The distances from the largest exponent at which the sum's treatment of a term changes."""
     distances = {far + more for far in node.reach if far is not None for more in (0, 1)}
     return distances | {max(bits)} if len(set(bits)) > 1 else distances
 
 
 def _distance_to(maximum: Exponent, own: Exponent) -> Bits:
-    """maximum - own, two's complement in as many bits as it needs: it is negative where the term does not count."""
+    """maximum - own in two's complement, in enough bits; negative for a term that does not count for the maximum."""
     width = max(maximum.high - own.low, own.high - maximum.low).bit_length() + 2
     low = min(maximum.low, own.low)
     return maximum.rebased(low, width) - own.rebased(low, width)
@@ -410,7 +411,7 @@ def _beyond(distance: Bits, value: int) -> Bit:
 
 
 def _several(flags: Sequence[Bit]) -> Bit:
-    """Whether two or more hold."""
+    """Whether two or more flags are set."""
     one = two = truth(flags[0].carrier, False)
     for flag in flags:
         one, two = one | flag, two | (one & flag)
@@ -433,7 +434,8 @@ def _floors(
     cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
-    """Whether the largest exponent is above every term's, and how far the largest term's lies from each floor."""
+    """The cases of a sum's floors: how far the largest exponent lies above every term's, and the largest term's from
+    each floor."""
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
@@ -464,8 +466,8 @@ def _total(
     finite: Bit,
     unit: int | None,
 ) -> None:
-    """The sign of a sum, and where its leading one stands; `unit`: the place of the largest term's exponent, where it
-    is fixed."""
+    """The cases of a sum: its sign, its special values and the place of its leading one. `unit`: the place of the
+    largest term's exponent, None if it is not fixed."""
     items = [item for _, item in named]
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
@@ -513,7 +515,7 @@ def _total(
 
 
 def _leading(cases: _Cases, magnitude: Bits, unit: int, finite: Bit) -> None:
-    """The place of the leading one, relative to that of the largest term's exponent."""
+    """The cases of the leading one: its place relative to `unit`, the place of the largest term's exponent."""
     top = magnitude.width - 1
     for place in range(max(0, unit - NEAR), top + 1):
         leads = magnitude.bit(place)
@@ -561,7 +563,7 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 def _two(
     cases: _Cases, named: Sequence[tuple[str, Unpacked]], zeros: Sequence[Bit], finite: Bit, precision: int
 ) -> None:
-    """How far two terms lie apart."""
+    """The cases of two terms: how far apart their exponents lie."""
     items = [item for _, item in named]
     exponents = [item.term.normalised().exponent for item in items]
     live = ~any_of(zeros) & finite
@@ -570,7 +572,7 @@ def _two(
         apart = _distance_to(exponents[first], exponents[1 - first])
         last = named[1 - first][0]
         term = items[first].term
-        loose = ~term.significand.top(max(1, term.integer)).any()  # as with a subnormal factor
+        loose = ~term.significand.top(max(1, term.integer)).any()  # for example a subnormal factor
         for word, signs in (("sum", same & live), ("difference", ~same & live)):
             for at in (0, 1, 2, 3, precision - 1, precision, precision + 1, precision + 2):
                 cases.add(f"term {last}", f"{at} below, a {word}", _is(apart, at) & signs, alone=True)
@@ -605,7 +607,7 @@ def _cut(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model
 
 
 def _full(tail: Tail, fmt: Format) -> Bit:
-    """Whether every fraction bit that is kept is set."""
+    """Whether every kept fraction bit is set."""
     if not fmt.fraction:
         return truth(tail.half.carrier, True)
     return (~tail.packed.truncate(fmt.fraction)).equals(0)
@@ -688,8 +690,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 
 
 def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
-    """One lost bit decides the rounding: how far it lies below the first one of the sum; and, for each term, its place
-    in the term's significand, and how far it lies below the largest exponent."""
+    """The cases in which one lost bit decides the rounding: its distance below the sum's leading one; and, for each
+    term, its place in the term's significand and its distance below the largest exponent."""
     source: Node = node.term
     while isinstance(source, Scale):
         source = source.term
@@ -723,8 +725,8 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
 
 
 def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -> None:
-    """The place of the first one of a sum that is rounded: each place of the sum, also with a normal result, and places
-    below the smallest exponent; and each bit of a subnormal result."""
+    """The cases of the leading one of a rounded sum: each place of the sum, also with a normal result, and places below
+    the smallest exponent; and the cases of each bit of a subnormal result."""
     zeros, some = term.significand.leading_zeros(), term.significand.any() & finite
     top = term.significand.width - 1
     aspect = f"{ONE_BIT} first"
@@ -755,7 +757,7 @@ def value_sign(result: Bits, fmt: Format) -> Bit:
 
 
 def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
-    """Which exceptions are signalled: none, one, or several together."""
+    """The cases of exceptions: none is signalled, one, or several together."""
     assert isinstance(visit.node, Flags)
     word = trace[Name(visit.prefix, Stage.RESULT)].bits
     for own in (*ONE_ROUNDING, *(SEVERAL if len(visit.node.roundings) > 1 else ())):
@@ -763,7 +765,7 @@ def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model
 
 
 Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
-#: kind of node: the function that finds its cases
+#: by class of node, the function that finds its cases
 KINDS: dict[type[Any], Function] = {
     Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
     Flags: _exceptions,

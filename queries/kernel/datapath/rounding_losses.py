@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 
-SPARE = 3  # bits that a magnitude has before rounding beyond those of the result
+SPARE = 3  # bits of a magnitude before rounding beyond the result's
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class _OfRounding(OfMagnitudes):
         return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
-        """Whether the result is NaN, infinite or the largest number, as after an overflow; the result, the magnitude
-        and one unit of the result's last place, all in the same unit; and whether that last place is finer than the
-        magnitude's."""
+        """Whether the result is NaN, infinite or the largest number (as after an overflow); the result, the magnitude
+        and one unit of the result's last place, all in one common unit; and whether the result's last place is finer
+        than the magnitude's."""
         sign, magnitude, unit, _ = self.given(given)
         fmt, carrier, place = self.format, magnitude.carrier, unit.bits
         value = unpack(round_and_pack(sign, magnitude, unit, Target(fmt, mode)), fmt)
@@ -70,8 +70,8 @@ class _OfRounding(OfMagnitudes):
 @dataclass(frozen=True)
 class RoundingLoses(_OfRounding):
     """A magnitude y of f + 4 bits, at any place from below the smallest number of a format with f fraction bits up to
-    its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
-    f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall.
+    its largest number, whose rounding is finite and below the largest number, loses at most 2^-f |y|, or 2^(emin - f)
+    if |y| < 2^emin; half of that to nearest. Rounded down it does not rise, rounded up it does not fall.
 
     If the result is the largest number, no solver is needed: the loss is below one unit (at most half of one to
     nearest) by the definition of a rounding that does not overflow."""
@@ -111,5 +111,5 @@ class TruncationKeeps(_OfRounding):
         return overflows | (result.ule(exact) & exact.ult(result + last))
 
 
-#: the lemmas about the datapath that trees of theorems rest on
+#: the lemmas about the datapath in trees of theorems
 LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)

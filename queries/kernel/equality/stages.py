@@ -1,8 +1,8 @@
 """Two stages agree: rules of congruence, and of induction over K.
 
-A stage is a partition of its products and a join of the sums of its parts. Two stages with one partition and one join,
-whose bodies agree for every number of products that the partition gives them, agree. Two stages that repeat a step
-agree if their steps do, from any sum so far.
+A stage is a partition of its products, a body that adds each part, and a join of the parts' sums. Two stages with the
+same partition and join agree if their bodies agree for every number of products in a part. Two stages that repeat a
+step agree if their steps agree from any sum so far.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage, Then
 
-#: order: the most sums for which it gives the same as any other, as rounded additions of two numbers commute
+#: by order: the most sums for which every order has the same result, as a rounded addition of two numbers commutes
 IN_ORDER = {"pairwise": 3, "backwards": 2}
 
 
@@ -56,11 +56,11 @@ class StagesAgree:
 
 @rule
 def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theorem | None) -> Made:
-    """A stage agrees with itself for every K, where both plans convert inputs alike (no `bodies`). If the bodies of two
-    stages agree for every multiple of n, stages that do the same around their bodies agree for every multiple of the
-    number m that `partition` gives: both stages divide a multiple of m products alike, and give each body a multiple of
-    n. If the bodies agree from +0 alone, so do the stages where a body begins with the stage's start or +0; promoted
-    sums always begin with +0."""
+    """Without `bodies`: a stage agrees with itself for every K if both plans convert inputs alike. With `bodies`: if
+    the bodies of two stages agree for every multiple of n, stages with the same steps around their bodies agree for
+    every multiple of the number m of `partition`: both divide a multiple of m products alike, and each body gets a
+    multiple of n. If the bodies agree from +0 alone, the stages agree from +0 alone where a body begins with the
+    stage's start or +0; promoted sums always begin with +0."""
     check_plans("same_parts", left, right, one, other)
     if bodies is None:
         if one != other or not read_alike(left, right):
@@ -83,9 +83,9 @@ def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theore
 
 @rule
 def same_bodies(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Sequence[Theorem]) -> Made:
-    """Let two stages take the same products by as many bodies one after another, and let these agree in pairs for
-    multiples of some numbers of products, each pair from any sum so far, the first pair perhaps from +0 alone. Then the
-    stages agree for every multiple of all these numbers; from +0 alone, if the first pair does."""
+    """Let two stages take the same products with as many bodies one after another. Let each pair of bodies agree for
+    the multiples of some number of products, from any sum so far; the first pair perhaps from +0 alone. Then the stages
+    agree for every common multiple of these numbers; from +0 alone if the first pair does."""
     check_plans("same_bodies", left, right, one, other)
     if type(one) is not Then or type(other) is not Then or not len(one.bodies) == len(other.bodies) == len(bodies):
         raise RuleError("same_bodies: the stages are not as many, one after another")
@@ -100,8 +100,8 @@ def same_bodies(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Seque
 
 
 def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
-    """Whether two stages do the same around their bodies, for products that fill whole parts; products left over, which
-    go through a tail, are not among these."""
+    """Whether two stages have the same steps around their bodies, for products that fill whole parts: a tail for
+    products left over does not matter."""
     if not isinstance(one, Parted) or not isinstance(other, Parted) or type(one.partition) is not type(other.partition):
         return False
     unused = one.partition.unused
@@ -112,7 +112,7 @@ def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
 
 
 def _in_order(stage: Parted) -> Join:
-    """The join of a stage, in order if it has too few sums for another order to make a difference."""
+    """The join of a stage; in order, if another order of its few sums makes no difference."""
     join, sums = stage.join, stage.partition.sums
     if isinstance(join, Add) and 0 < sums <= IN_ORDER.get(join.order, 0):
         return Add(join.rounding)
@@ -120,9 +120,8 @@ def _in_order(stage: Parted) -> Join:
 
 
 def partition(one: Parted, other: Parted, number: int) -> int:
-    """A number of products, every multiple of which two stages with the same steps around their bodies divide alike, so
-    that each body gets a multiple of `number`. Raises RuleError where there is no such number, or a partition does not
-    give it."""
+    """A number m for two stages with the same steps around their bodies: both divide every multiple of m products
+    alike, and each body gets a multiple of `number`. Raises RuleError where no m is known."""
     multiples = one.partition.multiple(number, (one, other))
     if not multiples:
         raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")
@@ -137,9 +136,9 @@ def partition(one: Parted, other: Parted, number: int) -> int:
 @rule
 def same_steps(left: Plan, right: Plan, one: Stage, other: Stage, step: Theorem) -> Made:
     """By induction on the number of steps: two stages that each repeat a step from their start, and round the last sum
-    alike, agree for every multiple of a step's products if the steps agree from any sum so far. The stages agree from
-    +0 if the steps do from any sum so far other than -0, and make no sum -0; or if a step does not read the sum so far,
-    as its stage takes one step alone."""
+    alike, agree for every multiple of a step's products if the steps agree from any sum so far. They agree from +0 if
+    the steps agree from any sum so far other than -0 and no step's sum is -0; or if a step does not read the sum so
+    far: its stage then consists of one step."""
     part = Steps(one, other)
     units = units_of("same_steps", left, right, part)
     every = units_agree("same_steps", step, left, right, part) == "every"

@@ -64,9 +64,9 @@ class LosesOfBlocks:
     @property
     def where(self) -> str:
         """The largest magnitudes for which the bound holds."""
-        said = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
+        range_text = f"the largest magnitudes of blocks of {self.block} are from 2^-{self.reach} to 2^{self.reach}"
         rows = f" and at least 2^-{self.spread} times those of their rows and columns"
-        return f"{said}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
+        return f"{range_text}{'' if self.spread is None else rows}{', or 0' if self.zeros else ''}"
 
     def statement(self) -> str:
         return f"{self.plan.reference or 'a plan'}: {self.bound} (K = {self.length}, c = 0; {self.where})"
@@ -376,14 +376,14 @@ class _Results:
         the size of all."""
         step, unit = self.does.step, self.does.unit
         count, factors = -(-self.length // unit.length), self.length % unit.length == 0
-        own, rest = self._told(step.own, factors)
-        size, none = self._told(step.size, factors)
+        own, rest = self._form_bound(step.own, factors)
+        size, none = self._form_bound(step.size, factors)
         if none:
             raise RuleError("loses_of_blocks: an instruction adds more than products")
         grown = round_up(max(step.growth, Fraction(1)) ** count)
         return _Result(Fraction(1), (0, 0), grown * (own + count * step.part * size), grown * count * rest)
 
-    def _told(self, form: Form, factors: bool) -> tuple[Fraction, Fraction]:
+    def _form_bound(self, form: Form, factors: bool) -> tuple[Fraction, Fraction]:
         """The bound of a form about the products of one instruction: for all instructions together, a multiple of the
         sum over all blocks, and a number for each instruction. `factors`: no block is without elements."""
         shares, rest = defaultdict[tuple[bool, int], Fraction](Fraction), Fraction(0)

@@ -1,4 +1,4 @@
-"""Statements about a plan whose inputs are few: each input is evaluated."""
+"""Statements about plans with few inputs: every input is evaluated."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def every_product(left: Plan, right: Plan, length: int) -> Made:
 
 @rule
 def every_sum(plan: Plan, length: int) -> Made:
-    """Units of one product add it to c exactly if the sum is in range, as it is for each number of products of all rows
-    and columns. A recombined sum is less than half of the product of the moduli for all rows and columns."""
+    """Units of one product add it to c exactly if the sum is in range; the sums of the first products of all rows and
+    columns are, for every number of products. A recombined sum is less than half of the product of the moduli for all
+    rows and columns."""
     if length < 1 or plan.scale is not None:
         raise RuleError("every_sum: K is from 1 on, and no unit takes scale factors")
     for count in range(1, length + 1):
@@ -71,8 +72,8 @@ def every_sum(plan: Plan, length: int) -> Made:
 
 @rule
 def every_error(plan: Plan, length: int, reach: int, near: int, times: Fraction, span: bool) -> Made:
-    """The errors for all rows and columns that a bound is about, compared with the bound: of elements of a spread
-    `near` at K = `length`, or, with `span`, of largest products of a span `near` for each K up to `length`."""
+    """A bound compared with the errors for all its rows and columns: for elements of a spread `near` at K = `length`;
+    or, with `span`, for largest products of a span `near` at each K up to `length`."""
     if length < 1 or near < 0 or reach < 0:
         raise RuleError("every_error: K is from 1 on, spreads, spans and reaches from 0 on")
     for count in range(1, length + 1) if span else (length,):
@@ -91,8 +92,8 @@ def every_error(plan: Plan, length: int, reach: int, near: int, times: Fraction,
 
 @dataclass(frozen=True)
 class Errors:
-    """Of sums of products of all rows and all columns, in exact integers, all times one power of two: the largest
-    magnitudes' product, the largest product, the error of each result that is a number, and the sum of magnitudes."""
+    """Values for all pairs of a row and a column, as exact integers times one common power of two: the product of the
+    largest magnitudes, the largest product, the error of each result that is a number, and the sum of magnitudes."""
 
     largest: Wholes
     product: Wholes
@@ -120,11 +121,11 @@ class Errors:
         )  # fmt: skip
 
     def near(self, span: int) -> NDArray[np.bool_]:
-        """Where the largest product is at least 2^-span times the product of the largest elements."""
+        """For each pair, whether the largest product is at least 2^-span times the product of the largest elements."""
         return np.asarray(self.largest <= self.product * (1 << span), dtype=bool)
 
     def beyond(self, share: Fraction) -> NDArray[np.bool_]:
-        """Where the error is more than a share of the sum of magnitudes."""
+        """For each pair, whether the error is more than a share of the sum of magnitudes."""
         return np.asarray(self.error * share.denominator > self.size * share.numerator, dtype=bool)
 
 
@@ -188,7 +189,7 @@ def _in_range(products: Products, job: Job, plan: Plan) -> None:
 
 
 def _integers(patterns: Matrix, fmt: Format) -> Matrix:
-    """The integers that patterns stand for."""
+    """The integers that patterns encode."""
     if not fmt.is_integer or fmt.width > WIDEST:
         raise RuleError("every_sum: a word is no integer of few bits")
     numbers = patterns.astype(np.int64)

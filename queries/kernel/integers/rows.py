@@ -26,7 +26,7 @@ ABOUT = "bounds are known of sums of exact products in f32 that are only ever tr
 
 
 @dataclass(frozen=True)
-class Given:
+class Summands:
     """The numbers that are summed."""
 
     length: int
@@ -34,21 +34,21 @@ class Given:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on rows, with its other arguments (`told`); its result is a row of `length` numbers."""
+    """An operation on rows, with its other arguments (`parameters`); its result is a row of `length` numbers."""
 
     name: str
     rows: tuple[Source, ...]
-    told: tuple[object, ...]
+    parameters: tuple[object, ...]
     length: int
 
     @property
     def shape(self) -> tuple[object, ...]:
         """The operation, and those that made its rows, without lengths and without the places where rows are parted."""
-        told = () if self.name == "part" else self.told
-        return self.name, told, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
+        parameters = () if self.name == "part" else self.parameters
+        return self.name, parameters, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
 
 
-Source: TypeAlias = Given | Operation
+Source: TypeAlias = Summands | Operation
 
 
 class Recording(Operations[Source]):
@@ -83,7 +83,7 @@ RECORDING = Recording()
 
 def recorded(reduction: Reduction, numbers: int) -> Source:
     """The operations of a reduction on `numbers` numbers."""
-    return reduction.evaluate(RECORDING, Given(numbers))
+    return reduction.evaluate(RECORDING, Summands(numbers))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def below_one(numbers: int) -> Made:
     _counted("below_one", numbers)
     largest = finite_value(BELOW_ONE, F32)
     assert largest is not None
-    return Made(Bounded(Given(numbers), F32, (largest,) * numbers))
+    return Made(Bounded(Summands(numbers), F32, (largest,) * numbers))
 
 
 @rule
@@ -190,7 +190,7 @@ def need_truncation(unit: Model) -> None:
 def models_of(made: Source) -> Iterator[Model]:
     """The units that operations use."""
     if isinstance(made, Operation):
-        yield from (told for told in made.told if isinstance(told, Model))
+        yield from (one for one in made.parameters if isinstance(one, Model))
         for row in made.rows:
             yield from models_of(row)
 
@@ -264,7 +264,7 @@ def largest_counts(reduction: Reduction, numbers: int) -> dict[tuple[object, ...
 
 def _start(made: Source) -> int:
     """How many numbers are summed."""
-    return made.length if isinstance(made, Given) else _start(made.rows[0])
+    return made.length if isinstance(made, Summands) else _start(made.rows[0])
 
 
 def _shape(made: Source) -> tuple[object, ...]:

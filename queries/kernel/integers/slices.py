@@ -1,6 +1,6 @@
-"""The loss of slices and residues of integers for which a row or a column shares a power of two.
+"""The loss of products in slices or residues of integers, with a power of two shared by each row and column.
 
-Elements are divided by that power, so that a result is a sum of products of integer words. Its loss is stated for one
+Elements are divided by this power: a result is then a sum of products of integer words. Its loss is stated for one
 product: the part of elements that words leave out, the products of words that are left out, and the loss of roundings.
 """
 

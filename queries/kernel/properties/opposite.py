@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Turns:
-    """The result of a unit is negated if every a and c of an input is: NaN is NaN, an infinity or a nonzero number has
-    the opposite sign, and a zero is a zero, of either sign."""
+    """The statement that the result of a unit is negated if every a and c of an input is: a NaN stays a NaN, an
+    infinity or a nonzero number has the opposite sign, and a zero stays a zero, of either sign."""
 
     unit: Unit
 
@@ -29,10 +29,10 @@ class Turns:
 
 @dataclass(frozen=True)
 class RoundsOpposite(OfTarget):
-    """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
-    it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
-    either sign). `bits`: the number of random bits of the rounding, the same bits both times; the magnitude has as many
-    bits more."""
+    """The lemma that rounding does not depend on the sign: a magnitude with two bits more than the format's precision,
+    at any place in the format's range or just outside it, rounded with each sign, gives NaN both times, or the same
+    magnitude with the given sign (a zero with either sign). `bits`: the number of random bits of the rounding, the same
+    bits both times; the magnitude has this many further bits."""
 
     spare = 2
 
@@ -64,9 +64,9 @@ def lemmas_of(unit: Unit) -> tuple[RoundsOpposite, ...]:
 
 @rule
 def turned(unit: Unit, lemmas: Sequence[Theorem]) -> Made:
-    """Each node derives from its operands whether its value is negated or stays. The nodes' arithmetic does not depend
-    on the sign of a zero, but for the sign of a zero result. Random bits stay. For a rounding that sees magnitudes
-    alone there is a lemma about the datapath; a value that stays may be rounded in any way."""
+    """Each node derives from its operands whether its value is negated or unchanged. The sign of a zero matters in the
+    nodes' arithmetic only for the sign of a zero result. Random bits are unchanged. A rounding that reads magnitudes
+    alone needs a lemma about the datapath; an unchanged value may be rounded in any way."""
     if {lemma.goal for lemma in lemmas} != set(lemmas_of(unit)):
         raise RuleError("turned: a lemma about the datapath is missing, or about another one")
     return Made(Turns(unit), tuple(lemmas))

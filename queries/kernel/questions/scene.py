@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions on an input, each asked where those before it are met: whether all of them are `met`, and whether one
-    that is asked reads a result that is no number (`at_fault`). No input is both."""
+    """Conditions on an input, each evaluated only if the conditions before it are met. `met`: all are met; `at_fault`:
+    an evaluated condition reads a result that is no number. No input is both."""
 
     met: Bit
     at_fault: Bit
@@ -33,18 +33,18 @@ class Conditions:
 
 
 def deciding(assertion: Assertion, scene: Scene) -> Bit:
-    """Whether an input decides a claim: as a counterexample of a claim for all inputs, or as an example of a claim that
-    there is one."""
+    """Whether an input decides a claim: as a counterexample of a claim about all inputs, or as an example of a claim
+    that some input exists."""
     return decides(assertion, scene.truth(assertion.predicate))
 
 
-def decides(assertion: Assertion, said: Truth) -> Bit:
+def decides(assertion: Assertion, truth: Truth) -> Bit:
     """Whether the truth of the predicate on an input decides a claim."""
-    return said.no if assertion.quantifier == "all" else said.yes
+    return truth.no if assertion.quantifier == "all" else truth.yes
 
 
 def conditions(assertion: Assertion, scene: Scene) -> Conditions:
-    """Whether an input counts: it is in the windows, and meets all conditions."""
+    """The conditions for an input to count: it is in the windows, and meets all conditions of the claim."""
     windows = Conditions(scene.admits(), truth(scene.carrier, False))
     return windows.then(*(scene.truth(tree) for tree in assertion.conditions))
 

@@ -34,8 +34,8 @@ def truncating_steps(unit: Unit, about: str) -> ProductChain:
     if terms != Counter((chain.terms, Running(OUTER))):
         raise ParameterError("steps", f"each must be a sum of its products and the result before, rounded: {about}")
     for node in walk(unit.result):
-        if said := _otherwise(node, unit):
-            raise ParameterError(said[0], f"{said[1]}: {about}")
+        if reason := _otherwise(node, unit):
+            raise ParameterError(reason[0], f"{reason[1]}: {about}")
     return chain
 
 

@@ -14,7 +14,7 @@ from pysmt.fnode import FNode
 
 from mmaprobe.queries.kernel.terms.cutting import Abstraction, Replacement, conjuncts, linked, renamed, symbols_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.solvers.asking import Engines, Said
+from mmaprobe.queries.solvers.asking import AnsweredQuery, Engines
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
@@ -103,7 +103,7 @@ def follows(
     answer = engines.answers(query)[0]
     if answer.status != "unsat":
         raise RuleError(f"follows: {answer.status}")
-    return Made(Fact(basis, claim), tuple(facts), str(answer), Said(query, (answer,)))
+    return Made(Fact(basis, claim), tuple(facts), str(answer), AnsweredQuery(query, (answer,)))
 
 
 def question(

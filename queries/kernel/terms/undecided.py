@@ -150,9 +150,9 @@ class Question(Basis):
         shaped = assertion.reshaped(whole=whole)
         self.assertion, self.whole = assertion, whole
         self.scene, self.symbols = symbolic_scene(shaped)
-        asked, said = conditions(shaped, self.scene), self.scene.truth(shaped.predicate)
-        self.counts, self.at_fault, self.fits = asked.met, asked.at_fault, said.numbers
-        self.goal, self.reads = decides(assertion, said), tuple(said.reads)
+        asked, truth = conditions(shaped, self.scene), self.scene.truth(shaped.predicate)
+        self.counts, self.at_fault, self.fits = asked.met, asked.at_fault, truth.numbers
+        self.goal, self.reads = decides(assertion, truth), tuple(truth.reads)
         assert isinstance(self.scene.carrier, TermCarrier)
         super().__init__(self.scene.carrier, self.counts.node)
 
