@@ -59,8 +59,10 @@ class Builder:
             root = in_order(self.build(leaves))
             self._ask_some(root)
             self._check_all(root)
+            if self.probe.traced or self.probe.singly:
+                self._check_alone(root)
         except MisfitError as error:
-            if self.probe.ask_assumed():
+            if self.probe.ask_assumed() or self.probe.count_singly():
                 return self.tree()
             self.probe.stand_by(AGAIN_IN_DOUBT)
             if self.thorough:
@@ -203,6 +205,30 @@ class Builder:
         place = {leaf: number for number, leaf in enumerate(sorted_leaves(leaves_of(root)))}
         for one, other in self.probe.asked:
             self._expect(one, other, int(table[place[one], place[other]]))
+
+    def _check_alone(self, root: Node | Leaf) -> None:
+        """Check, with zeros at all leaves that a mask hides, that the units elsewhere come back: beside a trace larger
+        units were counted, and a step may spare these but hide smaller ones. Smallest units lie outside of each step,
+        and the largest units that were counted at the further branches of an exact step. In a fused step a unit that
+        is alone with a mask is hidden."""
+        probe, asked = self.probe, list[tuple[Pair, list[Leaf], int, bool]]()
+        for node in nodes_of(root):
+            under = {*leaves_of(node)}
+            outside = [leaf for leaf in probe.leaves if leaf not in under]
+            parts = list(map(leaves_of, node.children))
+            for place, part in enumerate(parts[1:], 1):
+                pair = pair_of(parts[place - 1][0], part[0])
+                further = parts[place + 1 :] + parts[: place - 1]
+                asked.append((pair, outside, probe.span.bits, True))
+                if node.kind == "exact":
+                    asked.append((pair, [leaf for other in further for leaf in other], probe.places, True))
+                elif further:
+                    asked.append((pair, [further[0][0]], probe.span.bits, False))
+        for (pair, leaves, _, back), came in zip(asked, probe.back([row[:3] for row in asked]), strict=True):
+            if came != back:
+                raise MisfitError(
+                    f"a mask at {pair[0]} and {pair[1]} {'hides some of' if back else 'spares'} {len(leaves)} others alone"
+                )
 
     def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
         seen = self.probe.lost(one, other)

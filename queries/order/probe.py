@@ -32,6 +32,7 @@ RAISED = 2  # places by which units are raised to confirm that they are hidden a
 SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
+SINGLY = 32  # the most leaves of which each is asked about alone, where units beside a trace are not counted alike
 UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change
 
 
@@ -381,7 +382,7 @@ class Probe:
         self._forget(self.model.d.emax if within else self.span.mask - 1)
         return within or next(self.spans(), None) is not None
 
-    def _forget(self, highest: int) -> None:
+    def _forget(self, highest: int | None) -> None:
         """Forget all counts, and use no mask of a larger exponent from now on."""
         self._highest = highest
         self.groups, self.tight, self._beside, self.signs = [self.leaves], False, None, VARIANTS[0]
@@ -389,6 +390,21 @@ class Probe:
         self.assumed.clear()
         self.asked.clear()
         self.met.clear()
+
+    @property
+    def singly(self) -> bool:
+        """Whether each mask is asked about one leaf at a time."""
+        return len(self.groups) == len(self.leaves) > 1
+
+    def count_singly(self) -> bool:
+        """Forget all counts, and ask about each leaf alone from now on: then a trace of the mask hides no answer.
+        Returns whether this may change anything."""
+        if not self.traced or self.singly or len(self.leaves) > SINGLY:
+            return False
+        tight = self.tight
+        self._forget(self._highest)
+        self.groups, self.tight = [[leaf] for leaf in self.leaves], tight
+        return True
 
     def _try_beyond(self) -> bool:
         """Try masks larger than any result, where masks within its range would not hide a unit in sums of f32."""
@@ -506,8 +522,9 @@ class Probe:
         groups: the leaves that such masks hide are nested, so that every mask between two masks that hide equally many
         leaves of a group hides as many. Some counts are `assumed`. Raises UnrevealedError."""
         new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self.asked]
-        self.ask_pairs(new if len(self.groups) == 1 else new[:1])
-        nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
+        whole = len(self.groups) == 1 or self.singly
+        self.ask_pairs(new if whole else new[:1])
+        nested = Nested(self.counts, self.groups, new[1:], pivot) if not whole else None
         for pair, left in nested.left().items() if nested is not None else ():
             self.assumed.add(pair)
             self._know(pair, len(self.leaves) - left)
@@ -569,6 +586,8 @@ class Probe:
 
     def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
         """Whether units at some leaves come back under a mask; None where no answer shows it."""
+        if self.singly:
+            return any(self.counts([(pair, [leaf]) for leaf in group]))
         for signs in dict.fromkeys((self.signs, *VARIANTS)):
             count = self._traces(0).count(pair, signs, group)
             if count is not None:
@@ -607,7 +626,21 @@ class Probe:
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
-        return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
+        whole = count.denominator == 1 and 0 <= count <= len(group)
+        return int(count) if whole else 0 if self.singly else None
+
+    def back(self, asked: Sequence[tuple[Pair, Sequence[Leaf], int]]) -> list[bool]:
+        """Whether units at some leaves, a number of places below a mask, come back in full; zeros at the others."""
+        most, masks = self.together, list[tuple[Pair, Power, int, Sequence[Leaf]]]()
+        places = list[int]()
+        for place, (pair, leaves, distance) in enumerate(asked):
+            for start in range(0, len(leaves), most):
+                masks.append((pair, self.signs, self.span.mask - distance, leaves[start : start + most]))
+                places.append(place)
+        values = self._masks(masks) if self.singly else self.values([self._mask(*mask) for mask in masks])
+        unit = [len(group) * self.signs[1] * Fraction(2) ** unit for _, _, unit, group in masks]
+        lost = {place for place, value, full in zip(places, values, unit, strict=True) if value != full}
+        return [place not in lost for place in range(len(asked))]
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
         """The sums of masks on pairs, by signs, exponent and group of the units; new ones are asked together."""
