@@ -207,28 +207,34 @@ class Builder:
             self._expect(one, other, int(table[place[one], place[other]]))
 
     def _check_alone(self, root: Node | Leaf) -> None:
-        """Check, with zeros at all leaves that a mask hides, that the units elsewhere come back: beside a trace larger
-        units were counted, and a step may spare these but hide smaller ones. Smallest units lie outside of each step,
-        and the largest units that were counted at the further branches of an exact step. In a fused step a unit that
-        is alone with a mask is hidden."""
-        probe, asked = self.probe, list[tuple[Pair, list[Leaf], int, bool]]()
+        """Check masks with zeros at most leaves, so that they leave no trace: beside a trace larger units were counted,
+        and a step may spare these but hide smaller ones. The smallest units come back from outside of each step, and
+        the largest units that were counted from the further branches of an exact step; a unit does not come back alone
+        from the branch of a mask, nor from a further branch of a fused step."""
+        probe, asked = self.probe, list[tuple[Pair, list[Leaf], int]]()
+        back = list[bool]()
         for node in nodes_of(root):
-            under = {*leaves_of(node)}
-            outside = [leaf for leaf in probe.leaves if leaf not in under]
-            parts = list(map(leaves_of, node.children))
-            for place, part in enumerate(parts[1:], 1):
-                pair = pair_of(parts[place - 1][0], part[0])
-                further = parts[place + 1 :] + parts[: place - 1]
-                asked.append((pair, outside, probe.span.bits, True))
-                if node.kind == "exact":
-                    asked.append((pair, [leaf for other in further for leaf in other], probe.places, True))
+            under, parts = {*leaves_of(node)}, list(map(leaves_of, node.children))
+            for place, part in enumerate(parts):
+                before = parts[place - 1]
+                pair, further = (before[0], part[0]), [x for x in parts if x not in (before, part)]
+                if place:
+                    asked.append((pair, [leaf for leaf in probe.leaves if leaf not in under], probe.span.bits))
+                    back.append(True)
+                child = node.children[place]
+                if isinstance(child, Node):
+                    asked.append((pair, [leaves_of(child.children[1])[0]], probe.span.bits))
+                    back.append(False)
+                if further and node.kind == "exact":
+                    asked.append((pair, [leaf for x in further for leaf in x], probe.places))
+                    back.append(True)
                 elif further:
-                    asked.append((pair, [further[0][0]], probe.span.bits, False))
-        for (pair, leaves, _, back), came in zip(asked, probe.back([row[:3] for row in asked]), strict=True):
-            if came != back:
-                raise MisfitError(
-                    f"a mask at {pair[0]} and {pair[1]} {'hides some of' if back else 'spares'} {len(leaves)} others alone"
-                )
+                    asked.append((pair, [further[0][0]], probe.span.bits))
+                    back.append(False)
+        for (pair, leaves, _), expected, came in zip(asked, back, probe.back(asked), strict=True):
+            if came != expected:
+                did = "hides some of" if expected else "spares"
+                raise MisfitError(f"a mask at {pair[0]} and {pair[1]} {did} {len(leaves)} other leaves alone")
 
     def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
         seen = self.probe.lost(one, other)
@@ -342,6 +348,20 @@ class Inside:
                 self._find_groups(products, unit)
             if "c" in step.children:
                 self._find_addend(products, unit)
+
+    def unsure(self, root: Node | Leaf) -> Iterator[tuple[Pair, Leaf, int]]:
+        """Pairs of products that may be added in a step of their own within a fused step, each with another leaf and
+        the size of this step: two products of each group that is summed first, and all pairs of products that were not
+        looked into, as far as their masks were not asked about."""
+        for step in (node for node in nodes_of(root) if node.kind == "fused"):
+            products = tuple(sorted(child for child in step.children if isinstance(child, int)))
+            groups = self.parts.get(products)
+            if groups is None:
+                pairs = list(combinations(products, 2)) if len(products) <= LARGE else []
+            else:
+                pairs = [(group[0], group[1]) for group in groups if 1 < len(group) < len(products)]
+            for pair in (pair for pair in pairs if pair not in self.probe.asked):
+                yield pair, next(leaf for leaf in leaves_of(step) if leaf not in pair), step.size
 
     def _cut(self, products: tuple[int, ...]) -> int | None:
         """The exponent of the largest unit that alignment to a mask truncates away."""

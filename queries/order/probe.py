@@ -552,6 +552,8 @@ class Probe:
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
+        if self.singly:
+            return self._measure_singly(pairs, self.span.unit + raised)
         counts: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
@@ -576,6 +578,18 @@ class Probe:
             self._beside_a_trace(pair, raised, texts) if lost is None else lost
             for pair, lost, texts in zip(pairs, counts, seen, strict=True)
         ]
+
+    def _measure_singly(self, pairs: Sequence[Pair], unit: int) -> list[int]:
+        """The numbers of leaves that masks hide, each asked about alone. Raises NoTreeError for a mask that does not
+        cancel, as where a partial sum saturates."""
+        masks = [(pair, self.signs, unit, group) for pair in pairs for group in self.groups]
+        lost = dict.fromkeys(pairs, 0)
+        for (pair, signs, _, group), value in zip(masks, self._masks(masks), strict=True):
+            if value is None or (value and group[0] in pair):
+                text = f"2^{self.span.mask} at {pair[0]} and its negative at {pair[1]} do not cancel"
+                raise NoTreeError(text, tuple(self.questions))
+            lost[pair] += value != signs[1] * Fraction(2) ** unit
+        return list(lost.values())
 
     def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:
         spared = self._spared(pair, raised)
