@@ -211,29 +211,30 @@ class Builder:
         and a step may spare these but hide smaller ones. The smallest units come back from outside of each step, and
         the largest units that were counted from the further branches of an exact step; a unit does not come back alone
         from the branch of a mask, nor from a further branch of a fused step."""
-        probe, asked = self.probe, list[tuple[Pair, list[Leaf], int]]()
-        back = list[bool]()
+        probe = self.probe
+        asked: list[tuple[Pair, list[Leaf], int]] = []
+        expected: list[bool] = []
+
+        def expect(back: bool, pair: Pair, leaves: list[Leaf], places: int) -> None:
+            asked.append((pair, leaves, places))
+            expected.append(back)
+
         for node in nodes_of(root):
             under, parts = {*leaves_of(node)}, list(map(leaves_of, node.children))
-            for place, part in enumerate(parts):
+            for place, (child, part) in enumerate(zip(node.children, parts, strict=True)):
                 before = parts[place - 1]
                 pair, further = (before[0], part[0]), [x for x in parts if x not in (before, part)]
                 if place:
-                    asked.append((pair, [leaf for leaf in probe.leaves if leaf not in under], probe.span.bits))
-                    back.append(True)
-                child = node.children[place]
+                    expect(True, pair, [leaf for leaf in probe.leaves if leaf not in under], probe.span.bits)
                 if isinstance(child, Node):
-                    asked.append((pair, [leaves_of(child.children[1])[0]], probe.span.bits))
-                    back.append(False)
+                    expect(False, pair, [leaves_of(child.children[1])[0]], probe.span.bits)
                 if further and node.kind == "exact":
-                    asked.append((pair, [leaf for x in further for leaf in x], probe.places))
-                    back.append(True)
+                    expect(True, pair, [leaf for x in further for leaf in x], probe.places)
                 elif further:
-                    asked.append((pair, [further[0][0]], probe.span.bits))
-                    back.append(False)
-        for (pair, leaves, _), expected, came in zip(asked, back, probe.back(asked), strict=True):
-            if came != expected:
-                did = "hides some of" if expected else "spares"
+                    expect(False, pair, [further[0][0]], probe.span.bits)
+        for (pair, leaves, _), back, came in zip(asked, expected, probe.back(asked), strict=True):
+            if came != back:
+                did = "hides some of" if back else "spares"
                 raise MisfitError(f"a mask at {pair[0]} and {pair[1]} {did} {len(leaves)} other leaves alone")
 
     def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:

@@ -32,7 +32,7 @@ RAISED = 2  # places by which units are raised to confirm that they are hidden a
 SCALED = ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7"
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
-SINGLY = 32  # the most leaves of which each is asked about alone, where units beside a trace are not counted alike
+SINGLY = 32  # the most leaves that are asked about one at a time, where counts beside traces fit no tree
 UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change
 
 
@@ -171,6 +171,7 @@ class Probe:
         self._unheard = True  # no failure yet but c alone giving zero
         self._highest: int | None = None  # the largest exponent allowed for a mask, where larger ones failed
         self.tight = False  # whether the unit is the largest that every step hides
+        self.singly = False  # whether each mask is asked about one leaf at a time
         self.assumed: set[Pair] = set()  # masks that were not asked about every group
         self.traced: set[Pair] = set()  # masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
@@ -386,24 +387,20 @@ class Probe:
         """Forget all counts, and use no mask of a larger exponent from now on."""
         self._highest = highest
         self.groups, self.tight, self._beside, self.signs = [self.leaves], False, None, VARIANTS[0]
+        self.singly = False
         self.traced.clear()
         self.assumed.clear()
         self.asked.clear()
         self.met.clear()
 
-    @property
-    def singly(self) -> bool:
-        """Whether each mask is asked about one leaf at a time."""
-        return len(self.groups) == len(self.leaves) > 1
-
     def count_singly(self) -> bool:
-        """Forget all counts, and ask about each leaf alone from now on: then a trace of the mask hides no answer.
-        Returns whether this may change anything."""
+        """Forget all counts, and ask about each leaf alone from now on, as one unit is told from any trace. Returns
+        whether this may change anything."""
         if not self.traced or self.singly or len(self.leaves) > SINGLY:
             return False
         tight = self.tight
         self._forget(self._highest)
-        self.groups, self.tight = [[leaf] for leaf in self.leaves], tight
+        self.groups, self.tight, self.singly = [[leaf] for leaf in self.leaves], tight, True
         return True
 
     def _try_beyond(self) -> bool:
@@ -652,8 +649,8 @@ class Probe:
                 masks.append((pair, self.signs, self.span.mask - distance, leaves[start : start + most]))
                 places.append(place)
         values = self._masks(masks) if self.singly else self.values([self._mask(*mask) for mask in masks])
-        unit = [len(group) * self.signs[1] * Fraction(2) ** unit for _, _, unit, group in masks]
-        lost = {place for place, value, full in zip(places, values, unit, strict=True) if value != full}
+        full = [len(group) * signs[1] * Fraction(2) ** unit for _, signs, unit, group in masks]
+        lost = {place for place, value, units in zip(places, values, full, strict=True) if value != units}
         return [place not in lost for place in range(len(asked))]
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:

@@ -241,9 +241,9 @@ def reveal(
 
 
 def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
-    """The tree, looked into; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks are not tried
-    where units are hidden in part: the device then keeps about as many places as there are, and smaller masks show
-    fewer places."""
+    """The tree, looked into; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks
+    are not tried where units are hidden in part: the device then keeps about as many places as there are, and smaller
+    masks show fewer places."""
     failed: UnrevealedError | None = None
     while True:
         try:
