@@ -59,8 +59,10 @@ class Builder:
             root = in_order(self.build(leaves))
             self._ask_some(root)
             self._check_all(root)
+            if self.probe.traced or self.probe.singly:
+                self._check_alone(root)
         except MisfitError as error:
-            if self.probe.ask_assumed():
+            if self.probe.ask_assumed() or self.probe.count_singly():
                 return self.tree()
             self.probe.stand_by(AGAIN_IN_DOUBT)
             if self.thorough:
@@ -204,6 +206,37 @@ class Builder:
         for one, other in self.probe.asked:
             self._expect(one, other, int(table[place[one], place[other]]))
 
+    def _check_alone(self, root: Node | Leaf) -> None:
+        """Check masks with zeros at most leaves, so that they leave no trace: beside a trace larger units were counted,
+        and a step may spare these but hide smaller ones. The smallest units come back from outside of each step, and
+        the largest units that were counted from the further branches of an exact step; a unit does not come back alone
+        from the branch of a mask, nor from a further branch of a fused step."""
+        probe = self.probe
+        asked: list[tuple[Pair, list[Leaf], int]] = []
+        expected: list[bool] = []
+
+        def expect(back: bool, pair: Pair, leaves: list[Leaf], places: int) -> None:
+            asked.append((pair, leaves, places))
+            expected.append(back)
+
+        for node in nodes_of(root):
+            under, parts = {*leaves_of(node)}, list(map(leaves_of, node.children))
+            for place, (child, part) in enumerate(zip(node.children, parts, strict=True)):
+                before = parts[place - 1]
+                pair, further = (before[0], part[0]), [x for x in parts if x not in (before, part)]
+                if place:
+                    expect(True, pair, [leaf for leaf in probe.leaves if leaf not in under], probe.span.bits)
+                if isinstance(child, Node):
+                    expect(False, pair, [leaves_of(child.children[1])[0]], probe.span.bits)
+                if further and node.kind == "exact":
+                    expect(True, pair, [leaf for x in further for leaf in x], probe.places)
+                elif further:
+                    expect(False, pair, [further[0][0]], probe.span.bits)
+        for (pair, leaves, _), back, came in zip(asked, expected, probe.back(asked), strict=True):
+            if came != back:
+                did = "hides some of" if back else "spares"
+                raise MisfitError(f"a mask at {pair[0]} and {pair[1]} {did} {len(leaves)} other leaves alone")
+
     def _expect(self, one: Leaf, other: Leaf, hidden: int) -> None:
         seen = self.probe.lost(one, other)
         if seen != hidden:
@@ -316,6 +349,20 @@ class Inside:
                 self._find_groups(products, unit)
             if "c" in step.children:
                 self._find_addend(products, unit)
+
+    def unsure(self, root: Node | Leaf) -> Iterator[tuple[Pair, Leaf, int]]:
+        """Pairs of products that may be added in a step of their own within a fused step, each with another leaf and
+        the size of this step: two products of each group that is summed first, and all pairs of products that were not
+        looked into, as far as their masks were not asked about."""
+        for step in (node for node in nodes_of(root) if node.kind == "fused"):
+            products = tuple(sorted(child for child in step.children if isinstance(child, int)))
+            groups = self.parts.get(products)
+            if groups is None:
+                pairs = list(combinations(products, 2)) if len(products) <= LARGE else []
+            else:
+                pairs = [(group[0], group[1]) for group in groups if 1 < len(group) < len(products)]
+            for pair in (pair for pair in pairs if pair not in self.probe.asked):
+                yield pair, next(leaf for leaf in leaves_of(step) if leaf not in pair), step.size
 
     def _cut(self, products: tuple[int, ...]) -> int | None:
         """The exponent of the largest unit that alignment to a mask truncates away."""

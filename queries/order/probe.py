@@ -35,6 +35,7 @@ SCALED = (
 )
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
 WIDEST = 64  # fraction bits: every accumulator cuts above so many places
+SINGLY = 32  # the most leaves that are asked about one at a time, where counts beside traces fit no tree
 UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change
 
 
@@ -173,6 +174,7 @@ class Probe:
         self._unheard = True  # no failure yet but c alone giving zero
         self._highest: int | None = None  # the largest exponent allowed for a mask, where larger ones failed
         self.tight = False  # whether the unit is the largest that every step hides
+        self.singly = False  # whether each mask is asked about one leaf at a time
         self.assumed: set[Pair] = set()  # masks that were not asked about every group
         self.traced: set[Pair] = set()  # masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
@@ -384,14 +386,25 @@ class Probe:
         self._forget(self.model.d.emax if within else self.span.mask - 1)
         return within or next(self.spans(), None) is not None
 
-    def _forget(self, highest: int) -> None:
+    def _forget(self, highest: int | None) -> None:
         """Forget all counts, and use no mask of a larger exponent from now on."""
         self._highest = highest
         self.groups, self.tight, self._beside, self.signs = [self.leaves], False, None, VARIANTS[0]
+        self.singly = False
         self.traced.clear()
         self.assumed.clear()
         self.asked.clear()
         self.met.clear()
+
+    def count_singly(self) -> bool:
+        """Forget all counts, and ask about each leaf alone from now on, as one unit is told from any trace. Returns
+        whether this may change anything."""
+        if not self.traced or self.singly or len(self.leaves) > SINGLY:
+            return False
+        tight = self.tight
+        self._forget(self._highest)
+        self.groups, self.tight, self.singly = [[leaf] for leaf in self.leaves], tight, True
+        return True
 
     def _try_beyond(self) -> bool:
         """Try masks larger than any result, where masks within its range would not hide a unit in sums of f32."""
@@ -509,8 +522,9 @@ class Probe:
         groups: the leaves that such masks hide are nested, so that every mask between two masks that hide equally many
         leaves of a group hides as many. Some counts are `assumed`. Raises UnrevealedError."""
         new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self.asked]
-        self.ask_pairs(new if len(self.groups) == 1 else new[:1])
-        nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
+        whole = len(self.groups) == 1 or self.singly
+        self.ask_pairs(new if whole else new[:1])
+        nested = Nested(self.counts, self.groups, new[1:], pivot) if not whole else None
         for pair, left in nested.left().items() if nested is not None else ():
             self.assumed.add(pair)
             self._know(pair, len(self.leaves) - left)
@@ -538,6 +552,8 @@ class Probe:
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
         """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
+        if self.singly:
+            return self._measure_singly(pairs, self.span.unit + raised)
         counts: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
@@ -563,6 +579,18 @@ class Probe:
             for pair, lost, texts in zip(pairs, counts, seen, strict=True)
         ]
 
+    def _measure_singly(self, pairs: Sequence[Pair], unit: int) -> list[int]:
+        """The numbers of leaves that masks hide, each asked about alone. Raises NoTreeError for a mask that does not
+        cancel, as where a partial sum saturates."""
+        masks = [(pair, self.signs, unit, group) for pair in pairs for group in self.groups]
+        lost = dict.fromkeys(pairs, 0)
+        for (pair, signs, _, group), value in zip(masks, self._masks(masks), strict=True):
+            if value is None or (value and group[0] in pair):
+                text = f"2^{self.span.mask} at {pair[0]} and its negative at {pair[1]} do not cancel"
+                raise NoTreeError(text, tuple(self.questions))
+            lost[pair] += value != signs[1] * Fraction(2) ** unit
+        return list(lost.values())
+
     def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:
         spared = self._spared(pair, raised)
         if spared is None:
@@ -572,6 +600,8 @@ class Probe:
 
     def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
         """Whether units at some leaves come back under a mask; None where no answer shows it."""
+        if self.singly:
+            return any(self.counts([(pair, [leaf]) for leaf in group]))
         for signs in dict.fromkeys((self.signs, *VARIANTS)):
             count = self._traces(0).count(pair, signs, group)
             if count is not None:
@@ -610,7 +640,21 @@ class Probe:
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
-        return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
+        whole = count.denominator == 1 and 0 <= count <= len(group)
+        return int(count) if whole else 0 if self.singly else None
+
+    def back(self, asked: Sequence[tuple[Pair, Sequence[Leaf], int]]) -> list[bool]:
+        """Whether units at some leaves, a number of places below a mask, come back in full; zeros at the others."""
+        most, masks = self.together, list[tuple[Pair, Power, int, Sequence[Leaf]]]()
+        places = list[int]()
+        for place, (pair, leaves, distance) in enumerate(asked):
+            for start in range(0, len(leaves), most):
+                masks.append((pair, self.signs, self.span.mask - distance, leaves[start : start + most]))
+                places.append(place)
+        values = self._masks(masks) if self.singly else self.values([self._mask(*mask) for mask in masks])
+        full = [len(group) * signs[1] * Fraction(2) ** unit for _, signs, unit, group in masks]
+        lost = {place for place, value, units in zip(places, values, full, strict=True) if value != units}
+        return [place not in lost for place in range(len(asked))]
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
         """The sums of masks on pairs, by signs, exponent and group of the units; new ones are asked together."""

@@ -219,13 +219,10 @@ def reveal(
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(ask, model, model.scale_block, again, addend, any_factor=any_factor)
     try:
-        root = _root(probe, thorough)
+        root, inside = _root(probe, thorough)
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
-    inside = Inside(probe)
-    if probe.width == 1:
-        inside.look(root)
     said_of_ends = ends_of(probe, root) if ends else None
     probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
@@ -243,10 +240,10 @@ def reveal(
     )
 
 
-def _root(probe: Probe, thorough: bool) -> Node | Leaf:
-    """The tree; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks are not tried
-    where units are hidden in part: the device then keeps about as many places as there are, and smaller masks show
-    fewer places."""
+def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
+    """The tree, looked into; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks
+    are not tried where units are hidden in part: the device then keeps about as many places as there are, and smaller
+    masks show fewer places."""
     failed: UnrevealedError | None = None
     while True:
         try:
@@ -254,11 +251,28 @@ def _root(probe: Probe, thorough: bool) -> Node | Leaf:
         except UnrevealedError as narrow:
             raise probe.fail(failed.reason) if failed else narrow from None
         try:
-            return Builder(probe, thorough).tree()
+            return _looked_into(probe, Builder(probe, thorough))
         except UnrevealedError as error:
             failed = error
         if not (probe.beyond or isinstance(failed, NoTreeError)) or not probe.lower():
             raise failed
+
+
+def _looked_into(probe: Probe, builder: Builder) -> tuple[Node | Leaf, Inside]:
+    """The tree and what is within its fused steps; built again if a mask within such a step spares a unit of it."""
+    while True:
+        root, inside = builder.tree(), Inside(probe)
+        if probe.width == 1:
+            inside.look(root)
+        unsure = list(inside.unsure(root))
+        back = probe.back([(pair, [leaf], probe.span.bits) for pair, leaf, _ in unsure])
+        spared = [(pair, size) for (pair, _, size), came in zip(unsure, back, strict=True) if came]
+        if not spared:
+            return root, inside
+        probe.ask_pairs(pair for pair, _ in spared)
+        if all(probe.lost(*pair) == size for pair, size in spared) and not probe.count_singly():
+            one, other = spared[0][0]
+            raise NoTreeError(f"a mask at {one} and {other} hides a step, but no unit in it", tuple(probe.questions))
 
 
 def _listed(blocks: tuple[Products, ...]) -> list[str]:
