@@ -546,11 +546,12 @@ class Mapper(Candidates):
         asks = affordable or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is not None:
-            guesses = partial(self.guesses, tree, known=self.known)
-            one, other = (
-                chain.from_iterable(guesses(own, wider=wider) for own in taken) for wider in (False, True)
+            usual_ones, others = (
+                chain.from_iterable(map(partial(self.guesses, tree, known=self.known, wider=wider), taken))
+                for wider in (False, True)
             )  # where d is narrow, nested stages give this K as well as the stage that gives every K
-            yield from [chain(one, other)] if self.asked.d.width <= NARROW_D else [one, other]
+            together = self.asked.d.width <= NARROW_D
+            yield from [chain(usual_ones, others)] if together else [usual_ones, others]
         if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # which may hide steps of the order
             yield from usual
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
