@@ -1081,7 +1081,7 @@ def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
         ("lanes(fma, r, 8, fold(8))", "1 argument"),
         ("lanes(fma, r, 8, fold(8, 1), unroll=12, tail=fma)", "12 is not a multiple of 8 lanes"),
         ("lanes(fma, r, 8, fold(8, 1), unroll=16)", "no step takes the products left over"),
-        ("lanes(fma, r, 8, 1, fold(8, 1), head=4, unroll=16)", "head or unroll"),
+        ("lanes(fma, r, 8, 1, fold(8, 1), head=4, unroll=16)", r"first \(head\) or last \(unroll\)"),
         ("lanes(fma, r, 8, 1, fold(8, 1), order=backwards)", "or backwards with unroll"),
         ("lanes(fma, r, 8, 1, fold(8, 1), unroll=-8)", "unroll: -8 is impossible"),
         ("promote(4, fma, r, even=1, tail=fma)", "go through a tail or into equal sums"),
