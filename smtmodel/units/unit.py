@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -171,6 +170,8 @@ class Unit:
     @property
     def digest(self) -> str:
         """Twelve digits that tell units apart, by the formats of their operands and their expressions."""
+        import hashlib  # loads OpenSSL, 3.5 MB
+
         text = f"{self.operands!r}\n{structure(self.result)}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
