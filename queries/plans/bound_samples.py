@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import product
+from math import lcm
 from operator import mul
 from typing import Any
 
@@ -318,24 +319,29 @@ def _easy(plan: Plan) -> Fraction:
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
     """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
     operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
-    least = {name: Fraction(2) ** plan.least_normal(name) for name in "abc"}
+    least = {name: Fraction(2) ** plan.least_normal(name) if name in raised else NONE for name in "abc"}
 
-    def size(name: str, value: Fraction) -> Fraction:
-        lifted = value and name in raised and abs(value) < least[name]
-        return least[name] if lifted else abs(value)
+    def multiples(name: str, side: Matrix, fmt: Format) -> tuple[int, dict[int, int], dict[int, int]]:
+        """A number of units to one; for each pattern of a side its number, and this number's magnitude, in units."""
+        numbers = {one: _number(one, fmt) for one in set(side.tolist())}
+        unit = lcm(least[name].denominator, *(number.denominator for number in numbers.values()))
+        whole = {one: number.numerator * (unit // number.denominator) for one, number in numbers.items()}
+        lowest = int(least[name] * unit)
+        return unit, whole, {one: max(abs(number), lowest) if number else 0 for one, number in whole.items()}
 
     pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
+    unit, left, large = multiples("a", a, plan.a)
+    other, right, wide = multiples("b", b, plan.b)
     addend = _number(c, plan.c)
-    sums: Sums = {("a", "b"): NONE, ("a",): NONE, ("b",): NONE, ("c",): size("c", addend)}
-    total = NONE
-    for (left, right), count in pairs.items():
-        x, y = _number(left, plan.a), _number(right, plan.b)
-        total += count * x * y
-        for kind, value in ((("a", "b"), size("a", x) * size("b", y)), (("a",), size("a", x)), (("b",), size("b", y))):
-            sums[kind] += count * value
-    top = (max(size(name, _number(int(one), fmt)) for one in set(side.tolist()))
-           for name, side, fmt in (("a", a, plan.a), ("b", b, plan.b)))  # fmt: skip
-    return sums | _of_largest(Fraction(len(a)), *top), exact_result(plan, total, addend)
+    sums: Sums = {
+        ("a", "b"): Fraction(sum(count * large[x] * wide[y] for (x, y), count in pairs.items()), unit * other),
+        ("a",): Fraction(sum(count * large[x] for (x, _), count in pairs.items()), unit),
+        ("b",): Fraction(sum(count * wide[y] for (_, y), count in pairs.items()), other),
+        ("c",): max(abs(addend), least["c"]) if addend else NONE,
+    }
+    total = Fraction(sum(count * left[x] * right[y] for (x, y), count in pairs.items()), unit * other)
+    most = Fraction(max(large.values()), unit), Fraction(max(wide.values()), other)
+    return sums | _of_largest(Fraction(len(a)), *most), exact_result(plan, total, addend)
 
 
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:
