@@ -323,9 +323,13 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
 
     def multiples(name: str, side: Matrix, fmt: Format) -> tuple[int, dict[int, int], dict[int, int]]:
         """A number of units to one; for each pattern of a side its number, and this number's magnitude, in units."""
-        numbers = {one: _number(one, fmt) for one in set(side.tolist())}
-        unit = lcm(least[name].denominator, *(number.denominator for number in numbers.values()))
-        whole = {one: number.numerator * (unit // number.denominator) for one, number in numbers.items()}
+        patterns = np.unique(side)
+        numbers = in_f64(patterns, fmt)
+        for pattern in patterns[~np.isfinite(numbers)].tolist():
+            _number(pattern, fmt)  # which is a fault
+        ratios = [number.as_integer_ratio() for number in numbers.tolist()]
+        unit = lcm(least[name].denominator, *(below for _, below in ratios))
+        whole = {one: above * (unit // below) for one, (above, below) in zip(patterns.tolist(), ratios, strict=True)}
         lowest = int(least[name] * unit)
         return unit, whole, {one: max(abs(number), lowest) if number else 0 for one, number in whole.items()}
 
