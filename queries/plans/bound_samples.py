@@ -97,14 +97,15 @@ class ErrorOfPlan:
         pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two,
         where the last rounding loses most of the result. Changes of all inputs are evaluated together."""
         bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
-        for step in range(min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0):
+        steps = min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0
+        for step in range(steps):
             if late():
                 break
             pairs = [[near.a[None], near.b[None]] for near in bests]
             for chance, pair in zip(chances, pairs, strict=True):
                 pair[step % 2] = _varied(chance, pair[step % 2][0], (self.plan.a, self.plan.b)[step % 2].fraction)
             a, b = (np.concatenate(sides) for sides in zip(*pairs, strict=True))
-            every = _results_of(self.plan, a, np.ascontiguousarray(b.T))
+            every = _results_of(self.plan, a, np.ascontiguousarray(b.T), steps)
             for place, (best, (a, b)) in enumerate(zip(bests, pairs, strict=True)):
                 results = every[place * len(a) :, place * len(b) :][: len(a), : len(b)]
                 tried += results.size
@@ -209,14 +210,14 @@ def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
     return rows
 
 
-def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
-    """The patterns of D; scale factors are one."""
+def _results_of(plan: Plan, a: Matrix, b: Matrix, times: int = 1) -> Matrix:
+    """The patterns of D; scale factors are one. `times`: how many products of these shapes are asked for."""
     if plan.scale is None:
-        return simulate(a, b, None, plan)
+        return simulate(a, b, None, plan, times=times)
     one, blocks = plan.scale.bias << plan.scale.fraction, -(-a.shape[1] // plan.scale_block)
     shapes = {row.name: row.shape(a.shape[0], b.shape[1], blocks) for row in FACTORS}
     scales = {name: np.full(shape, one, kind_of(plan.scale)) for name, shape in shapes.items()}
-    return simulate(a, b, None, plan, scales=scales)
+    return simulate(a, b, None, plan, scales=scales, times=times)
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
