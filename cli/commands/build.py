@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import print_json, progress, say, say_list
 from mmaprobe.cli.text.names import sampled, say_names
-from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted, some_of
@@ -29,6 +28,7 @@ def build(question: Question) -> int:
     """Ask an unknown device, say what it computes, and give the exit code. Raises MmaprobeError."""
     from mmaprobe.queries.building.report import described, document_of
     from mmaprobe.queries.compare.steady import ContradictionError
+    from mmaprobe.queries.order.probe import UnrevealedError
     from mmaprobe.runner.device_unit import built
 
     start, asked = begun(), question.signature()

@@ -14,7 +14,6 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, left
 from mmaprobe.smtmodel.base.wording import counted, some_of
-from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 if TYPE_CHECKING:
     from mmaprobe.cli.question import Question
@@ -36,6 +35,8 @@ RECORDED = "recorded:"  # prefix of the files of one recorded product
 def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sides]:
     """What is asked of a function: the signature, with the largest K; the smallest M, N and K (1 where --shape gives
     none) and the largest M, N and K. Raises click.UsageError and MmaprobeError."""
+    from mmaprobe.smtmodel.inputs.signature import parse_signature
+
     text, length = question.shape, question.length
     if question.formats is None or (length is None and text is None):
         raise click.UsageError("--gemm needs --formats and --length")

@@ -11,7 +11,6 @@ from mmaprobe.cli.commands.identify_gemm import RECORDED, function_of
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted, spans_text
-from mmaprobe.smtmodel.units.unit import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +26,7 @@ def ask_invariant(question: Question) -> int:
     from mmaprobe.queries.plans.report import document_of_dependence
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.runner.device_plans import dependence_of
+    from mmaprobe.smtmodel.units.unit import LONGEST
 
     if question.device_name.startswith(RECORDED):
         raise click.UsageError("--invariant asks a function: a recorded product has one shape")

@@ -46,7 +46,6 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
     def show(self, found: BoundResult, document: ErrorBound) -> None:
         from mmaprobe.queries.properties.bound import error_of
         from mmaprobe.queries.properties.bound_report import conditions_of
-        from mmaprobe.reports.latex import latex_of_bounds
         from mmaprobe.smtmodel.arithmetic.display import exact_value
 
         if found.shown is None:
@@ -60,6 +59,8 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
             _show_near(found, near)
             return
         if self.line.latex:
+            from mmaprobe.reports.latex import latex_of_bounds
+
             chain = [("", document.chain.any)] if document.chain else []
             say(latex_of_bounds([("", document.formula), *chain], conditions_of(document.premises, document.formula)))
             return
@@ -93,12 +94,13 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
 
     def show(self, found: PlanBound, document: PlanErrorBound) -> None:
         from mmaprobe.queries.plans.bound_report import growth_of, whole_text
-        from mmaprobe.reports.latex import latex_of_bounds
 
         if document.verdict == "unknown":
             say(f"{ERROR_BOUND}: unknown: no bound is proved: {document.reason}")
             return
         if self.line.latex:
+            from mmaprobe.reports.latex import latex_of_bounds
+
             bounds = list[tuple[str, str]]()
             if (formula := document.formula) is not None:
                 bounds.append((_lengths(formula), whole_text(formula)))

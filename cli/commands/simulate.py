@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.array_files import errors_name, load, with_addend
 from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
@@ -73,6 +72,7 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
+    from mmaprobe.cli.array_files import load, with_addend
     from mmaprobe.documents.explain import Simulate, SimulatedProduct
     from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.smtmodel.base.errors import InputError
@@ -158,6 +158,7 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
+    from mmaprobe.cli.array_files import errors_name
     from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.queries.plans.rules import Shape
     from mmaprobe.smtmodel.evaluate.model import Model

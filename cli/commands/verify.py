@@ -19,7 +19,6 @@ from mmaprobe.cli.completion import claim_names
 from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from mmaprobe.cli.text.vectors import show_counterexample, stopped_text
-from mmaprobe.smtmodel.arithmetic.display import both
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import allow, left
 from mmaprobe.smtmodel.base.progress import Pieces
@@ -218,7 +217,7 @@ def _runs(vector: ClaimVector) -> list[tuple[int, int, tuple[str, str]]]:
 
 
 def _show_vector(vector: ClaimVector) -> None:
-    from mmaprobe.smtmodel.arithmetic.display import value_text
+    from mmaprobe.smtmodel.arithmetic.display import both, value_text
     from mmaprobe.smtmodel.arithmetic.formats import format_named
 
     fmt, addend = format_named(vector.format), format_named(vector.c_format)

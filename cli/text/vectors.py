@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.cli.options import say
 from mmaprobe.documents.distinguish import expected_text, pair_text
 from mmaprobe.documents.prove import PairProof, Prove, ProveInvariant, ProvePlans
-from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
-from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.interrupts import why_ended
 from mmaprobe.smtmodel.base.wording import counted, table_lines
-from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.arithmetic.formats import Format
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
+    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 SHOWN = 10  # mismatches that are printed
 OPERANDS = 40  # operands of one input that are printed, and c
@@ -83,6 +81,9 @@ def show_lines(lines: Mapping[str, str]) -> None:
 
 def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
     """The operands that show_operands shows, by name."""
+    from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
+    from mmaprobe.smtmodel.inputs.vectors import to_hex
+
     elements: list[tuple[str, int, Any]] = []
     for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
         if x or y:
@@ -124,6 +125,9 @@ def answers_text(answers: Iterable[str]) -> str:
 
 def result_text(d: int, fmt: Format) -> str:
     """A result as a pattern and as a number."""
+    from mmaprobe.smtmodel.arithmetic.display import value_text
+    from mmaprobe.smtmodel.inputs.vectors import to_hex
+
     return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
 
 
@@ -151,7 +155,7 @@ def show_counterexample(proof: PairProof) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
     from mmaprobe.documents.parts import input_of
-    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.arithmetic.formats import format_named
 
     row = proof.vector
     assert row is not None

@@ -161,9 +161,9 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
         need(evaluated.holds(*compared.assertions, *fine), "a value is too large for its format")
         need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
         results.append(evaluated.pattern(compared.left.d))
-    names = layout_of(model).names
-    steps = np.array([[int(row.get(name, "0"), 16) for name in names] for row in rows], dtype=np.uint64)
-    chain = ExactChain.of(model, steps)
+    layout = layout_of(model)
+    steps = np.array([[int(row.get(name, "0"), 16) for name in layout.names] for row in rows], dtype=np.uint64)
+    chain = ExactChain.of(model, layout, steps)
     need(chain is not None, "an operand is no number")
     assert chain is not None
     exact, sizes = chain.exact, chain.magnitudes

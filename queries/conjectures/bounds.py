@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmaprobe.documents.prove import ErrorBound, Measure, PlanErrorBound
 from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
 from mmaprobe.queries.plans.bound_report import PlanBound, document_of_plan, find_plan_bound
-from mmaprobe.queries.plans.certify import certify_plan_bound
-from mmaprobe.queries.properties.bound_certificate import certify_bound
 from mmaprobe.queries.properties.bound_report import BoundResult, document_of, find_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.plans.plan import Plan
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,13 @@ class BoundOfModel(Conjecture[BoundResult, ErrorBound]):
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[BoundResult, ErrorBound]:
         found = find_bound(self.model, self.inputs, self.length, Settled(options, confirm), self.measure)
-        return Decided(found, document_of(found), lambda folder: certify_bound(found, folder, options))
+
+        def certify(folder: Path) -> Sequence[Certificate]:
+            from mmaprobe.queries.properties.bound_certificate import certify_bound
+
+            return certify_bound(found, folder, options)
+
+        return Decided(found, document_of(found), certify)
 
 
 @dataclass(frozen=True)
@@ -49,5 +58,10 @@ class BoundOfPlan(Conjecture[PlanBound, PlanErrorBound]):
         found = find_plan_bound(
             self.plan, self.inputs, self.lengths, settled, options.progress, late=settled.late, measure=self.measure
         )
-        document = document_of_plan(found, self.name)
-        return Decided(found, document, lambda folder: certify_plan_bound(found, folder, options))
+
+        def certify(folder: Path) -> Sequence[Certificate]:
+            from mmaprobe.queries.plans.certify import certify_plan_bound
+
+            return certify_plan_bound(found, folder, options)
+
+        return Decided(found, document_of_plan(found, self.name), certify)

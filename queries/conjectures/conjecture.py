@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.search.distinguish import Options
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.certificates.certificate import Certificate
 
 Found = TypeVar("Found", covariant=True)
 AnyDocument = TypeVar("AnyDocument", covariant=True)

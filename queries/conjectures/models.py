@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmaprobe.documents.prove import Prove
 from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import problems_of
-from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.properties.report import proof_document
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -44,4 +48,10 @@ class ModelConjecture(Conjecture[list[Proof], Prove]):
     def decide(self, options: Options, confirm: bool = True) -> Decided[list[Proof], Prove]:
         proofs = proofs_of(self.problems, options, confirm)
         document = proof_document(self.wanted, proofs, self.zeros)
-        return Decided(proofs, document, lambda to: certify_proofs(self.wanted, proofs, to, options), len(proofs))
+
+        def certify(folder: Path) -> Sequence[Certificate]:
+            from mmaprobe.queries.properties.certify import certify_proofs
+
+            return certify_proofs(self.wanted, proofs, folder, options)
+
+        return Decided(proofs, document, certify, len(proofs))

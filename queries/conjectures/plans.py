@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmaprobe.documents.prove import ProveInvariant, ProvePlans
 from mmaprobe.queries.conjectures.conjecture import Conjecture, Decided
-from mmaprobe.queries.plans.certify import certify_invariance, certify_plans
 from mmaprobe.queries.plans.equal import PlanProof, prove_plans
 from mmaprobe.queries.plans.invariant import Fixed, Invariance, Shapes, prove_invariant
 from mmaprobe.queries.plans.mapping import rules_of
@@ -15,6 +16,9 @@ from mmaprobe.queries.plans.planmap import PlanMap
 from mmaprobe.queries.plans.report import document_of, document_of_invariance
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.plans.plan import Plan
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.certificates.certificate import Certificate
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,13 @@ class PlanConjecture(Conjecture[PlanProof, ProvePlans]):
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[PlanProof, ProvePlans]:
         proof = prove_plans(self.left, self.right, self.length, options, confirm)
-        document = document_of(proof, *self.names, self.length)
-        return Decided(proof, document, lambda folder: certify_plans(proof, folder, options))
+
+        def certify(folder: Path) -> Sequence[Certificate]:
+            from mmaprobe.queries.plans.certify import certify_plans
+
+            return certify_plans(proof, folder, options)
+
+        return Decided(proof, document_of(proof, *self.names, self.length), certify)
 
 
 @dataclass(frozen=True)
@@ -51,5 +60,10 @@ class InvarianceConjecture(Conjecture[Invariance, ProveInvariant]):
 
     def decide(self, options: Options, confirm: bool = True) -> Decided[Invariance, ProveInvariant]:
         found = prove_invariant(self.rules, self.shapes, self.fixed, options, confirm)
-        document = document_of_invariance(found)
-        return Decided(found, document, lambda folder: certify_invariance(found, folder, options))
+
+        def certify(folder: Path) -> Sequence[Certificate]:
+            from mmaprobe.queries.plans.certify import certify_invariance
+
+            return certify_invariance(found, folder, options)
+
+        return Decided(found, document_of_invariance(found), certify)

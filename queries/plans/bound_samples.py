@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import product
+from math import lcm
 from operator import mul
 from typing import Any
 
@@ -96,14 +97,15 @@ class ErrorOfPlan:
         pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two,
         where the last rounding loses most of the result. Changes of all inputs are evaluated together."""
         bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
-        for step in range(min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0):
+        steps = min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0
+        for step in range(steps):
             if late():
                 break
             pairs = [[near.a[None], near.b[None]] for near in bests]
             for chance, pair in zip(chances, pairs, strict=True):
                 pair[step % 2] = _varied(chance, pair[step % 2][0], (self.plan.a, self.plan.b)[step % 2].fraction)
             a, b = (np.concatenate(sides) for sides in zip(*pairs, strict=True))
-            every = _results_of(self.plan, a, np.ascontiguousarray(b.T))
+            every = _results_of(self.plan, a, np.ascontiguousarray(b.T), steps)
             for place, (best, (a, b)) in enumerate(zip(bests, pairs, strict=True)):
                 results = every[place * len(a) :, place * len(b) :][: len(a), : len(b)]
                 tried += results.size
@@ -208,14 +210,14 @@ def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
     return rows
 
 
-def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
-    """The patterns of D; scale factors are one."""
+def _results_of(plan: Plan, a: Matrix, b: Matrix, times: int = 1) -> Matrix:
+    """The patterns of D; scale factors are one. `times`: how many products of these shapes are asked for."""
     if plan.scale is None:
-        return simulate(a, b, None, plan)
+        return simulate(a, b, None, plan, times=times)
     one, blocks = plan.scale.bias << plan.scale.fraction, -(-a.shape[1] // plan.scale_block)
     shapes = {row.name: row.shape(a.shape[0], b.shape[1], blocks) for row in FACTORS}
     scales = {name: np.full(shape, one, kind_of(plan.scale)) for name, shape in shapes.items()}
-    return simulate(a, b, None, plan, scales=scales)
+    return simulate(a, b, None, plan, scales=scales, times=times)
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
@@ -318,24 +320,33 @@ def _easy(plan: Plan) -> Fraction:
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
     """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
     operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
-    least = {name: Fraction(2) ** plan.least_normal(name) for name in "abc"}
+    least = {name: Fraction(2) ** plan.least_normal(name) if name in raised else NONE for name in "abc"}
 
-    def size(name: str, value: Fraction) -> Fraction:
-        lifted = value and name in raised and abs(value) < least[name]
-        return least[name] if lifted else abs(value)
+    def multiples(name: str, side: Matrix, fmt: Format) -> tuple[int, dict[int, int], dict[int, int]]:
+        """A number of units to one; for each pattern of a side its number, and this number's magnitude, in units."""
+        patterns = np.unique(side)
+        numbers = in_f64(patterns, fmt)
+        for pattern in patterns[~np.isfinite(numbers)].tolist():
+            _number(pattern, fmt)  # which is a fault
+        ratios = [number.as_integer_ratio() for number in numbers.tolist()]
+        unit = lcm(least[name].denominator, *(below for _, below in ratios))
+        whole = {one: above * (unit // below) for one, (above, below) in zip(patterns.tolist(), ratios, strict=True)}
+        lowest = int(least[name] * unit)
+        return unit, whole, {one: max(abs(number), lowest) if number else 0 for one, number in whole.items()}
 
     pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
+    unit, left, large = multiples("a", a, plan.a)
+    other, right, wide = multiples("b", b, plan.b)
     addend = _number(c, plan.c)
-    sums: Sums = {("a", "b"): NONE, ("a",): NONE, ("b",): NONE, ("c",): size("c", addend)}
-    total = NONE
-    for (left, right), count in pairs.items():
-        x, y = _number(left, plan.a), _number(right, plan.b)
-        total += count * x * y
-        for kind, value in ((("a", "b"), size("a", x) * size("b", y)), (("a",), size("a", x)), (("b",), size("b", y))):
-            sums[kind] += count * value
-    top = (max(size(name, _number(int(one), fmt)) for one in set(side.tolist()))
-           for name, side, fmt in (("a", a, plan.a), ("b", b, plan.b)))  # fmt: skip
-    return sums | _of_largest(Fraction(len(a)), *top), exact_result(plan, total, addend)
+    sums: Sums = {
+        ("a", "b"): Fraction(sum(count * large[x] * wide[y] for (x, y), count in pairs.items()), unit * other),
+        ("a",): Fraction(sum(count * large[x] for (x, _), count in pairs.items()), unit),
+        ("b",): Fraction(sum(count * wide[y] for (_, y), count in pairs.items()), other),
+        ("c",): max(abs(addend), least["c"]) if addend else NONE,
+    }
+    total = Fraction(sum(count * left[x] * right[y] for (x, y), count in pairs.items()), unit * other)
+    most = Fraction(max(large.values()), unit), Fraction(max(wide.values()), other)
+    return sums | _of_largest(Fraction(len(a)), *most), exact_result(plan, total, addend)
 
 
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:

@@ -116,8 +116,8 @@ def window_of(inputs: Inputs) -> ExponentRange:
 def _in_largest(result: BoundResult, near: Near) -> Fraction:
     """The bound of an input in terms of its largest elements."""
     assert result.shown is not None
-    size = len(layout_of(result.model).names)
-    chain = ExactChain.of(result.model, np.array(near.row, np.uint64).reshape(-1, size))
+    layout = layout_of(result.model)
+    chain = ExactChain.of(result.model, layout, np.array(near.row, np.uint64).reshape(-1, len(layout.names)))
     assert chain is not None
 
     def largest(factor: Factor) -> Fraction:

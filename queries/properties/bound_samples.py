@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -97,7 +98,7 @@ class ErrorOfModel:
     bound: Form
     count: int = 1
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """The operands of a row."""
         return layout_of(self.model)
@@ -146,7 +147,7 @@ class ErrorOfModel:
     def _near(self, steps: Table, pattern: int) -> Near | None:
         """The error and the bound of the rows of a chain with this result; None if a number is not finite."""
         model, d = self.model, finite_value(pattern, self.model.d)
-        if d is None or (chain := ExactChain.of(model, steps)) is None:
+        if d is None or (chain := ExactChain.of(model, self.layout, steps)) is None:
             return None
         results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
         error, exact = abs(d - chain.exact[-1]), chain.exact[-1]
@@ -159,7 +160,7 @@ class ErrorOfModel:
     def bound_at(self, steps: Table) -> Fraction:
         """The value of the bound for a chain whose instructions have these rows of finite operands; only the first
         addend counts."""
-        chain = ExactChain.of(self.model, steps)
+        chain = ExactChain.of(self.model, self.layout, steps)
         assert chain is not None
         return self.bound.value(chain.magnitude)
 

@@ -13,7 +13,7 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.nodes import Constant, Element, Literal, Node, Relu, Segment
 from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.known import power
@@ -37,13 +37,6 @@ class Exactly(Fold[Fraction]):
     """The values of nodes without rounding. Subclasses give the values of what nodes read."""
 
     def formed(self, node: Node) -> Fraction:
-        match node:
-            case Constant():
-                return Fraction(0)
-            case Literal():
-                return node.value or Fraction(0)
-            case Relu():
-                return max(self.of(node.term), Fraction(0))
         match node.without_loss:
             case "product":
                 return reduce(mul, map(self.of, node.operands))
@@ -51,6 +44,13 @@ class Exactly(Fold[Fraction]):
                 return added(self.of_terms(node.operands))
             case "operand":
                 return self.of(node.operands[0])
+        match node:
+            case Constant():
+                return Fraction(0)
+            case Literal():
+                return node.value or Fraction(0)
+            case Relu():
+                return max(self.of(node.term), Fraction(0))
         raise TypeError(f"no exact value of {node.kind}")
 
 
@@ -108,36 +108,36 @@ class ExactChain:
     rows: Sequence[Numbers]
 
     @classmethod
-    def of(cls, model: Model, steps: Table) -> ExactChain | None:
-        """The chain on patterns; None if a pattern is not finite."""
-        rows = [numbers_of(layout_of(model), row) for row in steps]
+    def of(cls, model: Model, layout: Layout, steps: Table) -> ExactChain | None:
+        """The chain on patterns, in rows of the model's layout; None if a pattern is not finite."""
+        rows = [numbers_of(layout, row) for row in steps]
         finite = [row for row in rows if row is not None]
         return cls(model, finite) if len(finite) == len(rows) else None
 
     @cached_property
     def exact(self) -> list[Fraction]:
         """The exact result of each instruction."""
-        return self._results(self.model.unit, lambda number: number)
+        return self._results(self.model.unit, self.rows)
 
     @cached_property
     def magnitudes(self) -> list[Fraction]:
         """After each instruction the sum of the magnitudes of all terms: c, every product, and constants."""
-        return self._results(in_magnitudes(self.model.unit), abs)
+        sizes = [{place: (abs(number), fmt) for place, (number, fmt) in row.items()} for row in self.rows]
+        return self._results(in_magnitudes(self.model.unit), sizes)
 
-    def _results(self, unit: Unit, of: Callable[[Fraction], Fraction]) -> list[Fraction]:
+    def _results(self, unit: Unit, rows: Sequence[Numbers]) -> list[Fraction]:
         results = list[Fraction]()
-        for row in self.rows:
-            numbers = {place: (of(number), fmt) for place, (number, fmt) in row.items()}
-            if results:
-                numbers["c", 0] = results[-1], self.model.c
+        for row in rows:
+            numbers = row | {("c", 0): (results[-1], self.model.c)} if results else row
             results.append(ExactRow(unit, numbers, chained=bool(results)).exact)
         return results
 
     @cached_property
     def numbers(self) -> Numbers:
         """The operands by their places in the chain; c is the first addend."""
+        strides = {name: stride_of(self.model, name) for name in {name for name, _ in self.rows[0]}}
         return {
-            (name, place + number * stride_of(self.model, name)): value
+            (name, place + number * strides[name]): value
             for number, row in reversed([*enumerate(self.rows)]) for (name, place), value in row.items()
         }  # fmt: skip
 

@@ -69,7 +69,7 @@ def _chains(model: Model, row: Table, count: int) -> Iterator[Near]:
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    chain, d = ExactChain.of(model, steps), finite_value(results[-1], model.d)
+    chain, d = ExactChain.of(model, layout, steps), finite_value(results[-1], model.d)
     if chain is None or d is None:
         return
     exact, size = chain.exact[-1], chain.magnitudes[-1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 
 def html_table(caption: str, rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:
     """A table with one line of text above it; `head`: the names of its columns."""
+    from html import escape  # loads all named characters
+
     lines = [f"<div>{escape(caption)}</div>", "<table>"]
     if head:
         lines.append(f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>")

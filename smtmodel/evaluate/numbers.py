@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ def type_of(fmt: Format) -> np.dtype[Any]:
     """The type of arrays of a format's numbers: for tf32 and e8m13 f32, with zeros at the end; where no library has
     such a type, as for most integers, the integer type of its patterns."""
     held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
-    return next((kind for kind, known in _FORMATS.items() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
+    return next((kind for kind, known in _kinds() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
 
 
 def _same_numbers(fmt: Format, other: Format) -> bool:
@@ -37,19 +37,28 @@ def _same_numbers(fmt: Format, other: Format) -> bool:
     return replace(fmt, name=other.name) == other
 
 
+def _kinds() -> Iterator[tuple[np.dtype[Any], Format]]:
+    yield from _OWN.items()
+    yield from _further().items()
+
+
 def format_of(kind: np.dtype[Any]) -> Format | None:
     """The format of the numbers in arrays of a type; None for other types."""
-    kind = np.dtype(ml_dtypes.bfloat16) if kind == RAW_PAIR else kind
-    return _FORMATS.get(kind.newbyteorder("="))
+    if kind == RAW_PAIR:
+        return format_named("bf16")
+    own = kind.newbyteorder("=")
+    return _OWN.get(own) or _further().get(own)
 
 
 def array_from(given: Any) -> NDArray[Any]:
     """The NumPy array of an object with `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy
     lacks: the tensor's bits are taken, if ml_dtypes has a type of that name. Errors of the libraries are passed on."""
-    held = getattr(ml_dtypes, str(getattr(given, "dtype", "")).removeprefix("torch."), None)
     torch = sys.modules.get("torch")
-    if held is not None and torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
-        return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(held)
+    if torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
+        import ml_dtypes
+
+        if (held := getattr(ml_dtypes, str(given.dtype).removeprefix("torch."), None)) is not None:
+            return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(held)
     if hasattr(given, "__array__") or not hasattr(given, "__dlpack__"):
         return np.asarray(given)
     return np.from_dlpack(given)
@@ -57,7 +66,7 @@ def array_from(given: Any) -> NDArray[Any]:
 
 def with_bf16(matrix: Matrix) -> Matrix:
     """An array read from a file: a pair of bytes is taken as bf16, whose type NumPy's files do not keep."""
-    return matrix.view(ml_dtypes.bfloat16) if matrix.dtype == RAW_PAIR else matrix
+    return matrix.view(type_of(format_named("bf16"))) if matrix.dtype == RAW_PAIR else matrix
 
 
 def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
@@ -165,24 +174,33 @@ def in_f64(patterns: Matrix, fmt: Format) -> NDArray[np.float64]:
     return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), held.shape).copy().view(np.float64)
 
 
-_TYPES: dict[str, np.dtype[Any]] = {
-    "f64": np.dtype(np.float64),
-    "f32": np.dtype(np.float32),
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "e3m2": np.dtype(ml_dtypes.float6_e3m2fn),
-    "e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
-    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
-    "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "e3m4_ieee": np.dtype(ml_dtypes.float8_e3m4),
-    "e4m3_ieee": np.dtype(ml_dtypes.float8_e4m3),
-    "e4m3b11_negative_zero": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
-    "int4": np.dtype(ml_dtypes.int4),
-    "int8": np.dtype(np.int8),
-    "int32": np.dtype(np.int32),
-}
-_FORMATS = {kind: format_named(name) for name, kind in _TYPES.items()}
+#: the types of NumPy, each with its format
+_OWN = {
+    np.dtype(kind): format_named(name)
+    for name, kind in {
+        "f64": np.float64, "f32": np.float32, "f16": np.float16, "int8": np.int8, "int32": np.int32,
+    }.items()
+}  # fmt: skip
+
+
+@cache
+def _further() -> dict[np.dtype[Any], Format]:
+    """The types of ml_dtypes, each with its format. The library takes 4 MB, and few commands need it."""
+    import ml_dtypes
+
+    kinds = {
+        "bf16": ml_dtypes.bfloat16,
+        "e4m3": ml_dtypes.float8_e4m3fn,
+        "e5m2": ml_dtypes.float8_e5m2,
+        "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+        "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+        "e3m2": ml_dtypes.float6_e3m2fn,
+        "e2m3": ml_dtypes.float6_e2m3fn,
+        "e2m1": ml_dtypes.float4_e2m1fn,
+        "ue8m0": ml_dtypes.float8_e8m0fnu,
+        "e3m4_ieee": ml_dtypes.float8_e3m4,
+        "e4m3_ieee": ml_dtypes.float8_e4m3,
+        "e4m3b11_negative_zero": ml_dtypes.float8_e4m3b11fnuz,
+        "int4": ml_dtypes.int4,
+    }
+    return {np.dtype(kind): format_named(name) for name, kind in kinds.items()}

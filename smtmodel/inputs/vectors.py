@@ -25,6 +25,7 @@ from mmaprobe.smtmodel.tables.reference import FLAGS, normalised_name, parse_ref
 SCHEMA_VERSION = 1
 
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", *NAMED, "d"}
+_FURTHER = frozenset(operand.name for operand in FURTHER)
 _PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a model's name
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches", FLAGS}  # fmt: skip
@@ -152,7 +153,9 @@ def parse_row(
         if not isinstance(text, str) or not _HEX.fullmatch(text):
             raise ValueError(f"predictions: {name}: {quoted_value(text)} is not a string of hexadecimal digits")
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
-    operands = Operands(sides[0], sides[1], c, tuple(_further_operand(row, operand, model) for operand in FURTHER))
+    plain = _FURTHER.isdisjoint(row) and _FURTHER.isdisjoint(model.formats)  # most rows of most files
+    rest = () if plain else tuple(_further_operand(row, operand, model) for operand in FURTHER)
+    operands = Operands(sides[0], sides[1], c, rest)
     return Vector(model, operands, d, row.get("id"), line, extra)
 
 

@@ -41,13 +41,15 @@ def simulate(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     scales: Mapping[str, Matrix] | None = None,
+    times: int = 1,
 ) -> Matrix:
     """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, which may
     be one row or one column for all (`addend`).
 
     A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
     tile's addend. `scales`: for models with scale factors, `scale_a` (rows x K / scale block) and `scale_b` (K / scale
-    block x columns). `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C
+    block x columns). `progress(done, total)` counts rows. `times`: how many products of these shapes are asked for, one
+    after another: compiling pays sooner. Raises ParameterError for shapes that do not fit, and for a C
     that is not +0 where c is not read.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
@@ -65,7 +67,7 @@ def simulate(
             return engine(plan, a, b, np.ascontiguousarray(c), scales, progress)
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
     with plan.named():
-        work = _tape(plan, a.shape[1], a.size * b.shape[1], engine) or Job(plan, a, b, scales)
+        work = _tape(plan, a.shape[1], a.size * b.shape[1], engine, times) or Job(plan, a, b, scales)
         sides = None if isinstance(work, Job) else work.read(a[None], b[None])
         size = (ROWS, max(1, out.shape[1])) if isinstance(work, Job) else block_of(out.shape, a.shape[1], threads)
 
@@ -126,11 +128,11 @@ def simulate_each(
     return np.stack(results) if results else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
 
 
-def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None:
+def _tape(plan: Plan, length: int, products: int, engine: Engine, times: int = 1) -> Tape | None:
     """The steps of a plan for generated C; None for NumPy. Raises ParameterError for a K that does not fit, and where C
     is asked for and cannot be had."""
     steps = length // min(model.length for model in plan.models)
-    if engine == "numpy" or (engine == "auto" and products < SMALL and steps < LONG):
+    if engine == "numpy" or (engine == "auto" and products * times < SMALL and steps * times < LONG):
         return None
     try:
         return noted(plan, length)

@@ -25,8 +25,6 @@ from mmaprobe.smtmodel.plans.plan_files import plan_named, plans
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.tables.sparse import sparse_rows
-from mmaprobe.smtmodel.units.fpcore import read_fpcore
 from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
 from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
 
@@ -75,12 +73,15 @@ def parse_reference(text: str) -> Model:
     path, _, changes = text.strip().partition("@")
     if not is_unit_file(path) and not path.endswith(CORE):
         return _known_model(text)
-    if path.endswith(CORE) and is_digits(length := changes.removeprefix("length=")) and length != changes:
-        return Model(text.strip(), read_fpcore(Path(path), int(length)))
+    if path.endswith(CORE):
+        from mmaprobe.smtmodel.units.fpcore import read_fpcore
+
+        if is_digits(length := changes.removeprefix("length=")) and length != changes:
+            return Model(text.strip(), read_fpcore(Path(path), int(length)))
+        if not changes:
+            return Model(path, read_fpcore(Path(path)))
     if changes.startswith(f"{FLAGS}="):
         return with_flags(parse_reference(path), changes.partition("=")[2])
-    if path.endswith(CORE) and not changes:
-        return Model(path, read_fpcore(Path(path)))
     if "plan" in keys_of(path):
         raise ParameterError(path, f"a plan is a model for a given number of products: {PLAN}{path}{LENGTH}64")
     if changes:
@@ -192,7 +193,11 @@ def _base_model(base: str) -> Model:
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # M and N do not enter the arithmetic
     if base in units():
         return Model(base, shipped_unit(base))
-    row = INSTRUCTIONS.get(base) or sparse_rows().get(base)
+    row = INSTRUCTIONS.get(base)
+    if row is None:
+        from mmaprobe.smtmodel.tables.sparse import sparse_rows
+
+        row = sparse_rows().get(base)
     if row is None:
         if reason := not_modelled(base):
             raise NotModelledError(f"{base}: {reason}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -171,6 +170,8 @@ class Unit:
     @property
     def digest(self) -> str:
         """Twelve digits that identify a unit by its operands' formats and its expression."""
+        import hashlib  # loads OpenSSL, 3.5 MB
+
         text = f"{self.operands!r}\n{structure(self.result)}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -381,16 +381,18 @@ def test_help_as_a_word() -> None:
 
 
 @pytest.mark.parametrize(("words", "loaded", "more"), [
-    (["list", "models"], "mmaprobe.smtmodel.tables.catalogue",
+    (["list", "models", "--json"], "mmaprobe.smtmodel.tables.catalogue",
      ("numpy", "pydantic", "yaml", "mmaprobe.smtmodel.tables.instructions")),
-    (["list", "plans"], "mmaprobe.smtmodel.tables.instructions", ()),
-    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "mmaprobe.smtmodel.explain.explaining",
-     ("pydantic", "mmaprobe.hypotheses")),
+    (["list", "plans", "--json"], "mmaprobe.smtmodel.tables.instructions", ()),
+    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1", "--json"],
+     "mmaprobe.smtmodel.explain.explaining",
+     ("pydantic", "ml_dtypes", "mmaprobe.hypotheses", "mmaprobe.smtmodel.units.fpcore")),
+    (["--help"], "mmaprobe.cli.commands.build", ("numpy", "pydantic", "mmaprobe.smtmodel.nodes")),
 ])  # fmt: skip
 def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, more: tuple[str, ...]) -> None:
     program = (
         "import sys, mmaprobe.cli.main\n"
-        f"try: mmaprobe.cli.main.main([*{words}, '--json'])\n"
+        f"try: mmaprobe.cli.main.main({words})\n"
         "except SystemExit as end: print(end.code, sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
