@@ -156,6 +156,7 @@ def show_counterexample(proof: PairProof) -> None:
     the first side's are printed, and no zeros that both sides have."""
     from mmaprobe.documents.parts import input_of
     from mmaprobe.smtmodel.arithmetic.formats import format_named
+    from mmaprobe.smtmodel.tables.reference import parse_reference
 
     row = proof.vector
     assert row is not None
