@@ -70,7 +70,7 @@ def map_gemm(question: Question) -> int:
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    if isinstance(failure, OutOfTimeError):
+    if failure is not None and mapper.is_late:  # in the search, or while the function computed
         _show_cut(mapped, given)
     besides = _besides(mapped)
     save_plan(question.save, [] if besides else mapped.plans)

@@ -984,6 +984,11 @@ class Mapper(Candidates):
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise self.late()
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
     @staticmethod
     def late() -> OutOfTimeError:
         """The error of a map for which time ran out."""
