@@ -7,7 +7,7 @@ an answer meets at least one of them, and "unsat" refutes all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -129,13 +129,13 @@ class Covering:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self._key, self._conditions = object(), list[Condition]()
+        self._key, self.singles = object(), list[Condition]()
         self.random = np.random.default_rng(SEED)
         self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
-        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
-        self.singles = list(self._flags(none)) if cases else []
+        if cases:
+            self._flags(np.zeros((1, len(self.layout.formats)), dtype=np.uint64))
         self.flaws = flaws_of(self.singles)
         self.together = list(self._pairs()) if pairs else []
         self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
@@ -144,10 +144,12 @@ class Covering:
         each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
+        self._hanging = np.array([one.flaw is not None for one in self.singles], dtype=np.bool_)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
         self.deadline: float | None = None
+        self.aside: list[Table] | None = None  # tables to be tried for changes together, where none is asked about
         self.heard = Heard()
 
     def _comparable(self, change: Change) -> bool:
@@ -191,8 +193,26 @@ class Covering:
                 return
             self._choose(table[start : start + CHUNK])
 
-    def _choose(self, table: Table) -> None:
-        left = np.flatnonzero(self.reached < self.needs)
+    def _take_answered(self, row: tuple[int, ...]) -> None:
+        """`take` the row of an answer, and rows beside it."""
+        one = np.array([row], dtype=np.uint64)
+        table = np.concatenate([one, self.beside(one, CHUNK // 4)])
+        if self.aside is None:
+            self.take(table)
+            return
+        table[:, self.layout.unread] = 0
+        self._choose(table, range(len(self.wanted) - len(self.changes)))
+        self.aside.append(table)
+
+    def _choose_aside(self) -> None:
+        """Choose rows that show a change among the tables put aside: many take hardly longer than a few."""
+        if self.aside:
+            self._choose(np.concatenate(self.aside), range(len(self.wanted) - len(self.changes), len(self.wanted)))
+
+    def _choose(self, table: Table, among: range | None = None) -> None:
+        """Choose rows for what is wanted; `among`: the places of what matters, None for all."""
+        among = range(len(self.wanted)) if among is None else among
+        left = among.start + np.flatnonzero((self.reached < self.needs)[among.start : among.stop])
         if not len(left) or not len(table):
             return
         hits = self._hits(table, left)
@@ -222,7 +242,7 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._matrix(table, left, TRIED)
+        flags = self._matrix(table, left, TRIED) if left[0] < two else np.zeros((len(table), 0), dtype=np.bool_)
         parts = [flags[:, left[left < one]]]
         chosen = left[(left >= one) & (left < two)] - one
         if len(chosen):
@@ -237,12 +257,12 @@ class Covering:
         """Which rows reach which condition, shape (rows, conditions). `left`: the places of the conditions that matter,
         None for all; `most`: the most rows, of those that meet a condition, that are tried for whether the result hangs
         on it."""
-        out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
-        for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
-            assert condition is self.singles[place] or condition == self.singles[place]
-            out[place] = flag.node
-        wanted = range(len(self.singles)) if left is None else left[left < len(self.singles)]
-        tried = [(place, np.flatnonzero(out[place])[:most]) for place in wanted if self.singles[place].flaw is not None]
+        out = np.zeros((len(self.singles), len(table)), dtype=np.bool_)
+        wanted = np.arange(len(self.singles)) if left is None else left[left < len(self.singles)]
+        flags = self._flags(table) if self.singles else ()
+        for place in range(len(flags)) if self.together else wanted:
+            out[place] = flags[place].node
+        tried = [(place, np.flatnonzero(out[place])[:most]) for place in wanted[self._hanging[wanted]]]
         for place, _ in tried:
             out[place] = False
         if any(len(rows) for _, rows in tried):
@@ -273,16 +293,17 @@ class Covering:
         formats = self.layout.formats
         return [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
 
-    def _flags(self, table: Table) -> dict[Condition, Bit]:
+    def _flags(self, table: Table) -> tuple[Bit, ...]:
+        """Whether rows meet each condition, whatever the result hangs on, in the order of `singles`."""
         with np.errstate(over="ignore"):
-            flags = _CARRIER.formed(self._key, self._met, *self._lanes(table))
-        return dict(zip(self._conditions, flags, strict=True))
+            return _CARRIER.formed(self._key, self._met, *self._lanes(table))
 
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
-        """Whether inputs meet each condition. Sets the list of conditions."""
+        """Whether inputs meet each condition. Sets the list of conditions, which is the same for all inputs."""
         operands = self.layout.split(patterns)
         flags = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
-        self._conditions = list(flags)
+        self.singles = self.singles or list(flags)
+        assert self.singles == list(flags)
         return tuple(flags.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
@@ -330,11 +351,13 @@ class Covering:
         start = options.clock()
         self.options = options
         self.deadline = None if options.timeout is None else start + options.timeout
+        self.aside = None if changes else []
         try:
             self.sample(options.progress)
             self._solve([(one,) for one in self.singles if changes or not one.is_one_bit])
             if changes:
                 self._show_changes()
+            self._choose_aside()
             self._solve(self.both)
             if changes:
                 self._prove_changes()
@@ -344,7 +367,7 @@ class Covering:
 
     def sample(self, progress: Callable[[str], None]) -> None:
         """Choose rows among samples, and among rows near the chosen ones, as long as there is time."""
-        for table in self.samples():
+        for table in _joined(self.samples()):
             if self._remaining() <= 0:
                 return
             progress(f"samples: {self._state()}")
@@ -410,8 +433,7 @@ class Covering:
                 return answer
             row = answered_row(self.layout, answer)
             before = len(left)
-            table = np.array([row], dtype=np.uint64)
-            self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]))
+            self._take_answered(row)
             if len(self._left(group)) == before:
                 raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
         return None
@@ -483,6 +505,18 @@ class Covering:
                 self.take(self.beside(row, CHUNK // 4))
             elif proof.verdict == "equal":
                 self.found.same[change] = proof
+
+
+def _joined(tables: Iterable[Table]) -> Iterator[Table]:
+    """The tables, with small ones joined: a few rows take as long as many."""
+    small = list[Table]()
+    for table in tables:
+        small.append(table)
+        if sum(map(len, small)) >= CHUNK:
+            yield np.concatenate(small)
+            small = []
+    if any(map(len, small)):
+        yield np.concatenate(small)
 
 
 def _kind_of_question(case: Case) -> tuple[object, ...]:
