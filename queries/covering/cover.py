@@ -203,11 +203,14 @@ class Covering:
         table[:, self.layout.unread] = 0
         self._choose(table, range(len(self.wanted) - len(self.changes)))
         self.aside.append(table)
+        if sum(map(len, self.aside)) > 2 * CHUNK:
+            self._choose_aside()
 
     def _choose_aside(self) -> None:
         """Choose rows that show a change among the tables put aside: many take hardly longer than a few."""
         if self.aside:
             self._choose(np.concatenate(self.aside), range(len(self.wanted) - len(self.changes), len(self.wanted)))
+            self.aside = []
 
     def _choose(self, table: Table, among: range | None = None) -> None:
         """Choose rows for what is wanted; `among`: the places of what matters, None for all."""
@@ -242,34 +245,35 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._matrix(table, left, TRIED) if left[0] < two else np.zeros((len(table), 0), dtype=np.bool_)
-        parts = [flags[:, left[left < one]]]
-        chosen = left[(left >= one) & (left < two)] - one
-        if len(chosen):
-            ends = np.array([self.together[place] for place in chosen])
-            parts.append(flags[:, ends[:, 0]] & flags[:, ends[:, 1]])
-        beside = [self.changes[place - two] for place in left[left >= two]]
-        if beside:
-            parts.append(self._told(table, beside))
-        return np.concatenate(parts, axis=1)
-
-    def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
-        """Which rows reach which condition, shape (rows, conditions). `left`: the places of the conditions that matter,
-        None for all; `most`: the most rows, of those that meet a condition, that are tried for whether the result hangs
-        on it."""
-        out = np.zeros((len(self.singles), len(table)), dtype=np.bool_)
-        wanted = np.arange(len(self.singles)) if left is None else left[left < len(self.singles)]
-        flags = self._flags(table) if self.singles else ()
-        for place in range(len(flags)) if self.together else wanted:
-            out[place] = flags[place].node
-        tried = [(place, np.flatnonzero(out[place])[:most]) for place in wanted[self._hanging[wanted]]]
-        for place, _ in tried:
-            out[place] = False
-        if any(len(rows) for _, rows in tried):
-            places = np.concatenate([np.full(len(rows), place) for place, rows in tried])
-            rows = np.concatenate([rows for _, rows in tried])
-            out[places, rows] = self._hang(table[rows], places)
+        out = np.empty((len(left), len(table)), dtype=np.bool_)
+        singles, pairs, changes = left[left < one], left[(left >= one) & (left < two)] - one, left[left >= two] - two
+        flags = self._flags(table) if len(singles) or len(pairs) else ()
+        for own, place in zip(out, singles, strict=False):
+            own[:] = flags[place].node
+        self._try(table, singles, out, TRIED)
+        for own, place in zip(out[len(singles) :], pairs, strict=False):
+            i, j = self.together[place]
+            own[:] = (flags[i] & flags[j]).node
+        if len(changes):
+            out[len(left) - len(changes) :] = self._told(table, [self.changes[place] for place in changes]).T
         return out.T
+
+    def _matrix(self, table: Table) -> Reached:
+        """Which rows reach which condition, shape (rows, conditions)."""
+        out = np.array([np.broadcast_to(flag.node, len(table)) for flag in self._flags(table)])
+        self._try(table, np.arange(len(self.singles)), out, None)
+        return out.T
+
+    def _try(self, table: Table, places: NDArray[np.int64], met: Reached, most: int | None) -> None:
+        """Keep in `met`, of the rows that meet the conditions at some places, those whose result hangs on the flaw of
+        its condition. `most`: the most rows that are tried for a condition; the others do not count."""
+        tried = [(row, np.flatnonzero(met[row])[:most]) for row in np.flatnonzero(self._hanging[places])]
+        for row, _ in tried:
+            met[row] = False
+        if any(len(rows) for _, rows in tried):
+            own = np.concatenate([np.full(len(rows), row) for row, rows in tried])
+            rows = np.concatenate([rows for _, rows in tried])
+            met[own, rows] = self._hang(table[rows], places[own])
 
     def _hang(self, table: Table, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the result of each row hangs on the flaw of the condition at its place."""

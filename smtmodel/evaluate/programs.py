@@ -4,7 +4,7 @@ NumPy. For inputs of one shape (widths, ranges of exponents, constants) a functi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
 Maker = Callable[[Carrier, Sequence[Any]], Any]
 KEPT = 400_000  # the most calls in all recorded programs; a call takes some hundred bytes
 SHAPES = 2048
+MANY = 256  # truth values of one result, from which on they are made one by one
 
 
 class _OtherKindError(Exception):
@@ -95,10 +96,19 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
 @lru_cache(maxsize=SHAPES)
 def _maker(shape: Hashable) -> Maker:
     """A function from a carrier and lanes to the value of a shape: one compiled expression, since walking over the
-    shape would take most of the time."""
+    shape would take most of the time; for many truth values, whose expression would take a hundred times their memory
+    to compile, a walk."""
+    if type(shape) is tuple and len(shape) > MANY and all(part in (Bit, "true", "false") for part in shape[2:]):
+        return partial(_truths, shape[2:])
     text = _text(shape, count())
     made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
     return made
+
+
+def _truths(shape: Sequence[Any], carrier: Carrier, lanes: Sequence[Any]) -> tuple[Bit, ...]:
+    """Truth values of a shape."""
+    given = iter(lanes)
+    return tuple([Bit(carrier, next(given)) if one is Bit else Bit(carrier, None, one == "true") for one in shape])
 
 
 def _text(shape: Any, places: Iterator[int]) -> str:
