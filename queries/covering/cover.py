@@ -149,7 +149,7 @@ class Covering:
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
         self.deadline: float | None = None
-        self.aside: list[Table] | None = None  # tables to be tried for changes together, where none is asked about
+        self.aside: list[Table] | None = None  # tables to be tried for changes, where solvers are asked about none
         self.heard = Heard()
 
     def _comparable(self, change: Change) -> bool:
@@ -184,30 +184,23 @@ class Covering:
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
         yield zero_rows(layout, self.count // 2, SEED)
 
-    def take(self, table: Table) -> None:
+    def take(self, table: Table, apart: bool = False) -> None:
         """Choose rows that meet a case, or show a change, for which there are too few rows so far, as long as there is
-        time."""
+        time. `apart`: they may be tried for changes later, together with other rows, in half the time."""
         table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
             if start and self._remaining() <= 0:
                 return
-            self._choose(table[start : start + CHUNK])
-
-    def _take_answered(self, row: tuple[int, ...]) -> None:
-        """`take` the row of an answer, and rows beside it."""
-        one = np.array([row], dtype=np.uint64)
-        table = np.concatenate([one, self.beside(one, CHUNK // 4)])
-        if self.aside is None:
-            self.take(table)
-            return
-        table[:, self.layout.unread] = 0
-        self._choose(table, range(len(self.wanted) - len(self.changes)))
-        self.aside.append(table)
-        if sum(map(len, self.aside)) > 2 * CHUNK:
-            self._choose_aside()
+            if self.aside is None or not apart:
+                self._choose(table[start : start + CHUNK])
+                continue
+            self._choose(table[start : start + CHUNK], range(len(self.wanted) - len(self.changes)))
+            self.aside.append(table[start : start + CHUNK])
+            if sum(map(len, self.aside)) >= 2 * CHUNK:
+                self._choose_aside()
 
     def _choose_aside(self) -> None:
-        """Choose rows that show a change among the tables put aside: many take hardly longer than a few."""
+        """Choose rows that show a change from the tables put aside."""
         if self.aside:
             self._choose(np.concatenate(self.aside), range(len(self.wanted) - len(self.changes), len(self.wanted)))
             self.aside = []
@@ -391,10 +384,10 @@ class Covering:
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")
-                self.take(np.concatenate([table for table in near if len(table)]))
+                self.take(np.concatenate([table for table in near if len(table)]), apart=True)
                 near = []
         if any(map(len, near)):
-            self.take(np.concatenate([table for table in near if len(table)]))
+            self.take(np.concatenate([table for table in near if len(table)]), apart=True)
 
     def finished(self) -> Cover:
         """The findings so far."""
@@ -437,7 +430,8 @@ class Covering:
                 return answer
             row = answered_row(self.layout, answer)
             before = len(left)
-            self._take_answered(row)
+            table = np.array([row], dtype=np.uint64)
+            self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]), apart=True)
             if len(self._left(group)) == before:
                 raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
         return None
