@@ -144,7 +144,8 @@ class Covering:
         each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
-        self._hanging = np.array([one.flaw is not None for one in self.singles], dtype=np.bool_)
+        numbers = {flaw: number for number, flaw in enumerate(self.flaws)}
+        self._flaws = np.array([-1 if one.flaw is None else numbers[one.flaw] for one in self.singles], dtype=np.int64)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
@@ -260,7 +261,7 @@ class Covering:
     def _try(self, table: Table, places: NDArray[np.int64], met: Reached, most: int | None) -> None:
         """Keep in `met`, of the rows that meet the conditions at some places, those whose result hangs on the flaw of
         its condition. `most`: the most rows that are tried for a condition; the others do not count."""
-        tried = [(row, np.flatnonzero(met[row])[:most]) for row in np.flatnonzero(self._hanging[places])]
+        tried = [(row, np.flatnonzero(met[row])[:most]) for row in np.flatnonzero(self._flaws[places] >= 0)]
         for row, _ in tried:
             met[row] = False
         if any(len(rows) for _, rows in tried):
@@ -270,8 +271,7 @@ class Covering:
 
     def _hang(self, table: Table, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the result of each row hangs on the flaw of the condition at its place."""
-        numbers = {flaw: number for number, flaw in enumerate(self.flaws)}
-        which = np.array([numbers[one.flaw] if one.flaw else 0 for one in self.singles], dtype=np.uint64)[places]
+        which = self._flaws[places].astype(np.uint64)
         out = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(table), CHUNK):
             own, made = table[start : start + CHUNK], which[start : start + CHUNK]
