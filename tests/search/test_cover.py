@@ -360,3 +360,16 @@ def test_once_the_time_is_over_one_table_is_looked_at_and_no_query_is_made(monke
     monkeypatch.delattr("mmaprobe.queries.covering.cover.Compared")
     covering._solve([(single,) for single in covering.singles])
     covering._show_changes()
+
+
+def test_rows_put_aside_show_the_changes_that_they_show_at_once() -> None:
+    every = np.array(list(product(range(16), range(16), range(64)))[:15000], dtype=np.uint64)
+    at_once, later = Covering(small()), Covering(small())
+    later.aside = []
+    at_once.take(every.copy(), apart=True)
+    later.take(every.copy(), apart=True)
+    assert 0 < sum(map(len, later.aside)) < len(every)  # some were tried on the way
+    later._choose_aside()
+    shown = [(one.reached > 0).tolist() for one in (at_once, later)]
+    assert shown[0] == shown[1]
+    assert any(shown[0][-len(later.changes) :])
