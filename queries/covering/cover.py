@@ -7,7 +7,7 @@ an answer meets at least one of them, and "unsat" refutes all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -364,7 +364,7 @@ class Covering:
 
     def sample(self, progress: Callable[[str], None]) -> None:
         """Choose rows among samples, and among rows near the chosen ones, as long as there is time."""
-        for table in _joined(self.samples()):
+        for table in self.samples():
             if self._remaining() <= 0:
                 return
             progress(f"samples: {self._state()}")
@@ -503,18 +503,6 @@ class Covering:
                 self.take(self.beside(row, CHUNK // 4))
             elif proof.verdict == "equal":
                 self.found.same[change] = proof
-
-
-def _joined(tables: Iterable[Table]) -> Iterator[Table]:
-    """The tables, with small ones joined: a few rows take as long as many."""
-    small = list[Table]()
-    for table in tables:
-        small.append(table)
-        if sum(map(len, small)) >= CHUNK:
-            yield np.concatenate(small)
-            small = []
-    if any(map(len, small)):
-        yield np.concatenate(small)
 
 
 def _kind_of_question(case: Case) -> tuple[object, ...]:
