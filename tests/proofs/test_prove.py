@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
