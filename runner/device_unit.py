@@ -69,9 +69,11 @@ def _arithmetic(
 ) -> tuple[Built, Orders]:
     """The unit of a device whose terms have these weights, and the orders that it may have."""
 
-    given: list[tuple[Vector, int]] = []
+    given: list[tuple[Vector, int]] = []  # for questions asked again
+    count = 0
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
+        nonlocal count
         answers = []
         for start in range(0, len(vectors), TOGETHER):
             if deadline is not None and time.monotonic() > deadline:
@@ -80,7 +82,9 @@ def _arithmetic(
                 for vector, d in device.answers(vectors[start : start + TOGETHER]):
                     if d is None:
                         raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
-                    given.append((vector, d))
+                    if not device.steady:
+                        given.append((vector, d))
+                    count += 1
                     answers.append(d)
             except DeviceError as error:
                 if device.patience.over:  # while an answer was awaited; the findings so far are reported
@@ -89,7 +93,7 @@ def _arithmetic(
         return answers
 
     def late() -> OutOfTimeError:
-        return OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
+        return OutOfTimeError(f"the time ran out after {counted(count, 'question')} about the arithmetic")
 
     outcome = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:

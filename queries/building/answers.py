@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +100,7 @@ class DeviceAnswers:
 
     def put(self, rows: Table, rank: int, kept: NonzeroLeaves) -> Answered:
         """Put questions to the device. Raises the errors of `ask`."""
-        answers = np.array(self.ask([self.vector(row) for row in rows]), dtype=np.uint64)
+        answers = np.array(self.ask(self.vectors(rows)), dtype=np.uint64)
         asked = Answered(rows, answers, rank, kept)
         self.bank.append(asked)
         return asked
@@ -112,13 +111,17 @@ class DeviceAnswers:
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]
             self.progress(f"validation: {self.checks + start} vectors")
-            answers[start : start + BATCH] = self.ask([self.vector(row) for row in part])
+            answers[start : start + BATCH] = self.ask(self.vectors(part))
         asked = Answered(rows, answers, rank)
         self.validated.append(asked)
         return asked
 
-    def vector(self, row: Any) -> Vector:
-        return Vector(self.asked, self.layout.split([int(x) for x in row]), id=f"build-{self.questions}")
+    def vectors(self, rows: Table) -> list[Vector]:
+        name = f"build-{self.questions}"
+        return [Vector(self.asked, self.layout.split(row), id=name) for row in rows.tolist()]
+
+    def vector(self, row: Table) -> Vector:
+        return self.vectors(row[None])[0]
 
     def same(self, patterns: Patterns) -> Patterns:
         """The results with one pattern for all NaNs."""

@@ -462,7 +462,7 @@ class Builder:
         so. Questions are chosen to tell units apart: of other vectors the nearest unit is often another one."""
 
         def ask(rows: Table) -> Patterns:
-            given = self.answers.ask([self.answers.vector(row) for row in rows])
+            given = self.answers.ask(self.answers.vectors(rows))
             return self.answers.same(np.array(given, dtype=np.uint64))
 
         until = min(self.until, time.monotonic() + DESCRIBING)

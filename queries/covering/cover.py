@@ -130,13 +130,13 @@ class Covering:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self._key, self._conditions = object(), list[Condition]()
+        self._key, self.singles = object(), list[Condition]()
         self.random = np.random.default_rng(SEED)
         self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
-        none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
-        self.singles = list(self._flags(none)) if cases else []
+        if cases:
+            self._flags(np.zeros((1, len(self.layout.formats)), dtype=np.uint64))
         self.flaws = flaws_of(self.singles)
         self.together = list(self._pairs()) if pairs else []
         self.both = [(self.singles[i], self.singles[j]) for i, j in self.together]
@@ -145,10 +145,13 @@ class Covering:
         each = own + [1] * len(self.together) + [EACH] * len(self.changes)
         self.places = {wanted: place for place, wanted in enumerate(self.wanted)}
         self.needs = np.array(each, dtype=np.int64)
+        numbers = {flaw: number for number, flaw in enumerate(self.flaws)}
+        self._flaws = np.array([-1 if one.flaw is None else numbers[one.flaw] for one in self.singles], dtype=np.int64)
         self.reached = np.zeros(len(self.wanted), dtype=np.int64)
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
         self.deadline: float | None = None
+        self.aside: list[Table] | None = None  # tables to be tried for changes, where solvers are asked about none
         self.heard = Heard()
 
     def _comparable(self, change: Change) -> bool:
@@ -183,17 +186,31 @@ class Covering:
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
         yield zero_rows(layout, self.count // 2, SEED)
 
-    def take(self, table: Table) -> None:
+    def take(self, table: Table, apart: bool = False) -> None:
         """Choose rows that meet a case, or show a change, for which there are too few rows so far, as long as there is
-        time."""
+        time. `apart`: they may be tried for changes later, together with other rows, in half the time."""
         table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
             if start and self._remaining() <= 0:
                 return
-            self._choose(table[start : start + CHUNK])
+            if self.aside is None or not apart:
+                self._choose(table[start : start + CHUNK])
+                continue
+            self._choose(table[start : start + CHUNK], range(len(self.wanted) - len(self.changes)))
+            self.aside.append(table[start : start + CHUNK])
+            if sum(map(len, self.aside)) >= 2 * CHUNK:
+                self._choose_aside()
 
-    def _choose(self, table: Table) -> None:
-        left = np.flatnonzero(self.reached < self.needs)
+    def _choose_aside(self) -> None:
+        """Choose rows that show a change from the tables put aside."""
+        if self.aside:
+            self._choose(np.concatenate(self.aside), range(len(self.wanted) - len(self.changes), len(self.wanted)))
+            self.aside = []
+
+    def _choose(self, table: Table, among: range | None = None) -> None:
+        """Choose rows for what is wanted; `among`: the places of what matters, None for all."""
+        among = range(len(self.wanted)) if among is None else among
+        left = among.start + np.flatnonzero((self.reached < self.needs)[among.start : among.stop])
         if not len(left) or not len(table):
             return
         hits = self._hits(table, left)
@@ -224,39 +241,39 @@ class Covering:
     def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
         """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
-        flags = self._matrix(table, left, TRIED).T
-        out = np.empty((len(left), len(table)), dtype=np.bool_)  # one after another in memory, as they are found
-        singles, pairs, changes = (np.flatnonzero(of) for of in (left < one, (left >= one) & (left < two), left >= two))
-        out[singles] = flags[left[singles]]
-        if len(pairs):
-            ends = np.array([self.together[place] for place in left[pairs] - one])
-            out[pairs] = flags[ends[:, 0]] & flags[ends[:, 1]]
+        out = np.empty((len(left), len(table)), dtype=np.bool_)
+        singles, pairs, changes = left[left < one], left[(left >= one) & (left < two)] - one, left[left >= two] - two
+        flags = self._flags(table) if len(singles) or len(pairs) else ()
+        for own, place in zip(out, singles, strict=False):
+            own[:] = flags[place].node
+        self._try(table, singles, out, TRIED)
+        for own, place in zip(out[len(singles) :], pairs, strict=False):
+            i, j = self.together[place]
+            own[:] = (flags[i] & flags[j]).node
         if len(changes):
-            out[changes] = self._shown_by_rows(table, [self.changes[place - two] for place in left[changes]]).T
+            out[len(left) - len(changes) :] = self._shown_by_rows(table, [self.changes[place] for place in changes]).T
         return out.T
 
-    def _matrix(self, table: Table, left: NDArray[np.int64] | None = None, most: int | None = None) -> Reached:
-        """Which rows reach which condition, shape (rows, conditions). `left`: the places of the conditions that matter,
-        None for all; `most`: the most rows, of those that meet a condition, that are tried for whether the result hangs
-        on it."""
-        out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
-        for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
-            assert condition is self.singles[place] or condition == self.singles[place]
-            out[place] = flag.node
-        wanted = range(len(self.singles)) if left is None else left[left < len(self.singles)]
-        tried = [(place, np.flatnonzero(out[place])[:most]) for place in wanted if self.singles[place].flaw is not None]
-        for place, _ in tried:
-            out[place] = False
-        if any(len(rows) for _, rows in tried):
-            places = np.concatenate([np.full(len(rows), place) for place, rows in tried])
-            rows = np.concatenate([rows for _, rows in tried])
-            out[places, rows] = self._hang(table[rows], places)
+    def _matrix(self, table: Table) -> Reached:
+        """Which rows reach which condition, shape (rows, conditions)."""
+        out = np.array([np.broadcast_to(flag.node, len(table)) for flag in self._flags(table)])
+        self._try(table, np.arange(len(self.singles)), out, None)
         return out.T
+
+    def _try(self, table: Table, places: NDArray[np.int64], met: Reached, most: int | None) -> None:
+        """Keep in `met`, of the rows that meet the conditions at some places, those whose result hangs on the flaw of
+        its condition. `most`: the most rows that are tried for a condition; the others do not count."""
+        tried = [(row, np.flatnonzero(met[row])[:most]) for row in np.flatnonzero(self._flaws[places] >= 0)]
+        for row, _ in tried:
+            met[row] = False
+        if any(len(rows) for _, rows in tried):
+            own = np.concatenate([np.full(len(rows), row) for row, rows in tried])
+            rows = np.concatenate([rows for _, rows in tried])
+            met[own, rows] = self._hang(table[rows], places[own])
 
     def _hang(self, table: Table, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the result of each row hangs on the flaw of the condition at its place."""
-        numbers = {flaw: number for number, flaw in enumerate(self.flaws)}
-        which = np.array([numbers[one.flaw] if one.flaw else 0 for one in self.singles], dtype=np.uint64)[places]
+        which = self._flaws[places].astype(np.uint64)
         out = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(table), CHUNK):
             own, made = table[start : start + CHUNK], which[start : start + CHUNK]
@@ -275,16 +292,17 @@ class Covering:
         formats = self.layout.formats
         return [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
 
-    def _flags(self, table: Table) -> dict[Condition, Bit]:
+    def _flags(self, table: Table) -> tuple[Bit, ...]:
+        """Whether rows meet each condition, whatever the result hangs on, in the order of `singles`."""
         with np.errstate(over="ignore"):
-            flags = _CARRIER.formed(self._key, self._met, *self._lanes(table))
-        return dict(zip(self._conditions, flags, strict=True))
+            return _CARRIER.formed(self._key, self._met, *self._lanes(table))
 
     def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
-        """Whether inputs meet each condition. Sets the list of conditions."""
+        """Whether inputs meet each condition. Sets the list of conditions, which is the same for all inputs."""
         operands = self.layout.split(patterns)
         flags = possible(conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands)))
-        self._conditions = list(flags)
+        self.singles = self.singles or list(flags)
+        assert self.singles == list(flags)
         return tuple(flags.values())
 
     def _shown_by_rows(self, table: Table, beside: Sequence[Change]) -> Reached:
@@ -332,11 +350,13 @@ class Covering:
         start = options.clock()
         self.options = options
         self.deadline = None if options.timeout is None else start + options.timeout
+        self.aside = None if changes else []
         try:
             self.sample(options.progress)
             self._solve([(one,) for one in self.singles if changes or not one.is_one_bit])
             if changes:
                 self._show_changes()
+            self._choose_aside()
             self._solve(self.both)
             if changes:
                 self._prove_changes()
@@ -366,10 +386,10 @@ class Covering:
             near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
             if sum(map(len, near)) >= CHUNK:  # a few rows take as long as many
                 progress(f"rows beside those of {kin[-1]}: {self._state()}")
-                self.take(np.concatenate([table for table in near if len(table)]))
+                self.take(np.concatenate([table for table in near if len(table)]), apart=True)
                 near = []
         if any(map(len, near)):
-            self.take(np.concatenate([table for table in near if len(table)]))
+            self.take(np.concatenate([table for table in near if len(table)]), apart=True)
 
     def finished(self) -> Cover:
         """The findings so far."""
@@ -413,7 +433,7 @@ class Covering:
             row = answered_row(self.layout, answer)
             before = len(left)
             table = np.array([row], dtype=np.uint64)
-            self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]))
+            self.take(np.concatenate([table, self.beside(table, CHUNK // 4)]), apart=True)
             if len(self._left(group)) == before:
                 raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
         return None

@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.carriers.machine import Machine, machine
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
-WORTH = 16  # from this run of a program on, the machine makes its calls; most programs are run about twice
+WORTH = 4  # from this run of a program on, the machine makes its calls; most programs are run about twice
 
 
 class Call(NamedTuple):

@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time, so that the lanes of a stage stay in the processor's cache
-SHARED_CHUNK = 8192  # vectors at a time for several models: each of their many operations has a cost of its own
+SHARED_CHUNK = 4096  # vectors at a time for several models: each of their many operations has a cost of its own
 ONE_BY_ONE = 2  # vectors, at most, that are evaluated faster one by one, as integers, than together
 
 

@@ -97,8 +97,10 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
 def _maker(shape: Hashable) -> Maker:
     """A function from a carrier and lanes to the value of a shape: one compiled expression, since walking over the
     shape would take most of the time; of a long tuple one for each of its parts, many of which are alike, since no
-    interrupt ends a compilation."""
+    interrupt ends a compilation. Over many truth values it walks: their expression has a hundred times their size."""
     if isinstance(shape, tuple) and shape[:2] == (tuple, None) and len(shape) > 2 + PART:
+        if all(part in (Bit, "true", "false") for part in shape[2:]):
+            return partial(_truths, shape[2:])
         return partial(_joined, [_counted((tuple, None, *shape[at : at + PART])) for at in range(2, len(shape), PART)])
     return _counted(shape)[0]
 
@@ -117,6 +119,12 @@ def _counted(shape: Hashable) -> tuple[Maker, int]:
     text = _text(shape, places := count())
     made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
     return made, next(places)
+
+
+def _truths(shape: Sequence[Any], carrier: Carrier, lanes: Sequence[Any]) -> tuple[Bit, ...]:
+    """Truth values of a shape."""
+    given = iter(lanes)
+    return tuple([Bit(carrier, next(given)) if one is Bit else Bit(carrier, None, one == "true") for one in shape])
 
 
 def _text(shape: Any, places: Iterator[int]) -> str:

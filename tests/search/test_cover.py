@@ -417,3 +417,16 @@ def test_proofs_by_one_pair_of_engines_share_a_line(tmp_path: Path) -> None:
     assert " out of reach by bitwuzla " in said
     assert "unsat in" not in said
     assert said.count("out of reach by bitwuzla") <= 2, said
+
+
+def test_rows_put_aside_show_the_changes_that_they_show_at_once() -> None:
+    every = np.array(list(product(range(16), range(16), range(64)))[:15000], dtype=np.uint64)
+    at_once, later = Covering(small()), Covering(small())
+    later.aside = []
+    at_once.take(every.copy(), apart=True)
+    later.take(every.copy(), apart=True)
+    assert 0 < sum(map(len, later.aside)) < len(every)  # some were tried on the way
+    later._choose_aside()
+    shown = [(one.reached > 0).tolist() for one in (at_once, later)]
+    assert shown[0] == shown[1]
+    assert any(shown[0][-len(later.changes) :])

@@ -4,7 +4,7 @@ evaluation."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pysmt.fnode import FNode
 
@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, truth
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.nodes.node import Flaws
+from mmaprobe.smtmodel.nodes.node import Flaw
 
 Case = tuple[Condition, ...]  # conditions that hold together
 
@@ -43,14 +43,16 @@ def text_of(case: Case) -> str:
 
 @dataclass(frozen=True)
 class Datapath:
-    """A unit evaluated over solver terms, with its conditions. `hangs`: whether the result is another one with a flaw;
-    `own`: what defines the terms of the unit without flaws."""
+    """A unit evaluated over solver terms, with its conditions. `result`: its result; `own`: what defines the terms of
+    the unit without flaws; `hung`: whether the result is another one with a flaw, where this was asked."""
 
+    model: Model
     carrier: TermCarrier
     operands: Operands[Bits]
+    result: Bits
     flags: Met
-    hangs: Flaws
     own: tuple[FNode, ...]
+    hung: dict[Flaw, Bit] = field(default_factory=dict)
 
     def query(self, cases: Sequence[Case]) -> Query:
         """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
@@ -60,9 +62,16 @@ class Datapath:
         symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
         return Query(symbols, (*self.own, *self._others(wanted), wanted.node))
 
+    def hangs(self, flaw: Flaw) -> Bit:
+        """Whether the result is another one with a flaw; formed once."""
+        if flaw not in self.hung:
+            self.hung[flaw] = hangs(self.model, self.operands, self.result, {flaw: truth(self.carrier, True)})
+        return self.hung[flaw]
+
     def _reached(self, case: Case) -> list[Bit]:
         """The truth values that hold where a case is reached."""
-        return [*(self.flags[condition] for condition in case), *(self.hangs[flaw] for flaw in flaws_of(case))]
+        met = [self.flags[condition] for condition in case]
+        return met if any(flag.value is False for flag in met) else [*met, *map(self.hangs, flaws_of(case))]
 
     def _others(self, wanted: Bit) -> list[FNode]:
         """The definitions of the maxima of units with flaws on which a truth value depends."""
@@ -82,9 +91,10 @@ def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
     operands = symbolic_operands(problem, carrier, free)
     evaluation = evaluate_on(model, operands)
     flags, own = conditions_of(model, problem.layout, operands, evaluation), tuple(carrier.definitions)
-    yes = truth(carrier, True)
-    differ = {flaw: hangs(model, operands, evaluation.d, {flaw: yes}) for flaw in flaws_of(flags)}
-    return Datapath(carrier, operands, flags, differ, own)
+    path = Datapath(model, carrier, operands, evaluation.d, flags, own)
+    for flaw in flaws_of(flags) if free is None else ():  # in one order, so that a question has one text
+        path.hangs(flaw)
+    return path
 
 
 @rule
