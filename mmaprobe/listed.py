@@ -217,8 +217,8 @@ def meant(words: Sequence[str]) -> list[str]:
 def _spoken(word: str) -> str:
     """The pattern of a word that may be the name of a format, as NumPy, PyTorch and IEEE 754 write it too:
     float8_e4m3fn, torch.float16, binary32."""
-    name = re.sub(r"(?:fp|float|f)[468]_?(?=e\d)|(?<=e\dm\d)fn$", "", word.lower().removeprefix("torch."))
-    name = re.sub(r"^(?:float|binary)(?=\d+$)", "fp", name)
+    name = re.sub(r"(?:fp|float|f)[468]_?(?=e[0-9])|(?<=e[0-9]m[0-9])fn$", "", word.lower().removeprefix("torch."))
+    name = re.sub(r"^(?:float|binary)(?=[0-9]+$)", "fp", name)
     return f"(?:{re.escape(word)}|{SPOKEN.get(name) or re.escape(name) or '$'})"
 
 

@@ -23,6 +23,8 @@ _RULES = (
     (r"max\((.*)\)", r"\\max(\1)"),
     (r"(?<![\w\\])max (?=\|)", r"\\max "),
     (r"\|([^|]*)\|", r"\\lvert \1\\rvert"),
+    (r"scale_([ab])_(\w+)", r"\\mathrm{scale}_{\1,\2}"),
+    (r"scale_([ab])", r"\\mathrm{scale}_{\1}"),
     (r"_(\d+|[a-z]+)°", r"_{\1}^{\\circ}"),
     (r"°", r"^{\\circ}"),
     (r"_(\d\d+)", r"_{\1}"),
@@ -31,7 +33,6 @@ _RULES = (
     (r"\^\(((?:[^()]|\([^()]*\))*)\)", r"^{\1}"),
     (r"<=", r"\\le"),
     (r"\s?\*\s?", r" \\cdot "),
-    (r"scale_([ab])", r"\\mathrm{scale}_{\1}"),
 )  # fmt: skip
 
 

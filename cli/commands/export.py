@@ -64,7 +64,7 @@ OF_MODELS = {
     ),
 }
 BINARY = ("npz", "aiger")
-HELP = """Write the vectors of FILE, with their models' results, in a format of other programs.
+HELP = """Write vectors in a format of other programs. They are those of FILE, with the results of their models.
 
 \b
 {formats}

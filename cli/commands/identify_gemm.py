@@ -70,10 +70,11 @@ def map_gemm(question: Question) -> int:
     mapped = mapper.found
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    if failure is not None and mapper.is_late:  # in the search, or while the function computed
+    if failure is not None and (mapper.is_late or isinstance(failure, OutOfTimeError)):  # or while the function ran
         _show_cut(mapped, given)
     besides = _besides(mapped)
-    save_plan(question.save, [] if besides else mapped.plans)
+    largest = "found for products up to {} x {} x {} (M x N x K): others were not asked".format(*mapper.top.sides)
+    save_plan(question.save, [] if besides else mapped.plans, about=largest)
     if question.save and besides:
         say(f"not saved: {besides}; the map that --json prints goes where a plan does: simulate --plan map.json")
     if question.as_json:
@@ -106,7 +107,7 @@ def plans_of_files(question: Question) -> int:
         say_wrapped(sentence)
     tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    save_plan(question.save, given.plans, given)
+    save_plan(question.save, given.plans, given, recorded.about)
     if question.as_json:
         print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
     return 0 if given.plans else 3 if given.untried else 1

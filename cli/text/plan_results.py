@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,9 +137,9 @@ def _input_text(plan: Plan, other: Other, recorded: Recorded) -> str:
     return "\n".join([words, f'python -c "{code[0]}; \\', *(f"  {line}; \\" for line in code[1:-1]), f'  {code[-1]}"'])
 
 
-def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | None = None) -> None:
+def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | None = None, about: str = "") -> None:
     """Write the first of some plans to a file, and print this. `found`: the findings about a recorded result; if its
-    sum lacks or repeats products, nothing is written."""
+    sum lacks or repeats products, nothing is written. `about`: what the plan was found for, which the file says too."""
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 
@@ -148,9 +149,10 @@ def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | N
         name = found.names()[0]
         say(f"not saved: a plan file adds every product once, and {name} is the plan of the products summed here")
         return
-    write_whole(path, plan_text(plans[0]))
+    plan = replace(plans[0], about=about) if about and not plans[0].about else plans[0]
+    write_whole(path, plan_text(plan))
     others = ""
     if found is not None and found.others:
-        plan = counted(len(found.others), "other plan")
-        others = f" ({plan} may be the true one: ask for a product that tells them apart)"
-    say(f"saved: {path}: {plans[0].reference}{others}")
+        count = counted(len(found.others), "other plan")
+        others = f" ({count} may be the true one: ask for a product that tells them apart)"
+    say(f"saved: {path}: {plans[0].reference}{f', {about}' if about else ''}{others}")

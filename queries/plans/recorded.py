@@ -78,6 +78,11 @@ class Recorded:
     def length(self) -> int:
         return int(self.a.shape[1])
 
+    @property
+    def about(self) -> str:
+        """What a plan of these results was found for, in words."""
+        return f"found for K = {self.length}: others were not asked"
+
     def taking(self, order: Sequence[int]) -> Recorded:
         """The same results, for a sum of the products of `order` alone, in this order."""
         asked, places = self.asked, list(order)

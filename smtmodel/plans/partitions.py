@@ -202,8 +202,11 @@ class Equal(Sized):
         ways = dict.fromkeys((*SPLITS, *(-(-structure.count // size) for size in structure.sizes)))
         sizes = structure.sizes[:TRIED_SIZES]  # a run fills whole grains
         own = {n for size in sizes for n in range(3, size + 1) if size % n == 0}
-        pairs = chain(product(ways, (*GRAINS, 128)), product(SPLITS, sorted(own - {*GRAINS, 128}, reverse=True)))
-        every = [cls(*one) for one in pairs if math.prod(one) < 2 * structure.count]
+        odd = product(
+            SPLITS, sorted(own - {*GRAINS, 128}, reverse=True)
+        )  # where grains are not more than runs, each run is one
+        pairs = product(ways, (*GRAINS, 128)), (one for one in odd if math.prod(one) < structure.count)
+        every = [cls(*one) for one in chain(*pairs) if math.prod(one) < 2 * structure.count]
         yield from (one for one in every if one.full(structure.count))
         yield from (replace(one, tiles="even") for one in every if one.uneven(structure.count))
 

@@ -798,7 +798,7 @@ def test_where_c_is_added_is_said_beside_the_roundings(tmp_path: Path) -> None:
     names = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2", "c")]
     for name, matrix in zip(names, (a, b, stored, (total + c).astype(np.float16), c), strict=True):
         np.save(name, matrix)
-    message = run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr
+    message = " ".join(run("compare", "--gemm", *names[:4], "--c", names[4], code=0).stderr.split())
     assert (
         "the sum, rounded to f16, nearest even, and c, then rounded to f16, nearest even (D1); "
         "the sum and c, rounded to f16, nearest even (D2)"

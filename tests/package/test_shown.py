@@ -310,10 +310,30 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
          r"2^{-7} \cdot \sum_{k=0}^{63} \lvert a_k\rvert + \lvert a_{12} b_{12}\rvert"),
         ("G = ((1 + g)^(n - 1) - 1) / g * (1 + g)^(2 (n - 1))",
          r"G = ((1 + g)^{n - 1} - 1) / g \cdot (1 + g)^{2 (n - 1)}"),
+        ("sum |scale_a_k° scale_b_k°| (k=0..3) + sum |a_k scale_a°| (k=0..63)",
+         r"\sum_{k=0}^{3} \lvert \mathrm{scale}_{a,k}^{\circ} \mathrm{scale}_{b,k}^{\circ}\rvert + "
+         r"\sum_{k=0}^{63} \lvert a_k \mathrm{scale}_{a}^{\circ}\rvert"),
     ],
 )  # fmt: skip
 def test_a_formula_as_latex(formula: str, latex: str) -> None:
     assert latex_of(formula) == latex
+
+
+def test_results_in_int16_are_numbers(tmp_path: Path) -> None:
+    (file := tmp_path / "sat.yaml").write_text(
+        """unit: sat
+formats: {a: int8, b: int8, c: int16, d: int16}
+length: 4
+roundings: {s: "round(int16, nearest_even)"}
+steps: {d: "s(exact(a[0:4] * b[0:4], c))"}
+"""
+    )
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-128, 128, (9, 4), np.int8), rng.integers(-128, 128, (4, 7), np.int8)
+    c = rng.integers(-(2**15), 2**15, (9, 7), np.int16)
+    found = mmaprobe.matmul(a, b, c, unit=str(file))
+    assert found.dtype == np.int16
+    assert np.array_equal(found, np.clip(a.astype(int) @ b.astype(int) + c, -(2**15), 2**15 - 1))
 
 
 def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:

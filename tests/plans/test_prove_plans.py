@@ -32,6 +32,7 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Stage
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from tests.plans.test_plans import SUMS, TEXT, plan_of
 from tests.said import assumed
@@ -455,3 +456,19 @@ def test_roundings_that_lose_nothing_are_neutral(tmp_path: Path) -> None:
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     assert prove(plan_of(chain.format("c")), plan_of(promoted.format("c")), 5).verdict == "different"
     assert prove(plan_of(chain.format("c")), plan_of(promoted.format("c"))).verdict == "different"
+
+
+@pytest.mark.parametrize(("other", "verdict"), [("lanes(fma, r, 3, fold(3, 1))", "equal"), ("fma", "different")])
+def test_plans_that_read_no_c_are_compared_whatever_its_format(other: str, verdict: str) -> None:
+    text = """plan: mine
+formats: {{a: f16, b: f16, c: {c}, d: f32}}
+units: {{fma: ieee/fma/f32.f16.f16.f32}}
+roundings: {{r: "round(f32, nearest_even)"}}
+steps: {{d: "sum({stage}, +0)"}}
+"""
+    one, two = (
+        parse_plan(text.format(c=c, stage=stage), f"{c}.yaml", parse_reference)
+        for c, stage in (("f16", "interleave(3, fma, r)"), ("none", other))
+    )
+    for sides in ((one, two), (two, one)):
+        assert prove_plans(*sides, 12, Options("bitwuzla", 20), confirm=False).verdict == verdict
