@@ -179,7 +179,7 @@ _OWN = {
     np.dtype(kind): format_named(name)
     for name, kind in {
         "f64": np.float64, "f32": np.float32, "f16": np.float16,
-        "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+        "int8": np.int8, "int16": np.int16, "int32": np.int32,
     }.items()
 }  # fmt: skip
 
