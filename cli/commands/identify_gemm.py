@@ -89,7 +89,7 @@ def plans_of_files(question: Question) -> int:
     exit code. Raises MmaprobeError."""
     from mmaprobe.cli.array_files import ROUNDED, errors_name
     from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import save_plan, say_wrapped, sentences
+    from mmaprobe.cli.text.plan_results import differing, save_plan, say_wrapped, sentences
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import document_of_product
     from mmaprobe.queries.plans.results import plans_of_results
@@ -105,6 +105,8 @@ def plans_of_files(question: Question) -> int:
     progress("")
     for sentence in sentences(given, recorded, question.timeout):
         say_wrapped(sentence)
+    if given.best is not None and not given.products and (where := differing(given.best.plan, recorded)):
+        say_wrapped(where)
     tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     save_plan(question.save, given.plans, given, recorded.about)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plantext import step_text
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # bits of results that hide much
+WHOLE = 1 << 24  # products of a recorded product that is computed again whole, at most
 LISTED = 3  # plans of a kind that are listed
 WIDTH = 110  # columns of a line, as far as names allow
 #: formats whose numbers NumPy has -> the names of their types there
@@ -62,7 +64,7 @@ def sentences(
             best = found.best
             roundings = "".join(f", {name}: {how}" for name, how in step_text(best.plan)[1].items()
                                 if how not in best.plan.reference)  # fmt: skip
-            share = f"{best.agree} of {best.looked} ({best.agree / best.looked:.0%})"
+            share = f"{best.agree} of {best.looked} ({100 * best.agree // best.looked}%)"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
         if not found.untried:
             lines.append(ELSE)
@@ -76,6 +78,24 @@ ELSE = (
     "a function that computes such products shows its order, and other K (identify --gemm --device "
     "python:FILE.py:FUNCTION); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
 )
+
+
+def differing(plan: Plan, recorded: Recorded) -> str:
+    """The first element that a plan does not give, in words; empty where the product is too large to compute again."""
+    from mmaprobe.smtmodel.evaluate.numbers import same_results
+    from mmaprobe.smtmodel.plans.gemm import simulate
+
+    [d] = recorded.d
+    if d.size * recorded.length > WHOLE:
+        return ""
+    results = simulate(recorded.a, recorded.b, recorded.c, plan)
+    places = np.argwhere(~same_results(results, d, plan.d))
+    if not len(places):
+        return ""
+    row, column = places[0]
+    plans, files = (value_text(int(side[row, column]), plan.d) for side in (results, d))
+    count = counted(len(places), "element")
+    return f"it differs in {count}, the first at [{row}, {column}]: {plans}, and the file has {files}"
 
 
 def _listed(words: str, names: Sequence[str]) -> str:

@@ -15,6 +15,11 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.verilog import range_of
 from mmaprobe.smtmodel.evaluate.model import Model
 
+#: ends a simulation that asserts of a bound module what no macro names
+UNTIED = ("`ifdef BOUND", "`ifndef RESULT",
+          '  initial $fatal(1, "RESULT is not defined: the path of the result that is asserted to be d");',
+          "`endif", "`endif")  # fmt: skip
+
 _NUMBER = re.compile("-?[0-9]+")
 
 
@@ -98,9 +103,9 @@ def module(model: Model, name: str = "") -> tuple[str, int]:
           for place, (node, condition) in enumerate(zip(nodes, flags, strict=True))),
         "`ifdef COVERGROUPS", "  covergroup conditions @(met);", "    option.per_instance = 1;", *points, "  endgroup",
         "  conditions covered = new;", "`endif", "`ifdef COVERS", "  always @* begin", *covers, "  end", "`endif",
-        "`ifdef ASSERTIONS", "  always @* begin", "    same: assert (q === d);", "  end", "`endif", "endmodule",
-        "`ifdef BOUND",
-        f"bind {printed.name} {own} conditions ({connected}, .d(d), .q(d), .met());",
+        "`ifdef ASSERTIONS", "  always @* begin", "    assert (q === d);", "  end", *UNTIED, "`endif", "endmodule",
+        "`ifdef BOUND", "`ifndef RESULT", "`define RESULT d", "`endif",
+        f"bind {printed.name} {own} conditions ({connected}, .d(d), .q(`RESULT), .met());",
         "`endif", "",
     ])  # fmt: skip
     return text, count

@@ -410,6 +410,17 @@ def test_runs_added_in_the_narrower_format_that_stores_them_are_found(
     assert any((product(in_format(one, R), *new) == wanted).all() for one in stages)
 
 
+def test_one_element_that_differs_is_named(save: Save) -> None:
+    a, b = factors(24, 64, 20)
+    d = product(CHAIN, a, b).copy()
+    d.view(np.uint32)[17, 13] += 1
+    found = CliRunner().invoke(main, ["identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}"])
+    assert found.exit_code == 1
+    told = " ".join(found.stderr.split())
+    assert "it differs in 1 element, the first at [17, 13]: " in told
+    assert "479 of 480 (99%)" in told
+
+
 def test_what_is_stored_is_seen_behind_relu() -> None:
     """Most of the results are zeros, which lose nothing."""
     a, b = factors(24, 240, 20)
