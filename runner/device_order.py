@@ -25,10 +25,8 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
 SEED = 1  # of the random numbers that show which products are in a sum
-LEAST_VECTORS, MOST_VECTORS = (
-    64,
-    4096,
-)  # the least and the most vectors of random numbers; a function is asked one matrix product
+#: the least and the most vectors of random numbers; a function is asked one matrix product
+LEAST_VECTORS, MOST_VECTORS = 64, 4096
 PART = 64  # questions asked again between two looks at the clock
 
 

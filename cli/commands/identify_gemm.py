@@ -205,9 +205,11 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
 def _show_cut(mapped: Mapped, given: str) -> None:
     """What a search that was cut short had done, and what it had not. `given`: the option with its seconds."""
+    from mmaprobe.cli.text.plan_results import percent
+
     nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
     if not mapped.rules and nearest is not None and mapped.observed:
-        share = f"{mapped.gives[nearest] / mapped.observed:.0%}"
+        share = percent(mapped.gives[nearest], mapped.observed)
         say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
     if not mapped.asked:
         say("no product was asked")

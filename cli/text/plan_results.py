@@ -42,8 +42,8 @@ def say_wrapped(sentence: str, label: str = "") -> None:
 def sentences(
     found: PlansOfResult, recorded: Recorded, seconds: float | None = None, first: Sequence[Plan] = ()
 ) -> list[str]:  # fmt: skip
-    """A sentence for each fact, with lists as further lines. `seconds`: the time found; `first`: plans that are named
-    before the others."""
+    """A sentence for each fact, with lists as further lines. `seconds`: the time given; `first`: plans that are
+    named before the others."""
     lines = found.products.sentences()
     others = " of the others" if found.left_out and not found.products.instead else " of these" if lines else ""
     names = found.names(first)
@@ -64,7 +64,7 @@ def sentences(
             best = found.best
             roundings = "".join(f", {name}: {how}" for name, how in step_text(best.plan)[1].items()
                                 if how not in best.plan.reference)  # fmt: skip
-            share = f"{best.agree} of {best.looked} ({100 * best.agree // best.looked}%)"
+            share = f"{best.agree} of {best.looked} ({percent(best.agree, best.looked)})"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
         if not found.untried:
             lines.append(ELSE)
@@ -78,6 +78,11 @@ ELSE = (
     "a function that computes such products shows its order, and other K (identify --gemm --device "
     "python:FILE.py:FUNCTION); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
 )
+
+
+def percent(part: int, whole: int) -> str:
+    """A share, rounded down, as 100 % would say that nothing is missing."""
+    return f"{100 * part // whole}%"
 
 
 def differing(plan: Plan, recorded: Recorded) -> str:

@@ -167,11 +167,11 @@ class Candidates:
         found = chain(lanes_of(products, model, how), blocks_of(products, model, how), turns_of(products, model),
                       cut_alike(products, known, model, how), stages_of(products, model, how, bodies))  # fmt: skip
         stages = [stage for stage in dict.fromkeys(found) if steps.may_be_of(stage)]
-        parted = [stage for stage in stages if isinstance(stage, Parted)]
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
-            parted = [stage for stage in parted if stage.tail is None and isinstance(stage.partition, Runs | Equal)]
-            yield from (one for stage in parted if (one := kept_as(stage, (None, wide))) is not None)
+            parted = (stage for stage in stages if isinstance(stage, Parted) and stage.tail is None)
+            runs = (stage for stage in parted if isinstance(stage.partition, Runs | Equal))
+            yield from (one for stage in runs if (one := kept_as(stage, (None, wide))) is not None)
             return
         yield from self._with_kept(stages, model)
 

@@ -981,7 +981,7 @@ class Mapper(Candidates):
         return QUESTIONS * looked.shape.length * looked.seconds <= SHARE * self._left(self.deadline)
 
     def _in_time(self) -> None:
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        if self.is_late:
             raise self.late()
 
     @property

@@ -38,7 +38,7 @@ CUTS = 5  # the most places where K is cut, if there is no other reason to cut i
 SIZES = 12  # sizes of sums that one tree shows, at most
 TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining products are summed otherwise
 GRAINS = ("grain", "even")  # parameters of partitions: multiples of them are parts, or the last parts
-USUAL = {0, *partitions.GRAINS, 128}  # the usual ones
+USUAL = {0, *partitions.SPLIT_GRAINS}  # the usual ones
 ODD = 4  # stages of one tree that differ in an unusual grain alone, at most
 HOLE = "a part"  # the name of the unit that stands for the stage of a part
 

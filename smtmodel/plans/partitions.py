@@ -29,6 +29,7 @@ Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # likely lengths of parts are multiples of one of these
+SPLIT_GRAINS = (*GRAINS, 128)  # the same of the equal runs of a kernel that splits K
 TRIED_SIZES = 4  # sizes of runs for which partitions with equal last runs, or equal runs, are tried
 MOST_BLOCKS, MOST_SHARED = 12, 24  # largest sizes tried for each: with equal last runs, with equal runs
 MOST_LANES = 4096  # every lane has a sum, even without products
@@ -202,10 +203,9 @@ class Equal(Sized):
         ways = dict.fromkeys((*SPLITS, *(-(-structure.count // size) for size in structure.sizes)))
         sizes = structure.sizes[:TRIED_SIZES]  # a run fills whole grains
         own = {n for size in sizes for n in range(3, size + 1) if size % n == 0}
-        odd = product(
-            SPLITS, sorted(own - {*GRAINS, 128}, reverse=True)
-        )  # where grains are not more than runs, each run is one
-        pairs = product(ways, (*GRAINS, 128)), (one for one in odd if math.prod(one) < structure.count)
+        odd = product(SPLITS, sorted(own - {*SPLIT_GRAINS}, reverse=True))
+        # where there are no more grains than runs, each run is one grain: the runs of another partition
+        pairs = product(ways, SPLIT_GRAINS), (one for one in odd if math.prod(one) < structure.count)
         every = [cls(*one) for one in chain(*pairs) if math.prod(one) < 2 * structure.count]
         yield from (one for one in every if one.full(structure.count))
         yield from (replace(one, tiles="even") for one in every if one.uneven(structure.count))
