@@ -29,7 +29,7 @@ class Formats(Part):
 
     a: str  #: the format of the first factors
     b: str  #: the format of the second factors
-    c: str  #: the format of the addend
+    c: str  #: the format of the addend; none where no addend is read
     d: str  #: the format of the result
 
 

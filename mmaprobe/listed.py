@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
 
+UNREAD = "none"  # the format of c of a plan that reads no c, as in files of plans
 SHOWN = 20  # rows that a terminal or a notebook shows unasked
 #: common names of formats -> patterns that find these formats, in the line of a model or in its formats
 SPOKEN = {
@@ -84,7 +85,7 @@ def plans(
 ) -> Listed[lists.ListedPlan]:
     """The known plans: how libraries divide K, and add the products left over.
 
-    Units: `words` and `a`, `b`, `c`, `d` as for `units`.
+    Units: `words` and `a`, `b`, `c`, `d` as for `units`; `c="none"`: plans that read no c.
 
     Raises MmaprobeError as `units` does.
 
@@ -150,7 +151,7 @@ def _of_formats(kind: str, every: Sequence[Row], words: Sequence[str], wanted: M
     for name, fmt in asked.items():
         if not isinstance(fmt, str):
             raise WantedError(name, fmt, "the name of a format such as 'f16'")
-        if fmt not in FORMATS:
+        if fmt not in FORMATS and (name, fmt) != ("c", UNREAD):
             raise UnknownNameError(f"{name}: format", fmt, FORMATS)
     rows = _listed(kind, every, words)
     return Listed(kind, tuple(row for row in rows if all(_format(row, name) == fmt for name, fmt in asked.items())))
@@ -261,7 +262,9 @@ def _plans() -> list[lists.ListedPlan]:
             lists.ListedPlan(
                 id=f"{PLAN}{name}",
                 summary=f"{about}  [{plan.evidence}]",
-                formats=lists.Formats(a=plan.a.name, b=plan.b.name, c=plan.c.name, d=plan.d.name),
+                formats=lists.Formats(
+                    a=plan.a.name, b=plan.b.name, c=plan.c.name if plan.addend else UNREAD, d=plan.d.name
+                ),
                 units=[model.reference for model in plan.models],
                 about=plan.about,
                 source=plan.source,

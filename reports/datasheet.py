@@ -43,6 +43,7 @@ ASKED = {
     "sign-symmetric": "Symmetric in sign (negating every a and c negates d)",
     "monotonic-addend": "Monotonic in the addend",
 }
+Patterns = tuple[int, ...]
 Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
 
 
@@ -238,8 +239,8 @@ def _lines(
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
     of these lines."""
     unit = model.unit
-    added = [model.c.name, *(f"{key} {fmt.name}" for key, fmt in unit.more)]
-    lines = [SheetLine("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
+    added = [*([model.c.name] if model.addend else []), *(f"{key} {fmt.name}" for key, fmt in unit.more)]
+    lines = [SheetLine("Formats", f"{' + '.join([factors, *added])} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
         lines.append(SheetLine("Scale factors", text, basis.NAMED))
@@ -278,24 +279,39 @@ def _bound(model: Model, settle: Settled) -> SheetLine:
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:
-    """What the model gives for NaN, infinities, and zeros."""
-    a, b, c = model.a, model.b, model.c
-    cases = {"NaN": (0, 0, c.nan)} if c.has_nan else {}
-    if a.has_negative_zero and c.has_negative_zero:
-        others = "" if model.length == 1 else ", other products +0"
-        cases[f"-0 * 1 + (-0){others}"] = (a.sign_bit, b.one, c.sign_bit)
-    if a.has_infinity:
-        cases["infinity * 0"] = (a.infinity, 0, 0)
-    if a.has_infinity and c.has_infinity:
-        cases["infinity - infinity"] = (a.infinity | a.sign_bit, b.one, c.infinity)
+    """What the model gives for NaN, infinities, and zeros; they stand in products alone if it reads no c."""
     scales = (model.scale.one,) * model.scales if model.scale else ()
     rows = []
-    for name, (x, y, z) in cases.items():
-        d = evaluate_row(model, Operands((x,), (y,), z, (scales, scales)))
+    for name, (x, y, z) in _special_inputs(model).items():
+        d = evaluate_row(model, Operands(x, y, z, (scales, scales)))
         value = exact_value(d, model.d)
         known = value != "nan" or model.nan is not None
         rows.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
     return rows
+
+
+def _special_inputs(model: Model) -> dict[str, tuple[Patterns, Patterns, int]]:
+    """By name: the first patterns of a and of b, the others being +0, and the pattern of c."""
+    a, b, c, addend = model.a, model.b, model.c, model.addend
+    cases: dict[str, tuple[Patterns, Patterns, int]] = {}
+    if addend and c.has_nan:
+        cases["NaN"] = (), (), c.nan
+    elif a.has_nan and not addend:
+        cases["NaN * 1"] = (a.nan,), (b.one,), 0
+    if a.has_negative_zero and not addend:
+        every = "" if model.length == 1 else ", every product"
+        cases[f"-0 * 1{every}"] = (a.sign_bit,) * model.length, (b.one,) * model.length, 0
+    elif a.has_negative_zero and c.has_negative_zero:
+        others = "" if model.length == 1 else ", other products +0"
+        cases[f"-0 * 1 + (-0){others}"] = (a.sign_bit,), (b.one,), c.sign_bit
+    if a.has_infinity:
+        cases["infinity * 0"] = (a.infinity,), (0,), 0
+        minus = a.infinity | a.sign_bit
+        if not addend and model.length > 1:
+            cases["infinity - infinity"] = (minus, a.infinity), (b.one, b.one), 0
+        elif addend and c.has_infinity:
+            cases["infinity - infinity"] = (minus,), (b.one,), c.infinity
+    return cases
 
 
 def _property(wanted: str, name: str, known: KnownProperty | None) -> SheetLine:

@@ -34,8 +34,9 @@ def parameters_text(model: Model) -> str:
 
 
 def operands_text(given: Model | Unit | Plan) -> str:
-    """The formats of a, b, c and d."""
-    return f"{given.a.name} * {given.b.name} + {given.c.name} -> {given.d.name}"
+    """The formats of a, b, c (if c is read) and d."""
+    addend = f" + {given.c.name}" if given.addend else ""
+    return f"{given.a.name} * {given.b.name}{addend} -> {given.d.name}"
 
 
 # -- numbers

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from mmaprobe.reports.drawings.sheet import LETTER, MARGIN, SIZE, SMALL, Box, Drawing, Sheet, Text
 from mmaprobe.reports.plan_sheet import stage_words
+from mmaprobe.reports.words import operands_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.wording import counted, runs_of, shortened
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -176,8 +177,7 @@ def plan_drawing(plan: Plan, length: int, width: float | None = None) -> Drawing
     """The sums of a plan of K products. `width` in pixels; None: the natural width. Raises ParameterError for a K that
     does not fit."""
     sheet = Sheet(NATURAL if width is None else width)
-    formats = f"{plan.a.name} * {plan.b.name}{f' + {plan.c.name}' if plan.addend else ''} -> {plan.d.name}"
-    title = f"{plan.reference}: {counted(length, 'product')}, {formats}"
+    title = f"{plan.reference}: {counted(length, 'product')}, {operands_text(plan)}"
     sheet.paragraph(title, "mp-title")
     notes = [plan.about] if plan.about else []
     named, d = named_texts(plan)

@@ -377,6 +377,17 @@ def test_a_data_sheet_of_a_plan() -> None:
     assert bounds[2].basis == "proved"
 
 
+def test_a_data_sheet_of_a_plan_without_c_has_special_values_in_products() -> None:
+    plan = parse_plan_reference("plan:cublas/split-k")
+    found = find_plan_bound(plan, Inputs(), (64,), believed, late=lambda: True)
+    lines = {line.name: line.value for line in sheet_of_plan(plan, "split-k", document_of_plan(found, "split-k")).lines}
+    assert lines["Formats"] == "f16 * f16 -> f16"
+    assert [lines[name] for name in ("NaN * 1", "infinity * 0", "infinity - infinity")] == [
+        "nan (pattern not known)"] * 3  # fmt: skip
+    assert lines["-0 * 1, every product"] == "0 (0000)"
+    assert not {"NaN", "-0 * 1 + (-0), other products +0"} & lines.keys()
+
+
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
 def test_no_study_is_beyond_its_bound(distribution: str) -> None:
     """Every element of a drawn product, on units and in f32."""
