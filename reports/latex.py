@@ -19,8 +19,9 @@ _RULES = (
     (r"(?<![\w^])sum (\|[^|]*\|) \(k=(\d+)\.\.(\d+)\)", r"\\sum_{k=\2}^{\3} \1"),
     (r"(?<![\w^])sum (\|[^|]*\|) \(k=([\d,]+)\)", r"\\sum_{k \\in \\{\2\\}} \1"),
     (r"(?<![\w^])sum (?=\|)", r"\\sum_k "),
+    (r"max\((\|[^|]*\| \(k=\d+\.\.\d+\))\)", r"\1"),
     (r"(\|[^|]*\|) \(k=(\d+)\.\.(\d+)\)", r"\\max_{k=\2..\3} \1"),
-    (r"max\((.*)\)", r"\\max(\1)"),
+    (r"(?<![\w\\])max\(", r"\\max("),
     (r"(?<![\w\\])max (?=\|)", r"\\max "),
     (r"\|([^|]*)\|", r"\\lvert \1\\rvert"),
     (r"scale_([ab])_(\w+)", r"\\mathrm{scale}_{\1,\2}"),
@@ -48,12 +49,18 @@ def latex_of_bounds(bounds: Sequence[tuple[str, str]], conditions: str) -> str:
     defined, after `where`, in the formula that contains it."""
     lines = ["% needs \\usepackage{amsmath}"]
     for about, formula in bounds:
-        formula, _, growth = formula.partition(" where ")
+        formula, growth = _defined(formula)
         about = re.sub(r"(K = [^,]*|\bK\b|\bn$)", r"$\1$", about, count=2)
         lines += [f"For {_conditions(about)}:"] if about else []
-        lines.append(rf"\[ {latex_of(formula)} \]")
-        lines += [rf"where \({latex_of(growth)}\)."] if growth else []
+        lines.append(rf"\[ {formula} \]")
+        lines += [rf"where \({growth}\)."] if growth else []
     return "\n".join([*lines, *([f"This holds where {_conditions(conditions)}."] if conditions else [])])
+
+
+def _defined(formula: str) -> tuple[str, str]:
+    """The LaTeX of a formula, and of the definition of `G` that follows it after `where`, else nothing."""
+    shown, _, growth = formula.partition(" where ")
+    return latex_of(shown), latex_of(growth)
 
 
 def _conditions(text: str) -> str:
@@ -84,7 +91,10 @@ def _table(sheet: Sheet) -> str:
 
 
 def _value(line: SheetLine) -> str:
-    return f"${latex_of(line.value)}$" if line.value.startswith("|") else _prose(line.value)
+    if not line.value.startswith("|"):
+        return _prose(line.value)
+    formula, growth = _defined(line.value)
+    return f"${formula}$ where ${growth}$" if growth else f"${formula}$"
 
 
 def _prose(text: str) -> str:

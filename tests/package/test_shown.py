@@ -302,6 +302,10 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
         ("|d - exact| <= 2^-23 * |exact| + 1.0001*2^-21 * max(|a_k° b_k°| (k=0..15), |c°|)",
          r"\lvert d - \mathrm{exact}\rvert \le 2^{-23} \cdot \lvert \mathrm{exact}\rvert + 1.0001 \cdot 2^{-21} \cdot "
          r"\max(\max_{k=0..15} \lvert a_{k}^{\circ} b_{k}^{\circ}\rvert, \lvert c^{\circ}\rvert)"),
+        ("2^-3 * max(|a_k b_k| (k=0..3)) + 2^-2 * max(|a_k b_k| (k=0..3), |c|) + 2^-1 * max(|a_0|, |c|)",
+         r"2^{-3} \cdot \max_{k=0..3} \lvert a_k b_k\rvert + "
+         r"2^{-2} \cdot \max(\max_{k=0..3} \lvert a_k b_k\rvert, \lvert c\rvert) + "
+         r"2^{-1} \cdot \max(\lvert a_0\rvert, \lvert c\rvert)"),
         ("(2^-24 G + 2^-6) * sum |a_k b_k| + 3*2^-133 G",
          r"(2^{-24} G + 2^{-6}) \cdot \sum_k \lvert a_k b_k\rvert + 3 \cdot 2^{-133} G"),
         ("2^-36 * K * max |a_k| * max |b_k|",

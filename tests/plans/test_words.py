@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mmaprobe.queries.kernel.equality.plan_units import plan_key
-from mmaprobe.queries.kernel.equality.stages import same_bodies, same_parts
+from mmaprobe.queries.kernel.equality.stages import StagesAgree, same_bodies, same_parts
 from mmaprobe.queries.kernel.questions.steps import pairs_of, record_of, recorded
-from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.theorem import RuleError, goal_of
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.evaluate.model import Model, evaluate
@@ -26,6 +27,7 @@ from mmaprobe.smtmodel.plans.stages import Chain, Then
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.plans.test_plans import check, operands
+from tests.said import assumed
 
 TEXT = """
 plan: words
@@ -176,6 +178,10 @@ def test_stages_that_follow_one_another_agree_if_their_bodies_do() -> None:
             same_bodies(plan, plan, stage, stage, bodies)
     with pytest.raises(RuleError, match="same_bodies"):
         same_bodies(plan, plan, stage, stage.bodies[0], same)
+    zero = [assumed(replace(goal_of(body, StagesAgree, "test"), zero=True)) for body in same]
+    assert goal_of(same_bodies(plan, plan, stage, stage, [zero[0], same[1]]), StagesAgree, "test").zero
+    with pytest.raises(RuleError, match="another sum than"):
+        same_bodies(plan, plan, stage, stage, [same[0], zero[1]])
     other = plan_of("sum(then(mma(a0, b0), mma(a1, b0)), c)")
     assert plan_key(plan) != plan_key(other)
     with pytest.raises(RuleError):

@@ -39,8 +39,9 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -400,6 +401,22 @@ def test_a_sum_without_room_has_no_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         bound_of(model.unit, believed)
     monkeypatch.setattr(FusedSum, "never_wraps", lambda *given: True)
     assert worst(model, error_of(bound_of(model.unit, believed)))[0] > 0
+
+
+def test_a_sum_that_may_reach_the_first_power_beyond_its_bits_has_no_bound() -> None:
+    """Two numbers of at most 1.75, in halves rounded up to 2: their sum 4 needs a bit more than 3.5 does."""
+    text = """unit: two numbers
+formats: {a: e3m2, b: e3m2, c: none, d: f32}
+length: 1
+roundings: {r: "round(f32, toward_zero)"}
+steps:
+  d: r(fused(a[0], b[0], F=1, carry=1, rounding=up))
+"""
+    unit = parse_unit(text, "small.yaml")
+    number = FORMATS["e3m2"].one | 3
+    assert evaluate_row(Model("two numbers", unit), Operands((number,), (number,), 0)) == 0xC0800000  # -4
+    with pytest.raises(RuleError, match="may wrap"):
+        bound_of(unit, believed)
 
 
 def test_a_product_of_rounded_numbers_errs_by_both_errors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

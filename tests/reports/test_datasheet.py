@@ -300,6 +300,10 @@ def test_sheets_as_tables_of_latex(tmp_path: Path) -> None:
         "\\end{longtable}\n"
         "\\noindent x/\\allowbreak{}y\\par\n\\noindent \\{\\#\\}\\par\n"
     )
+    grown = SheetLine("Error", "|d - exact| <= 2^-3 G * |c| where G = (1 + g)^(n - 1)")
+    assert r"& $\lvert d - \mathrm{exact}\rvert \le 2^{-3} G \cdot \lvert c\rvert$ where $G = (1 + g)^{n - 1}$ &" in (
+        latex_of_sheets([Sheet("x", [], "", [grown])])
+    )
     sheet = sheet_of_model(parse_reference(HOPPER), SILENT)
     text = latex_of_sheets([sheet])
     names = [row.partition(" & ")[0] for row in text.splitlines() if row.endswith(r" \\")]
