@@ -120,6 +120,8 @@ class FileName(click.Path):
             self.fail(f"a name is missing: '' names no {'file' if self.file_okay else 'folder'}.", param, ctx)
         if not can_be_named(value):
             self.fail(f"{value}: no file can have this name.", param, ctx)
+        if param is not None and param.nargs > 1 and str(value).startswith("-") and not Path(value).exists():
+            self.fail(f"{value} stands where {param.nargs} names are needed, {param.metavar}.", param, ctx)
         return super().convert(value, param, ctx)
 
 

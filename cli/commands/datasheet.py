@@ -13,7 +13,7 @@ import click
 from mmaprobe.cli.choice import PageFile, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
-from mmaprobe.cli.options import JSON, STORE, opened_store, print_json, progress, refuse, say
+from mmaprobe.cli.options import STORE, opened_store, print_json, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
@@ -50,7 +50,7 @@ T = TypeVar("T")
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: no solver is asked.")  # fmt: skip
 @STORE
-@JSON
+@click.option("--json", "as_json", is_flag=True, help="With --disclosure or --p3109: one JSON document.")
 def datasheet(
     subject: str | None, every: bool, output: Path | None, disclosure: str | None, p3109: bool, limit: float,
     store: Path | None, as_json: bool,

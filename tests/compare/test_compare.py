@@ -807,6 +807,8 @@ def test_where_c_is_added_is_said_beside_the_roundings(tmp_path: Path) -> None:
     message = run("compare", "--gemm", *names[:4], code=2).stderr
     assert "its numbers are f32" in message
     assert "identify --gemm --device recorded:A,B,D" in message
+    message = run("compare", "--gemm", *names[:2], "-n", "1", code=2).stderr
+    assert "-n stands where 4 names are needed, A B D1 D2" in message
 
 
 def test_equal_plans_are_named_in_one_order(tmp_path: Path) -> None:
