@@ -16,7 +16,7 @@ import yaml
 from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.names import CLAIM
-from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
 from mmaprobe.queries.certificates.questions import named_unit
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.libraries import own_folder
@@ -32,8 +32,8 @@ REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The texts, by file name, of a claim's file with this case alone, of the plans that it names, shipped ones too, and
-    of the unit files that it names."""
+    """The texts, by file name, of a claim's file with this case alone, and of the plans (shipped ones as well) and unit
+    files that it names."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
     plans: dict[str, str] = {}  # texts by file name
@@ -61,27 +61,36 @@ def read_claim(texts: Mapping[str, str]) -> Statement:
     file = read_yaml(texts[CLAIM], CLAIM)
     data = with_references(file.data, partial(_copied, texts))
     named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
-    if (
-        "cases" in data
-        or CORE in named
-        or ".yaml" in re.sub(re.escape(str(own_folder())) + "/[0-9a-f]{64}.yaml", "", named)
-    ):
+    if "cases" in data or CORE in named or ".yaml" in re.sub(rf"{_copies()}[a-z0-9.-]+\.yaml", "", named):
         raise ParameterError(CLAIM, "it has cases, or names a file in another way than a certificate does")
     (claim,) = build_claims(replace(file, data=data))
     return claim
 
 
+def named_as_held(text: str) -> str:
+    """A text in which copies of a certificate's files have the names of these files."""
+    return re.sub(_copies(), "", text)
+
+
+def _copies() -> str:
+    """The pattern of the folders of copies."""
+    return f"{re.escape(str(own_folder()))}/[0-9a-f]{{64}}/"
+
+
 def _copied(texts: Mapping[str, str], reference: str) -> str:
-    """The reference of a copy of a certificate's unit or plan file: the copy, named by its content, can be changed by
-    this process alone. Raises ParameterError for a file or a plan that is not in the certificate."""
-    if HELD.fullmatch(reference) and reference.removeprefix("./") in texts:
-        text = texts[reference.removeprefix("./")]
-        if reference.endswith(".plan.yaml"):
-            data = read_yaml(text, reference).data
-            units = data["units"].items() if isinstance(data, dict) and isinstance(data.get("units"), dict) else ()
-            own = {unit: _unit_of_plan(texts, f"./{file}") for unit, file in units}
+    """The reference of a copy of a certificate's unit or plan file: the copy, in a folder named by its content, can be
+    changed by this process alone. Raises the errors of reading the file, and ParameterError for a file or a plan that
+    the certificate does not hold."""
+    name = reference.removeprefix("./")
+    if HELD.fullmatch(reference) and name in texts:
+        text = texts[name]
+        if name.endswith(".plan.yaml"):
+            read_plan(texts, name)  # its errors name this file
+            data = read_yaml(text, name).data
+            own = {unit: _unit_of_plan(texts, f"./{file}") for unit, file in data["units"].items()}
             text = yaml.safe_dump({**data, "units": own}, sort_keys=False)  # a word reads those before it
-        path = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"
+        path = own_folder() / sha256(text.encode()).hexdigest() / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return str(path)
     if is_plan(reference) or ".yaml" in reference or CORE in reference:
@@ -92,8 +101,8 @@ def _copied(texts: Mapping[str, str], reference: str) -> str:
 def _unit_of_plan(texts: Mapping[str, str], reference: str) -> str:
     """The reference of a unit file of a plan: the name of the table's unit that this file spells out, under which other
     parts of the claim may have it, or that of a copy."""
-    text = texts.get(reference.removeprefix("./"), "")
-    named = named_unit(parse_unit(text, reference)) if text else None
+    text = texts[reference.removeprefix("./")]
+    named = named_unit(parse_unit(text, reference))
     return _copied(texts, reference) if named is None or unit_text(named) != text else named.reference
 
 

@@ -228,9 +228,9 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
 
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     """A claim in the words of its file, and its units."""
-    data = read_yaml(texts[CLAIM], CLAIM).data
+    data, claim = read_yaml(texts[CLAIM], CLAIM).data, read_claim(texts)
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
-    says = data.get("claim") or read_claim(texts).text
+    says = data.get("claim", claim.text)
     yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {says}"
     known = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():
