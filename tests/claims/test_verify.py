@@ -29,6 +29,7 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.overflow import bound
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
+from mmaprobe.queries.kernel.bounds.wording import up_text
 from mmaprobe.queries.kernel.questions.scene import deciding, scene_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
@@ -395,6 +396,32 @@ def test_a_quantity_of_patterns_alone_is_maximised(tmp_path: Path) -> None:
     found = run(str(path), "--maximise", "--timeout", "0.4", "--json", "--store", str(tmp_path / "store"))
     assert found.exit_code in (0, 3), found.stderr
     assert json.loads(found.stdout)["claims"][0]["worst"]["value"] >= 1
+
+
+@pytest.mark.parametrize(("claim", "unit", "most"), [
+    ("error(p) <= 2**-11 * magnitude_sum()", "magnitude_sum()", Fraction(1, 1 << 11)),  # by the rounding, less
+    ("error(p) <= 2**-9 * magnitude_sum()", "ulp(exact())", None),  # another unit
+    ("error(p) <= (terms() + 0.5) * ulp(exact())", "ulp(exact())", Fraction(3, 2)),
+    ("error(p) < 0.25", "1", Fraction(1, 4)),
+])  # fmt: skip
+def test_what_was_proved_is_said_beside_the_largest_value(
+    tmp_path: Path, claim: str, unit: str, most: Fraction | None
+) -> None:
+    """Of a search that proves nothing, as it has no time for its questions."""
+    path, inputs = tmp_path / "mine.yaml", {"format": "f16", "a": [0, 1], "b": [0, 1], "c": "zero"}
+    wanted = {"quantity": "error(p)", "unit": unit}
+    path.write_text(text_of(terms=1, inputs=inputs, parts={"p": "ieee/fma/f16"}, claim=claim, maximise=wanted))
+    (stated,) = claims_named(str(path))
+    outcome = decide(stated, Options("bitwuzla", 30.0))
+    assert outcome.verdict == "holds"
+    assert outcome.most is None if most is None else outcome.most is not None and 0 < outcome.most <= most
+    found = run(str(path), "--maximise", "--timeout", "3", "--json", "--store", str(tmp_path / "store"))
+    (document,) = json.loads(found.stdout)["claims"]
+    assert document["worst"]["most"] == (None if outcome.most is None else str(outcome.most))
+    if outcome.most is not None:
+        assert Fraction(document["worst"]["exact_value"]) <= outcome.most
+        assert f"; more than {up_text(outcome.most)} never, as proved above" in found.stderr
+        assert "no bound proved" not in found.stderr
 
 
 @pytest.mark.slow
