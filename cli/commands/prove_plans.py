@@ -64,7 +64,6 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
         if self.line.explain or document.interrupted:
             show_lemmas(document.proofs)
 
-
     def _show_other_lengths(self) -> None:
         if self.line.length is None:
             say("  it says nothing of any other K: --length K asks about one")
