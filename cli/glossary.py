@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mmaprobe.hypotheses.properties import STATEMENTS
+
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
@@ -23,7 +25,24 @@ def _command(text: str) -> str:
     return f"`mmaprobe {text}`"
 
 
-GLOSSARY = tuple(Word(*row) for row in (
+#: what `prove --property` takes, and the statement of each
+PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
+#: what is said of a property after its statement
+ASIDES = {
+    "order-independent": "Of a chain of single products, any may be exchanged.",
+    "sign-symmetric": "It does not hold where terms are rounded down.",
+    "exact": "Elsewhere: without any rounding.",
+    "unbiased": "It is answered for one result that is rounded by at most six random bits.",
+}
+
+
+def _of_property(name: str, says: str) -> Word:
+    sides = f"{V} {H}" if name == "equal" else "drawn.yaml" if name == "unbiased" else V
+    told = f"A property of {'two models' if name == 'equal' else 'a model'}: {says}. {ASIDES.get(name, '')}"
+    return Word(name, told.rstrip(), _command(f"prove --property {name} {sides}"))
+
+
+_WORDS = tuple(Word(*row) for row in (
     ("3xTF32, 4xTF32",
      "Products of f32 numbers on a tf32 unit: each factor is split into a large and a small tf32 number, and three "
      "or all four of the cross products are added. 2xFP16 and the like are named in the same way.",
@@ -112,9 +131,6 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("error bound",
      "A proved limit of |d - exact|, as a formula and as numbers.",
      _command(f"prove --property error-bound {H}")),
-    ("exact",
-     "Without any rounding; as a property of a unit: its result is the exact sum, rounded once as the unit rounds.",
-     _command(f"prove --property exact {V}")),
     ("exercises",
      "Which behaviour of the datapath an input reaches: bits truncated, a carry, a cancellation, a tie.",
      _command("distinguish truncation-or-toward-zero")),
@@ -165,9 +181,6 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("model",
      "A description of a unit that gives its results bit for bit, named by a reference.",
      _command("list models")),
-    ("monotonic",
-     "A result that never falls when one operand rises.",
-     _command(f"prove --property monotonic {V}")),
     ("neighbour",
      "A model with one parameter changed.",
      _command(f"explain {V} vectors.jsonl:1")),
@@ -178,9 +191,6 @@ GLOSSARY = tuple(Word(*row) for row in (
      "With its significand shifted so that it is at least 1 and below 2. A product of two significands can "
      "reach 4; whether it is normalised before alignment changes which bits are kept.",
      "[product](pictures/product.svg)"),
-    ("order-independent",
-     "The result does not change when products of one step are exchanged; of a chain of single products, any.",
-     _command(f"prove --property order-independent {H}")),
     ("parameter",
      "What can be varied in a model, after an @ in its reference: fraction_bits=24.",
      _command("list parameters")),
@@ -189,8 +199,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "epilogue.",
      _command("list plans")),
     ("property",
-     "What can be proved of one unit: order-independent, sign-symmetric, monotonic, exact, zero-padding, "
-     "error-bound.",
+     f"What can be proved of one unit, or two: {', '.join(PROPERTIES)}.",
      "[prove](prove.md)"),
     ("question",
      "Two or more hypotheses about one unit; also each vector that is put to a device.",
@@ -211,9 +220,6 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("scale factor",
      "A power of two (or another small number) that multiplies a group of inputs, as in MXFP8 and NVFP4.",
      _command("list models nvf4")),
-    ("sign-symmetric",
-     "Negating every a and c negates the result. It does not hold where terms are rounded down.",
-     _command("prove --property sign-symmetric cdna3/mfma/f32_32x32x8_f16")),
     ("signal",
      "An intermediate result of an evaluation, with its name: product[1].significand.",
      _command(f"explain {V} vectors.jsonl:1 --json")),
@@ -303,6 +309,9 @@ GLOSSARY = tuple(Word(*row) for row in (
      "Products of +0 added to fill a tile; harmless only if the unit's result does not change.",
      _command(f"prove --property zero-padding {V}")),
 ))  # fmt: skip
+GLOSSARY = tuple(
+    sorted((*_WORDS, *(_of_property(*row) for row in PROPERTIES.items())), key=lambda word: word.term.lower())
+)
 
 
 def page() -> str:

@@ -69,6 +69,7 @@ class Worst(Part):
     exact_value: str | None  #: the same as a fraction
     bound: str | None  #: what is proved never to be reached
     engine: str | None  #: the solver that proved that
+    most: str | None  #: what is proved never to be exceeded, by what decided the claim
     left_out: int
     """how many inputs tried do not count, as a result is infinite, NaN or beyond the range of exact sums; the bound,
     too, is of inputs on which every result is a number"""

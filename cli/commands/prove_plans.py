@@ -49,16 +49,24 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
             say(f"equal for {what}: proved in {document.seconds:.1f} s, {how}")
             for line in document.rules:
                 say(f"  {line}")
+            if document.multiples != 1:
+                self._show_other_lengths()
         elif document.verdict == "different":
             assert found.problem is not None
-            count = counted(found.problem.left.length, "product")
-            say(f"equal: no; the vector below, of {count}, was replayed on both plans")
+            say(f"equal: no, at K = {found.problem.left.length}: the vector below was replayed on both plans")
+            self._show_other_lengths()
             show_witness(found.problem, found.witness, (found.left.reference, found.right.reference))
         else:
             tried = answers_text(document.unanswered) or "nothing, in so short a time"
             say(f"equal: {stopped_text(document)}; tried: {tried}")
+            if self.line.length is None:
+                say("  it was asked for every K that is whole tiles: --length K asks about one")
         if self.line.explain or document.interrupted:
             show_lemmas(document.proofs)
+
+    def _show_other_lengths(self) -> None:
+        if self.line.length is None:
+            say("  it says nothing of any other K: --length K asks about one")
 
 
 class Invariant(Statement["Invariance", ProveInvariant]):

@@ -97,7 +97,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             )
         if largest and not outcome.interrupted:
             allow(options.timeout)
-            worst = maximise(claim, options).document
+            worst = maximise(claim, options, outcome.most).document
             progress("")
             _show_worst(worst)
             document = replace(document, worst=worst)
@@ -179,9 +179,13 @@ def _show_worst(worst: Worst) -> None:
     if worst.vector is None:
         say(f"  no input found with {worst.quantity}{_left_out(worst)}")
         return
+    from mmaprobe.queries.kernel.bounds.wording import up_text
+
     _show_vector(worst.vector)
-    proved = f"; {worst.bound} is never reached ({worst.engine})" if worst.bound else "; no bound proved"
-    say(f"  largest {worst.quantity} found: {worst.value}{proved} ({worst.seconds:.1f} s){_left_out(worst)}")
+    proved = f"; {worst.bound} is never reached ({worst.engine})" if worst.bound else ""
+    proved += f"; more than {up_text(Fraction(worst.most))} never, as proved above" if worst.most else ""
+    found = f"largest {worst.quantity} found: {worst.value}{proved or '; no bound proved'}"
+    say(f"  {found} ({worst.seconds:.1f} s){_left_out(worst)}")
     say()
 
 

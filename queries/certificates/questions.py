@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 from mmaprobe.queries.certificates.names import DESIGN, LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
@@ -23,13 +24,13 @@ from mmaprobe.queries.kernel.questions.statements import (
     Reordered,
     paddings,
 )
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.designs.design import Design
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
-from mmaprobe.smtmodel.tables.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.tables.reference import CORE, is_plan, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
@@ -161,6 +162,15 @@ def model_of_table(reference: str, unit: Unit) -> Model:
     if not same_unit(parse_unit(unit_text(model.unit), reference), unit):
         raise ParameterError("model", f"the unit is not {reference} of the table")
     return model
+
+
+def named_unit(unit: Unit) -> Unit | None:
+    """The table's unit of a unit's name; None where the name is of no unit of the table."""
+    if ".yaml" in unit.reference or CORE in unit.reference or is_plan(unit.reference):
+        return None
+    with suppress(MmaprobeError):
+        return parse_reference(unit.reference).unit
+    return None
 
 
 def same_unit(one: Unit, other: Unit) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import cache
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.queries.certificates.claim_files import HELD, read_claim, references
 from mmaprobe.queries.certificates.names import (
     CLAIM,
     COVER,
@@ -27,13 +26,13 @@ from mmaprobe.queries.certificates.names import (
     UNIT,
     WITNESS,
 )
-from mmaprobe.queries.certificates.plan_files import read_plan
-from mmaprobe.queries.certificates.questions import read_document
+from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
+from mmaprobe.queries.certificates.questions import named_unit, read_document
 from mmaprobe.queries.kernel.bounds.wording import premises_of, premises_of_plan, raised, raised_in
-from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
-from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, is_plan, parse_reference
+from mmaprobe.smtmodel.plans.plan_files import plans
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
@@ -41,10 +40,7 @@ COMPARED = {
     "value": "results are compared as values",
     "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
 }
-#: patterns of references in a claim: of a unit file or a plan file, and of an algorithm's unit
-HELD = re.compile(r"\./(unit-[0-9]+|part-[0-9]+\.plan)\.yaml")
-_OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
-REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
+NAMES_OF_PLAN = ("plan", "about", "source", "evidence")  # keys of a plan file that say nothing of its arithmetic
 
 
 def statement(texts: Mapping[str, str]) -> str:
@@ -91,6 +87,10 @@ def _plans(texts: Mapping[str, str], *names: str) -> Iterator[str]:
     for name in names:
         data = read_yaml(texts[name], name).data
         yield f"{name}: {data.get('plan', 'a plan')}; SHA-256 {_digest(texts[name])}"
+        for section in [key for key in data if key not in NAMES_OF_PLAN]:
+            entries = [f"{key}: {text}" for key, text in data[section].items()]
+            lines = entries if section in ("words", "steps") else [", ".join(entries)]
+            yield from (f"{name}: {section}: {line}" for line in lines)
     used = {unit for name in names for unit in read_yaml(texts[name], name).data["units"].values()}
     yield from _units(texts, *sorted(used))
 
@@ -228,15 +228,15 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
 
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     """A claim in the words of its file, and its units."""
-    data = read_yaml(texts[CLAIM], CLAIM).data
+    data, claim = read_yaml(texts[CLAIM], CLAIM).data, read_claim(texts)
     some = "some input" if WITNESS in texts else "no input"  # a proof says that no input shows the claim
-    statement = data.get("claim") or next((f"{key}: {data[key]}" for key in ("overflow", "wraps") if key in data), "")
-    yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {statement}"
+    says = data.get("claim", claim.text)
+    yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {says}"
     known = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():
         if key not in known:
             yield f"{key}: {json.dumps(value)}"
-    for reference in _references(data):
+    for reference in references(data):
         if HELD.fullmatch(reference):
             own = _plans if reference.endswith(".plan.yaml") else _units
             yield from own(texts, reference.removeprefix("./"))
@@ -244,49 +244,10 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
             yield f"{reference}: {_of_table(reference)}"
 
 
-def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
-    """A claim with `change` applied to the references of its units, also of algorithms' units."""
-
-    def changed(text: Any) -> Any:
-        if not isinstance(text, str):
-            return text
-        head, at, tail = text.partition("@")
-        if "/" in head or is_of_file(text.strip()):
-            return change(text.strip())
-        return head + at + _OF_ALGORITHM.sub(lambda match: match[1] + change(match[2].strip()), tail)
-
-    replaced = dict(data) | {key: changed(data[key]) for key in REFERENCES if key in data}
-    if isinstance(parts := data.get("parts"), dict):
-        replaced["parts"] = {name: changed(text) for name, text in parts.items()}
-    return replaced
-
-
-def is_of_file(reference: str) -> bool:
-    """Whether a reference of a claim is the path of a unit file, an FPCore expression or a plan file; a K may follow
-    the path of an expression or a plan."""
-    return reference.partition(LENGTH)[0].endswith((".yaml", CORE))
-
-
-def _references(data: Mapping[str, Any]) -> list[str]:
-    """The units that a claim names, by their references."""
-    references: list[str] = []
-
-    def note(reference: str) -> str:
-        references.append(reference)
-        return reference
-
-    with_references(data, note)
-    return list(dict.fromkeys(references))
-
-
-@cache
 def _of_table(reference: str) -> str:
     """A unit of the table that a claim names, with the digest of its text."""
-    try:
-        unit = parse_reference(reference).unit
-        return f"{_described(unit)}; SHA-256 of its unit file {_digest(unit_text(unit))}"
-    except ParameterError as error:
-        return f"a unit that no file states ({error})"
+    unit = parse_reference(reference).unit
+    return f"{_described(unit)}; SHA-256 of its unit file {_digest(unit_text(unit))}"
 
 
 _KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _property, CLAIM: _claim,
@@ -297,18 +258,29 @@ _KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _prop
 
 
 def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """For each unit file whether the table has this unit under its name, in words."""
+    """For each unit file whether the table has this unit under its name, and for each plan file whether a plan of its
+    name ships, and is this one; in words."""
     for name in sorted(texts):
-        if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-[0-9]+\.yaml", name):
-            continue
-        unit = parse_unit(texts[name], name)
-        called, own = plain_line(unit.reference), None
-        if not called.endswith(".yaml") and not is_plan(called):
-            with suppress(MmaprobeError):
-                own = parse_reference(unit.reference).unit
-        if own is None:
-            yield name, f"calls itself {called}; the table of units has no such name"
-        elif own == unit or parse_unit(unit_text(own), name) == unit:
-            yield name, f"is {called} of the table"
-        else:
-            yield name, f"calls itself {called}, but is NOT the unit of that name"
+        if name in (LEFT, RIGHT, UNIT) or re.fullmatch(r"unit-[0-9]+\.yaml", name):
+            unit = parse_unit(texts[name], name)
+            called, own = plain_line(unit.reference), named_unit(unit)
+            if own is None:
+                yield name, f"calls itself {called}; the table of units has no such name"
+            elif own == unit or parse_unit(unit_text(own), name) == unit:
+                yield name, f"is {called} of the table"
+            else:
+                yield name, f"calls itself {called}, but is NOT the unit of that name"
+        elif name.endswith(".plan.yaml"):
+            called = str(read_yaml(texts[name], name).data["plan"])
+            if called not in plans():
+                yield name, f"calls itself {plain_line(called)}; no plan of this name ships"
+            elif _spelled_out(texts, name) == _spelled_out(plan_texts({name: parse_plan_path(called)}), name):
+                yield name, f"is the plan {called} that ships"
+            else:
+                yield name, f"calls itself {called}, but is NOT the plan of that name that ships"
+
+
+def _spelled_out(texts: Mapping[str, str], name: str) -> dict[str, Any]:
+    """The arithmetic of a plan file, with the texts of its units."""
+    data = {key: value for key, value in read_yaml(texts[name], name).data.items() if key not in NAMES_OF_PLAN}
+    return data | {"units": {unit: texts[file] for unit, file in data["units"].items()}}

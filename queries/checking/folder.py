@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.queries.certificates.certificate import check_piece, formula_fault, readme
+from mmaprobe.queries.certificates.claim_files import named_as_held
 from mmaprobe.queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
 from mmaprobe.queries.certificates.names import CLAIM, LOG, STATING, SUFFIXES, WITNESS
 from mmaprobe.queries.certificates.place import is_ours
@@ -51,6 +52,11 @@ def check_all(
 def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
     """All findings about a certificate; files that are not in its manifest, or have no plain name, are not read. `ask`:
     asks an engine, for lemmas without a proof. Raises InputError if there is no certificate."""
+    for one in _findings(folder, ask, timeout):
+        yield replace(one, says=named_as_held(one.says))
+
+
+def _findings(folder: Path, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     manifest = read_manifest(folder)
     yield from statement_findings(folder, manifest)
     yield from _strays(folder, manifest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -20,9 +22,9 @@ from mmaprobe.queries.claims.outcome import Contradiction, Outcome, Verdict
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.vectors import ClaimInput
 from mmaprobe.queries.kernel.bounds.shares import Apart
-from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts
+from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts, linear_in_terms, share_claim
 from mmaprobe.queries.kernel.questions.problem import free_values
-from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem, is_theorem
 from mmaprobe.queries.search.contradiction import SEED, row_text
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
@@ -82,6 +84,29 @@ class AlgorithmOutcome(Outcome[Claim]):
         return Shares(proved=proved, reached=reached) if proved or reached else ABSENT
 
     @property
+    def most(self) -> Fraction | None:
+        """The least value that the quantity to maximise, in its unit, is proved never to exceed; None where what is
+        proved is about another quantity."""
+        largest, about = self.claim.maximise, self.claim.assertion
+        if largest is None:
+            return None
+        asked, unit, found = ast.unparse(largest.quantity), ast.unparse(largest.unit), list[Fraction]()
+        with suppress(RuleError):
+            if self.share is not None:
+                wanted = share_claim(about)
+                if (ast.unparse(wanted.compared), ast.unparse(wanted.against)) == (asked, unit):
+                    found.append(self.share)
+        with suppress(RuleError):
+            match about.predicate:
+                case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[right]) if (
+                    self.verdict,
+                    self.claim.quantifier,
+                ) == ("holds", "all") and ast.unparse(left) == asked:
+                    constant, each = linear_in_terms(_in_unit(right, unit))
+                    found.append(constant + each * about.terms)
+        return min(found, default=None)
+
+    @property
     def certificates(self) -> int:
         return super().certificates if self.row is None else 1
 
@@ -93,3 +118,14 @@ class AlgorithmOutcome(Outcome[Claim]):
         values = free_values(decided.claim.layout, addend, decided.row)
         texts = claim_texts(self.claim) | document_texts(WITNESS, {"values": values})
         return write_certificate(directory, options, texts)
+
+
+def _in_unit(tree: ast.expr, unit: str) -> ast.expr:
+    """The factor of a product with a unit. Raises RuleError for another expression."""
+    match tree:
+        case ast.BinOp(left=one, op=ast.Mult(), right=two):
+            if unit in (ast.unparse(one), ast.unparse(two)):
+                return two if ast.unparse(one) == unit else one
+    if unit in ("1", ast.unparse(tree)):
+        return tree if unit == "1" else ast.Constant(1)
+    raise RuleError(f"{ast.unparse(tree)} is in another unit than {unit}")

@@ -41,7 +41,7 @@ SEARCH_SHARE = 0.5  # share of the time for the concrete search
 @dataclass
 class Worst:
     """The largest value of quantity / unit found, and its input; `bound`: a value that no input reaches, proved by
-    `engine`.
+    `engine`; `most`: a value that no input exceeds, by what decided the claim.
 
     Value and bound are about inputs on which every result read is a number. `left_out`: the number of other admitted
     inputs tried: a result is infinite, NaN or beyond the range of exact sums.
@@ -53,6 +53,7 @@ class Worst:
     row: Row | None = None
     bound: Fraction | None = None
     engine: str | None = None
+    most: Fraction | None = None
     left_out: int = 0
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
@@ -68,6 +69,7 @@ class Worst:
             exact_value=None if self.value is None else str(self.value),
             bound=None if self.bound is None else str(self.bound),
             engine=self.engine,
+            most=None if self.most is None else str(self.most),
             left_out=self.left_out,
             seconds=round(self.seconds, 3),
             asked=[Tried(what=step.what, answers=list(map(str, step.answers))) for step in self.asked],
@@ -75,10 +77,13 @@ class Worst:
         )
 
 
-def maximise(claim: Statement, options: Options | None = None) -> Worst:
-    """Search within the time of the options. Raises InputError for a claim without a quantity to maximise."""
+def maximise(claim: Statement, options: Options | None = None, most: Fraction | None = None) -> Worst:
+    """Search within the time of the options. `most`: a value that is proved never to be exceeded. Raises InputError for
+    a claim without a quantity to maximise."""
     with located(claim.file, ("maximise",)):
-        return _Search(*maximised(claim), options or Options()).run()
+        search = _Search(*maximised(claim), options or Options())
+        search.worst.most = most
+        return search.run()
 
 
 def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:

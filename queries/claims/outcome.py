@@ -7,6 +7,7 @@ evaluation would contradict its verdict, what its document says, and which files
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -84,6 +85,11 @@ class Outcome(Generic[Stated]):
     @property
     def input(self) -> ClaimInput | None:
         """The input that decides, of a claim about algorithms."""
+        return None
+
+    @property
+    def most(self) -> Fraction | None:
+        """The value that the quantity to maximise, of a claim about algorithms, is proved never to exceed."""
         return None
 
     @property

@@ -22,7 +22,7 @@ from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
-from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.samples import near_tie_rows, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import (
     ReplayedRows,
     Row,
@@ -234,14 +234,14 @@ class WitnessSearch:
     def _simulate(self) -> Witness | None:
         """A witness among many shaped inputs."""
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
-        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
+        results = {model.d for model in models}
+        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in results)]
         tables.append(subnormal_rows(layout, SAMPLES))
-        rows = np.concatenate(tables)
-        places = np.flatnonzero(replay(self.problem, rows).differs)
-        if not len(places):
-            return None
-        costs = costs_of(rows[places[:EASIEST]], layout)
-        return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
+        for rows in (np.concatenate(tables), *(near_tie_rows(layout, fmt, SAMPLES) for fmt in results)):
+            if len(places := np.flatnonzero(replay(self.problem, rows).differs)):
+                costs = costs_of(rows[places[:EASIEST]], layout)
+                return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
+        return None
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:

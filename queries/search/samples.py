@@ -28,6 +28,9 @@ SEARCHED = 12  # the most fraction bits for which all significands are tried
 TINY = 0.6  # share of the rows with ties that are about the smallest results
 KEPT = 600_000  # the most patterns of a table that is kept for the next question
 NARROW = 8  # the most bits of formats that some units multiply in wider formats
+WORD = 60  # the most bits of a product of fractions that is formed in machine words
+DRAWN = 8  # products drawn for each that is kept, the nearest to powers of two
+PLACES = range(-4, 2)  # the exponents of a product's factors about the last place of a result
 FAR = 40  # the most places below the largest term that matter to a unit
 
 
@@ -100,6 +103,46 @@ def _tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
         absent = rng.random(count) < (0.7 if k > 1 else 0.0)
         for column in (columns[k], columns[layout.length + k]):
             column[absent] = 0
+    return with_raised(layout, with_ones(layout, np.stack(columns, axis=1)), rng)
+
+
+def near_tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
+    """Rows with a power of two, a product or c, and far below it, about the last place of the result, a product next to
+    a power of two: the last digit of this product is many places below its first, and alone decides which result is
+    nearer. Neither random products nor solvers, which would have to factor numbers, find such digits. Empty for
+    integers and for one product alone."""
+    return _cached_rows(_near_tie_rows, layout, count, result, seed)
+
+
+def _near_tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Table:
+    a, b, n = layout.a, layout.b, layout.length
+    digits = a.fraction + b.fraction
+    if any(fmt.is_integer for fmt in (a, b, layout.c, result)) or digits > WORD or not (n > 1 or layout.addend):
+        return np.zeros((0, len(layout.names)), dtype=np.uint64)
+    rng, drawn = np.random.default_rng(seed), DRAWN * count
+    left = (1 << a.fraction) + rng.integers(0, 1 << a.fraction, drawn)
+    right = np.minimum((2 << digits) // left + rng.integers(0, 2, drawn), (2 << b.fraction) - 1)
+    beside = np.abs(left * right - (2 << digits))
+    best = np.argsort(np.where(beside == 0, 2 << digits, beside), kind="stable")[:count]
+    left, right, none = left[best], right[best], np.zeros(count, dtype=np.int64)
+    most = a.emax + b.emax
+    top = most - rng.integers(0, max(1, most - a.emin - b.emin - result.precision - len(PLACES)), count)
+    columns = [np.zeros(count, dtype=np.uint64) for _ in range(layout.columns)]
+
+    def form(k: int, signs: Lanes, exponent: Lanes, *significands: Lanes) -> None:
+        own = np.clip(exponent // 2 + rng.integers(-3, 4, count), exponent - b.emax, exponent - b.emin)
+        own = np.clip(own, a.emin, a.emax)
+        for side, (fmt, power) in enumerate(((a, own), (b, exponent - own))):
+            fraction = (significands[side] - (1 << fmt.fraction)).astype(np.uint64)
+            columns[side * n + k] = pattern_of(fmt, none if side else signs, power + fmt.bias, fraction)
+
+    signs, in_c = rng.integers(0, 2, count), rng.random(count) < (0.5 if layout.addend and n > 1 else n == 1)
+    form(0, signs * a.signed, top, none + (1 << a.fraction), none + (1 << b.fraction))
+    if layout.addend:
+        addend = pattern_of(layout.c, signs * layout.c.signed, top + layout.c.bias, none.astype(np.uint64))
+        columns[2 * n] = np.where(in_c, addend, np.uint64(0))
+        columns[0] = np.where(in_c, np.uint64(0), columns[0])
+    form(n - 1, none, top - result.precision + rng.choice(PLACES, count), left, right)
     return with_raised(layout, with_ones(layout, np.stack(columns, axis=1)), rng)
 
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from fractions import Fraction
-from math import lcm
+from math import isfinite, lcm
 
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted, shortened
@@ -31,8 +31,11 @@ FUNCTIONS = {
     "abs": 1,  # the magnitude of a quantity
     "max": 2,  # the larger of two quantities
 }
-CONSTANTS = "constants are whole numbers, decimals of at most 15 digits, and powers of two, as 1.25 * 2**-20"
-DECIMAL = re.compile(r"[0-9]{1,15}\.[0-9]{1,15}")  # Python prints these as they were written
+CONSTANTS = (
+    "constants are whole numbers, decimals of at most 15 digits, also as 2.5e-3, and powers of two, as 1.25 * 2**-20"
+)
+#: Python's float of 15 digits is printed with the same digits, within the exponents of its normal numbers
+DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 MOST_LEVELS = 50  # levels of nested expressions
 MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -60,13 +63,14 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
             given = ast.get_source_segment(text.strip(), node) or ""
-            if not DECIMAL.fullmatch(given) or decimal_of(node) != Fraction(given):
+            exact = DECIMAL.fullmatch(given) and isfinite(node.value)
+            if not exact or decimal_of(node) != Fraction(given):
                 raise ParameterError(given, f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
     return tree
 
 
 def decimal_of(node: ast.Constant) -> Fraction:
-    """The constant of an expression, exactly: 1.1 is eleven tenths."""
+    """The constant of an expression, exactly: 1.1 is eleven tenths, 1e-4 one ten-thousandth."""
     return Fraction(node.value if isinstance(node.value, int) else repr(node.value))
 
 

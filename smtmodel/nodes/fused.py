@@ -33,6 +33,9 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
 MOST_CARRIES = 6  # enough for 64 terms
+#: which options are refused beside one
+CARRY_ALONE = "a sum that wraps takes one F for all operands, and no sticky"
+STICKY_ALONE = "a sum with sticky takes no carry, and no rounding but toward_zero"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +68,9 @@ class FusedSum(Sum):
         check_number("zeros", self.zeros, EXPONENTS)
         check_number("least", self.least, EXPONENTS)
         if self.sticky and self.rounding != "toward_zero":
-            raise ParameterError("sticky", "the bits of a term that are ORed into the sum are not rounded as well")
+            raise ParameterError("sticky", STICKY_ALONE)
         if self.carry_bits is not None and (self.sticky or isinstance(self.fraction_bits, tuple)):
-            raise ParameterError("carry", "a sum that wraps has one F for all operands and no sticky bit")
+            raise ParameterError("carry", CARRY_ALONE)
 
     @property
     def bits_of_terms(self) -> tuple[int, ...]:

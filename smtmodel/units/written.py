@@ -14,6 +14,7 @@ from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS
 from mmaprobe.smtmodel.exceptions import DOCUMENTS
+from mmaprobe.smtmodel.nodes.fused import CARRY_ALONE, STICKY_ALONE
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 TRUTH = "true, false"
@@ -149,11 +150,12 @@ NODES = {row.name: row for row in (
             "r(fused(a[0:4] * b[0:4], c, F=24, carry=3, zeros=-132))",
             (Option("F", "the bits kept below the largest exponent",
                     "a whole number from 0 to 256, or a list with one for each operand"),
-             Option("carry", "the sum wraps in F + 1 + carry bits and a sign", "a whole number from 0 to 16",
-                    "it never wraps"),
+             Option("carry", f"the sum wraps in F + 1 + carry bits and a sign; {CARRY_ALONE}",
+                    "a whole number from 0 to 16", "it never wraps"),
              _ROUNDING,
              Option("sticky", "where a term lost a bit, the sum's magnitude has one more bit below its last place, "
-                    "set: a negative sum becomes more negative, and a sum of zero positive", TRUTH, "false"),
+                    "set: a negative sum becomes more negative, and a sum of zero positive; "
+                    f"{STICKY_ALONE}", TRUTH, "false"),
              Option("zeros", "the exponent with which a zero term counts", "a whole number from -4096 to 4096",
                     "zeros do not count"),
              Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",

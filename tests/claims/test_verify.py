@@ -29,6 +29,7 @@ from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.overflow import bound
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.claims.stages import Stages
+from mmaprobe.queries.kernel.bounds.wording import up_text
 from mmaprobe.queries.kernel.questions.scene import deciding, scene_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
@@ -143,7 +144,7 @@ PREDICATES = [
     "lacks(b, tf32)", "fits(c, bf16)", "value(a[0]) < value(b[1]) + 1", "0 <= value(c) <= 2",
     "abs(value(p) - exact()) == error(p)", "max(error(p), error(q)) <= 2**-21", "-value(a[1]) * value(b[0]) < value(c)",
     "ulp(c) <= ulp(p)", "value(a[0]) != -value(a[1])", "zero(a[0]) or lacks(a[1], f16)", "error(p) <= terms() * 2**-24",
-    "error(p) <= 0.7 * error(q) + 1.1 * 2**-25",
+    "error(p) <= 0.7 * error(q) + 1.1 * 2**-25", "error(p) <= 2.5e-8 * magnitude_sum() + 3E-9 or value(c) > 1e+0",
     "value(a[0]) < -1.3 * value(b[1]) or 0.1 - value(c) >= -value(b[0]) * 0.25 * 1.7",
     "not 0.3 <= value(c) <= 7.77 or 1.9 * (error(p) - 0.3 * error(q)) > -0.01 * (ulp(c) - 2**-3)",
 ]  # fmt: skip
@@ -201,7 +202,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"claim": "[error(p)]"}, "no part of the language", "claim"),
     ({"claim": "error(p) <= 0.1234567890123456 * magnitude_sum()"}, "decimals of at most 15 digits", "claim"),
     ({"claim": "error(p) <= 123456789012345.98765 * magnitude_sum()"}, "decimals of at most 15 digits", "claim"),
-    ({"claim": "error(p) <= 1e-5 * magnitude_sum()"}, "1e-5: no part of the language", "claim"),
+    ({"claim": "error(p) <= 1e-400 * magnitude_sum()"}, "1e-400: no part of the language", "claim"),
+    ({"claim": "error(p) <= 1.23456789012345678e-5 * magnitude_sum()"}, "decimals of at most 15 digits", "claim"),
     ({"claim": "error(p) <= 1e999 * magnitude_sum()"}, "1e999: no part of the language", "claim"),
     ({"claim": "error(p) <= max(0.3, value(c))"}, "3/10: a constant is a sum of powers of two", "claim"),
     ({"claim": "error(p) <= 1.1**2 * magnitude_sum()"}, "121/100: a constant is a sum of powers of two", "claim"),
@@ -394,6 +396,32 @@ def test_a_quantity_of_patterns_alone_is_maximised(tmp_path: Path) -> None:
     found = run(str(path), "--maximise", "--timeout", "0.4", "--json", "--store", str(tmp_path / "store"))
     assert found.exit_code in (0, 3), found.stderr
     assert json.loads(found.stdout)["claims"][0]["worst"]["value"] >= 1
+
+
+@pytest.mark.parametrize(("claim", "unit", "most"), [
+    ("error(p) <= 2**-11 * magnitude_sum()", "magnitude_sum()", Fraction(1, 1 << 11)),  # by the rounding, less
+    ("error(p) <= 2**-9 * magnitude_sum()", "ulp(exact())", None),  # another unit
+    ("error(p) <= (terms() + 0.5) * ulp(exact())", "ulp(exact())", Fraction(3, 2)),
+    ("error(p) < 0.25", "1", Fraction(1, 4)),
+])  # fmt: skip
+def test_what_was_proved_is_said_beside_the_largest_value(
+    tmp_path: Path, claim: str, unit: str, most: Fraction | None
+) -> None:
+    """Of a search that proves nothing, as it has no time for its questions."""
+    path, inputs = tmp_path / "mine.yaml", {"format": "f16", "a": [0, 1], "b": [0, 1], "c": "zero"}
+    wanted = {"quantity": "error(p)", "unit": unit}
+    path.write_text(text_of(terms=1, inputs=inputs, parts={"p": "ieee/fma/f16"}, claim=claim, maximise=wanted))
+    (stated,) = claims_named(str(path))
+    outcome = decide(stated, Options("bitwuzla", 30.0))
+    assert outcome.verdict == "holds"
+    assert outcome.most is None if most is None else outcome.most is not None and 0 < outcome.most <= most
+    found = run(str(path), "--maximise", "--timeout", "3", "--json", "--store", str(tmp_path / "store"))
+    (document,) = json.loads(found.stdout)["claims"]
+    assert document["worst"]["most"] == (None if outcome.most is None else str(outcome.most))
+    if outcome.most is not None:
+        assert Fraction(document["worst"]["exact_value"]) <= outcome.most
+        assert f"; more than {up_text(outcome.most)} never, as proved above" in found.stderr
+        assert "no bound proved" not in found.stderr
 
 
 @pytest.mark.slow

@@ -116,8 +116,10 @@ def test_decimals_are_exact() -> None:
     (within,) = within_lengths(CLAIMS["halves"], believed)
     assert isinstance(within.goal, ErrsUpTo)
     above = -int(-max(within.goal.shares) * 10**15 // 1)
-    for last, holds in ((above, True), (above - 1, False)):
-        claim = error(f"0.{last:015d}", "plan:loop/pairwise", inputs=WINDOWS, terms={"multiples": 100, "most": 3000})
+    told = [(text, holds) for least, holds in ((above, True), (above - 1, False))
+            for text in (f"0.{least:015d}", f"{least}e-15")]  # fmt: skip
+    for text, holds in told:
+        claim = error(text, "plan:loop/pairwise", inputs=WINDOWS, terms={"multiples": 100, "most": 3000})
         for check in (
             lambda claim=claim: for_every_length(claim.assertion, [within]),
             lambda claim=claim: share_rules.for_every_length([told_of(within)], claim.assertion.text),

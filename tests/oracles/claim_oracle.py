@@ -107,7 +107,8 @@ class Rationals:
             "lacks": lambda x, fmt: self.every(x, lambda y: self.beyond(y, fmt) or self.value(y) == 0),
         }  # fmt: skip
         # powers of two with negative exponents must stay rationals, and decimals be exact
-        rational = re.sub(r"[0-9]+[.][0-9]+", r'mpq("\g<0>")', text.replace("2**", "Two**"))
+        decimal = r"[0-9]+([.][0-9]+)?[eE][+-]?[0-9]+|[0-9]+[.][0-9]+"
+        rational = re.sub(decimal, r'mpq("\g<0>")', text.replace("2**", "Two**"))
         return eval(rational, {"Two": mpq(2), "mpq": mpq}, names)
 
     def format_of(self, x: Any) -> str:

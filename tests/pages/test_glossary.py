@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from mmaprobe.cli.glossary import GLOSSARY, page
+from mmaprobe.cli.glossary import GLOSSARY, PROPERTIES, page
 from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.queries.kernel.questions.statements import MOST_BITS
 from tests.places import DOCS
 
 PAGE = DOCS / "glossary.md"
@@ -35,6 +37,28 @@ def help_texts() -> Iterator[tuple[str, str]]:
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "`make man` writes it"
+
+
+def test_every_property_is_explained() -> None:
+    """In the glossary, of the table of the statements, and on the page about `prove`."""
+    (option,) = (one for one in main.commands["prove"].params if one.name == "wanted")
+    asked = set(option.type.choices)  # type: ignore[attr-defined]
+    assert asked == set(PROPERTIES)
+    told = {word.term: word.meaning for word in GLOSSARY}
+    assert all(PROPERTIES[name] in told[name] for name in asked)
+    assert all(text in PROPERTIES[name] for name, text in STATEMENTS.items())
+    rows = re.findall(r"^\| `.*", (DOCS / "prove.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert asked - {"equal"} == {name for row in rows for name in re.findall("`([a-z-]+)`", row)} & asked
+
+
+def test_the_most_random_bits_are_said() -> None:
+    """Where a reader meets `unbiased`."""
+    assert MOST_BITS == 6
+    for text in (
+        next(word.meaning for word in GLOSSARY if word.term == "unbiased"),
+        *((DOCS / name).read_text(encoding="utf-8") for name in ("prove.md", "units.md")),
+    ):
+        assert re.search(r"\brounded,?\s+by\s+at\s+most\s+six\s+random\s+bits\b", text)
 
 
 def test_terms_are_in_order_and_defined_once() -> None:

@@ -367,7 +367,29 @@ def test_the_command_shows_rules_and_vectors(tmp_path: Path) -> None:
     assert (code, document["verdict"]) == (1, "different")
     vector = vector_of({key: value for key, value in document["vector"].items() if key != "results"})
     assert f"{evaluate_row(vector.model, vector.operands):08x}" == document["vector"]["results"][0]
-    assert re.match("equal: no; the vector below, of .* was replayed on both plans", err)
+    assert re.match(r"equal: no, at K = \d+: the vector below was replayed on both plans\n", err)
+
+
+OTHERS = "  it says nothing of any other K: --length K asks about one\n"
+
+
+def test_the_command_says_of_which_lengths_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = ("plan:loop/fma", "plan:loop/lanes")
+    assert re.match(f"equal: no, at K = 8: .*\n{OTHERS}", run(*lanes)[2])
+    assert run(*lanes, "--length", "9")[2].startswith("equal: no, at K = 9: ")
+    for equal, told in (((AMPERE16, f"plan:{AMPERE8}"), True), (("plan:loop/fma", "plan:loop/fma"), False),
+                        ((AMPERE16, AMPERE8, "--length", "32"), False)):  # fmt: skip
+        code, _, err = run(*equal)
+        assert (code, OTHERS in err) == (0, told)
+    for name in ("_differ_on_samples", "_differ_by_solver"):
+        monkeypatch.setattr(asked._Prover, name, lambda *_: False)
+    asked_for = "  it was asked for every K that is whole tiles: --length K asks about one\n"
+    for length in ((), ("--length", "300")):
+        code, _, err = run(*lanes, *length)
+        assert code == 3
+        assert err.startswith("equal: unknown after")
+        assert (asked_for in err) == (not length)
+        assert OTHERS not in err
 
 
 @pytest.mark.parametrize(

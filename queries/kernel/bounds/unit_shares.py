@@ -377,7 +377,7 @@ def share_claim(assertion: Assertion) -> ShareClaim:
 
 def share_at(assertion: Assertion, count: int) -> Fraction:
     """The share of the sum of magnitudes with which a claim compares, for this many products. Raises RuleError."""
-    constant, each = _linear(_sides(assertion)[2])
+    constant, each = linear_in_terms(_sides(assertion)[2])
     return constant + each * count
 
 
@@ -405,7 +405,7 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
     raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
 
 
-def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
+def linear_in_terms(tree: ast.expr) -> tuple[Fraction, Fraction]:
     """The constant of an expression, and its summand for each product. Raises RuleError for another expression."""
     match tree:
         case ast.Constant():
@@ -413,10 +413,10 @@ def _linear(tree: ast.expr) -> tuple[Fraction, Fraction]:
         case ast.Call(func=ast.Name("terms"), args=[]):
             return Fraction(0), Fraction(1)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            constant, each = _linear(inner)
+            constant, each = linear_in_terms(inner)
             return -constant, -each
         case ast.BinOp(op=operator, left=left, right=right):
-            (one, more), (two, others) = _linear(left), _linear(right)
+            (one, more), (two, others) = linear_in_terms(left), linear_in_terms(right)
             match operator:
                 case ast.Add():
                     return one + two, more + others

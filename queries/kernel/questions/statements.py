@@ -295,7 +295,8 @@ def means(model: Model) -> list[Problem]:
         raise ParameterError(RANDOM.name, f"{model.reference} rounds several results by random bits, not one")
     bits, fmt, given = unit.formats[RANDOM.name].width, last.rounding.format, unit.formats[RANDOM.name]
     if bits > MOST_BITS:
-        raise ParameterError(RANDOM.name, f"the mean of 2^{bits} results is not asked for; at most of 2^{MOST_BITS}")
+        what = f"the mean of results is asked for where there are at most {MOST_BITS} random bits, not {bits}"
+        raise ParameterError(RANDOM.name, what)
     low, high = fmt.unit - 2, fmt.emax + bits + 2
     exponent = max(2 - low, high + 1).bit_length() + 1
     wide = Rounding(format_named(f"e{exponent}m{fmt.precision + bits + 3}_ieee"), "to_odd", "infinity")
