@@ -50,7 +50,7 @@ class Separate(Document):
 class Outline(Part):
     """The summation order."""
 
-    questions: int  #: how many it took
+    questions: int  #: the number of questions that it took
     tree: Sequence[str] | None = ABSENT  #: as text, line by line (with a family)
     outline: Sequence[str] = ABSENT  #: as text, line by line (without one)
 
@@ -92,10 +92,10 @@ class Identify(Document):
     decided: Mapping[str, Any]  #: parameter that the family varies: its value in every candidate left
     assumed: Mapping[str, Any]  #: parameter that the family does not vary: its value in all candidates
     undecided: Mapping[str, Sequence[Any]]  #: parameter: the values that are left
-    why_undecided: Sequence[str]  #: why no input distinguishes these
+    why_undecided: Sequence[str]  #: why no input distinguishes these values
     classes: Sequence[Sequence[Member]]  #: the candidates that are left; those proved equal are in one class
     open: Sequence[Sequence[str]]  #: pairs of candidates that are neither distinguished nor proved equal
-    questions: int  #: how many were asked about the arithmetic
+    questions: int  #: the number of questions about the arithmetic
     summation_order: Outline  #: the order of the additions
     validated: int  #: vectors of validation put to the device
     asked: Sequence[QuestionAsked]  #: the questions about the arithmetic
@@ -115,8 +115,8 @@ class EqualModel(Part):
 class Beside(Part):
     """Units that differ from the built unit in one choice."""
 
-    refuted: int  #: the number of these that an answer refutes
-    not_told: int  #: the number of these that no answer refutes
+    refuted: int  #: the number of these units that an answer refutes
+    not_told: int  #: the number of these units that no answer refutes
 
 
 class NearInstruction(Part):
@@ -206,7 +206,7 @@ class Rule(Part):
     limits: Sequence[Limit]  #: for programs: the elements within all of these limits
     confirmed: bool  #: whether it is relied on: enough new random shapes agree with this plan alone, and none differs
     agree: int  #: new random shapes in which the plan gives all of these elements
-    lengths: int = ABSENT  #: how many K the rule covers; older maps have neither this nor the next
+    lengths: int = ABSENT  #: the number of K that the rule covers; missing in older maps, as is the next field
     lengths_asked: int = ABSENT  #: the number of these K at which its elements were compared with the plan
     differ: Sequence[Sequence[int]]  #: [M, N, K] of shapes in which the plan does not give all of these elements
 
@@ -255,8 +255,8 @@ class IdentifyGemm(Document):
     rules: Sequence[Rule]  #: which elements have which plan
     plans: Mapping[str, str]  #: name: the plan file
     checked: int  #: new random shapes that were compared with the rules
-    right: int  #: the number of these in which every element is as the rules say
-    open: Sequence[Sequence[int]]  #: [M, N, K] of these with elements that have no plan
+    right: int  #: the number of these shapes in which every element is as the rules say
+    open: Sequence[Sequence[int]]  #: [M, N, K] of these shapes with elements that have no plan
     left_out: Sequence[LeftOut]  #: products missing from sums, by shape with elements without a plan
     orders: Sequence[OrderAt]  #: the orders revealed
     products_asked: int  #: matrix products asked of the library
@@ -276,7 +276,7 @@ class ResultAt(Part):
 class Depends(Part):
     """Two results of one row and one column that differ, also when computed again."""
 
-    results: Sequence[ResultAt]  #: the two
+    results: Sequence[ResultAt]  #: the two results
     a: Sequence[Hex]  #: the row of A
     b: Sequence[Hex]  #: the column of B
     others: Literal["zeros", "random"]  #: what the other rows and columns held
@@ -294,7 +294,7 @@ class IdentifyInvariant(Document):
     shape: Sequence[int]  #: the largest M, N and K
     lengths: Sequence[int]  #: the K asked
     stacked: bool  #: whether stacks of products were asked too
-    why_not: str | None  #: why they were not
+    why_not: str | None  #: why stacks were not asked
     products_asked: int  #: how many products the function computed
     compared: int  #: how many results were compared
     depends: Depends | None  #: the two differing results
@@ -309,7 +309,7 @@ class OrderStep(Part):
 
     kind: str  #: how its terms are added
     terms: Sequence[str | int]  #: the products that it adds, by their numbers, and c
-    steps: Sequence[int]  #: the earlier steps whose sums it adds, by their numbers
+    steps: Sequence[int]  #: the numbers of the earlier steps whose sums it adds
 
 
 class Order(Document):
@@ -319,8 +319,8 @@ class Order(Document):
     formats: Mapping[str, str]  #: the formats of a, b, d, and of c where there is one
     length: int  #: the number of products
     revealed: bool  #: whether the order was found
-    error: str | None  #: why it was not found
-    questions: int  #: how many it took
+    error: str | None  #: why the order was not found
+    questions: int  #: the number of questions asked
     seconds: float  #: how long it took, in seconds
     steps: Sequence[OrderStep] = ABSENT
     """the sums, in the order of their computation; this field and those below are there if the order was found"""
@@ -329,10 +329,10 @@ class Order(Document):
     starts_from: str = ABSENT
     """the start of the sum; this field and those below are there if the formats can show it"""
     products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
-    products_rounded: Sequence[int] = ABSENT  #: products that are rounded before
+    products_rounded: Sequence[int] = ABSENT  #: products that are rounded before they are added
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
     twice: Sequence[int] = ABSENT  #: products that are added twice
     instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
     weights: Mapping[str, str] = ABSENT
-    """if some terms are subtracted or scaled: by the product's number, or c, its signed power of two"""
+    """if some terms are subtracted or scaled: number of the product, or c: the signed power of two that scales it"""
     products_not_told: str = ABSENT  #: why no answer tells whether products are rounded

@@ -59,7 +59,7 @@ def on_gpu(a, b, tile, precision=None, imprecise=None):
 
 
 def dot(a, b):
-    """Of f16, bf16 or FP8."""
+    """Products of f16, bf16 or FP8 numbers."""
     return on_gpu(a, b, 64)
 
 
@@ -76,5 +76,5 @@ def ieee(a, b):
 
 
 def promoted(a, b):
-    """Of FP8, added in f32 after 128 products."""
+    """Products of FP8 numbers; the sums of 128 products are added in f32."""
     return on_gpu(a, b, 128, None, 128)

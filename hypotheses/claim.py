@@ -206,11 +206,11 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
 @cache
 def _shipped() -> dict[str, YamlFile]:
     """Every shipped file by the id of its claims."""
-    found = {}
+    shipped = {}
     for entry in yaml_files(files("mmaprobe.hypotheses") / "claims"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
-        found[str(file.data["id"])] = file
-    return found
+        shipped[str(file.data["id"])] = file
+    return shipped
 
 
 @cache
@@ -219,7 +219,7 @@ def claims() -> dict[str, tuple[Statement, ...]]:
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
 
-def _own(path: str) -> YamlFile:
+def _user_file(path: str) -> YamlFile:
     """A user's claim file; without an `id` in it, the claim has the file's name. Raises InputError."""
     file = read_yaml(read_file(Path(path)), path)
     name = re.sub("[^a-z0-9.]+", "-", Path(path).stem.lower()).strip("-.") or "claim"
@@ -235,12 +235,12 @@ def claims_named(name: str) -> list[Statement]:
     if plain in _shipped():
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
     elif names_file(plain):
-        every, hint = build_claims(_own(plain)), ""
+        every, hint = build_claims(_user_file(plain)), ""
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
-    found = every
+    selected = every
     for key, value in assignments(chosen.split(",") if at else []).items():
-        found = [claim for claim in found if str(claim.case.get(key)) == value]
-        if not found:
+        selected = [claim for claim in selected if str(claim.case.get(key)) == value]
+        if not selected:
             raise UnknownNameError("case", name, [claim.id for claim in every], hint)
-    return found
+    return selected

@@ -155,7 +155,7 @@ class Family:
 
         Raises InputError if there are none, OutOfTimeError after the `deadline` (of time.monotonic).
         """
-        models, impossible = self._made(deadline)
+        models, impossible = self._enumerate(deadline)
         if not models:
             raise self._error(f"no candidate is left for {self.base.reference}: {impossible.text()}")
         return list(models)
@@ -163,24 +163,24 @@ class Family:
     @property
     def impossible(self) -> Impossible:
         """The combinations that are not candidates because no unit can have them."""
-        return self._made(None)[1]
+        return self._enumerate(None)[1]
 
-    def _made(self, deadline: float | None) -> tuple[list[Model], Impossible]:
+    def _enumerate(self, deadline: float | None) -> tuple[list[Model], Impossible]:
         """The candidates, and the impossible combinations. A call continues where an earlier call ran out of time."""
-        found, reasons, rest = self._making
+        models, reasons, rest = self._enumeration
         while deadline is None or time.monotonic() < deadline:
             try:
                 grid, values = next(rest)
                 member = grid.function(**values).without_idle()
             except StopIteration:
-                return list(found.values()), Impossible(self.combinations, dict(reasons.most_common()))
+                return list(models.values()), Impossible(self.combinations, dict(reasons.most_common()))
             except ParameterError as error:
                 reasons[str(error)] += 1
                 continue
-            if member.key not in found:
-                found[member.key] = self._model(member)
+            if member.key not in models:
+                models[member.key] = self._model(member)
         raise OutOfTimeError(
-            f"time ran out when {counted(len(found), 'candidate')} of {self.id} were made, "
+            f"time ran out when {counted(len(models), 'candidate')} of {self.id} were made, "
             f"of {counted(self.combinations, 'combination')}"
         )
 
@@ -190,7 +190,7 @@ class Family:
         return sum(grid.size for grid in self.grids)
 
     @cached_property
-    def _making(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
+    def _enumeration(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
         """The candidates so far, the reasons of the impossible combinations so far, and the combinations left."""
         if self.combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
@@ -242,10 +242,10 @@ class Family:
 
 
 def _formats(row: Model) -> tuple[str, ...]:
-    return row.a.name, row.b.name, row.c.name, _travels(row.d)
+    return row.a.name, row.b.name, row.c.name, _vector_format(row.d)
 
 
-def _travels(fmt: Format) -> str:
+def _vector_format(fmt: Format) -> str:
     return "f32" if fmt.name == "e8m13" else fmt.name
 
 
@@ -262,7 +262,7 @@ def build_family(file: YamlFile) -> Family:
     except ParameterError as error:
         raise file.error(("length",), str(error).removeprefix("length: ")) from None
     grids = _grids(file, parsed)
-    base = _of_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
+    base = _with_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
     signature = {"length": parsed.length}
     plain = [replace(grid, signature=signature) for grid in grids]
     return Family(parsed.id, base, tuple(plain), parsed.about, file)
@@ -314,7 +314,7 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        if (row.a, row.b, row.c, _travels(row.d)) != wanted or (row.scale is not None) != scaled:
+        if (row.a, row.b, row.c, _vector_format(row.d)) != wanted or (row.scale is not None) != scaled:
             continue
         if best is None or row.length == parsed.length:
             best = reference
@@ -326,7 +326,7 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     return parse_reference(best or f"ieee/fma/{d}.{a}.{b}.{c}")
 
 
-def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
+def _with_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
     """The base, if it has the family's length; else the base with this length, and all products added in one step."""
     if base.length == length:
         return base
@@ -359,26 +359,26 @@ def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any
         given = [given]
     if not given:
         raise file.error(path, "no values")
-    found = []
+    values = []
     for index, value in enumerate(given):
         try:
             parsed = parse_parameter(name, value)
             check_parameter(name, parsed)
         except MmaprobeError as error:
             raise file.error((*path, index), str(error).removeprefix(f"{name}: ")) from None
-        found.append(parsed)
-    return tuple(dict.fromkeys(found))
+        values.append(parsed)
+    return tuple(dict.fromkeys(values))
 
 
 @cache
 def families() -> dict[str, Family]:
     """Every shipped family by id."""
-    found = {}
+    shipped = {}
     for entry in sorted((files("mmaprobe.hypotheses") / "families").iterdir(), key=lambda item: item.name):
         if entry.name.endswith(".yaml"):
             family = build_family(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
-            found[family.id] = family
-    return found
+            shipped[family.id] = family
+    return shipped
 
 
 def family_named(name: str) -> Family:

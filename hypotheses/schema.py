@@ -161,11 +161,11 @@ def retarget(file: YamlFile, reference: str) -> Question:
     models: dict[str, Model] = {}
     dropped: dict[str, str] = {}
     for name, values in parsed.hypotheses.items():
-        found = _retargeted(base, values, models, parsed.compare)
-        if isinstance(found, str):
-            dropped[name] = found
+        outcome = _retargeted(base, values, models, parsed.compare)
+        if isinstance(outcome, str):
+            dropped[name] = outcome
         else:
-            models[name] = found
+            models[name] = outcome
     wanted = parsed.one_vector
     if wanted is not None and wanted in dropped:
         raise RetargetError(f"{own.id} makes no sense for {base.reference}: {wanted!r} is left out ({dropped[wanted]})")
