@@ -34,8 +34,8 @@ Exponents = tuple[StrictInt, StrictInt]
 
 
 class _Inputs(Strict):
-    """The inputs, zeros and normal numbers: a and b in `format`, c in the parts' format. `a`, `b` and `c`: the least
-    and the largest exponent of each. `where`: predicates that every input meets."""
+    """The inputs, which are zeros and normal numbers: a and b in `format`, c in the format in which the parts take c.
+    `a`, `b` and `c`: the least and the largest exponent of each. `where`: predicates that every input meets."""
 
     format: str = "f32"
     a: Exponents
@@ -52,7 +52,7 @@ class _Inputs(Strict):
 
 
 class _Maximise(Strict):
-    """`quantity` in multiples of `unit`, over the inputs that also meet `where`."""
+    """The maximum of `quantity` in multiples of `unit`, over the inputs that also meet `where`."""
 
     quantity: str
     unit: str = "1"
@@ -60,7 +60,7 @@ class _Maximise(Strict):
 
 
 class _Several(Strict):
-    """Every multiple of a number of products, up to the largest."""
+    """Numbers of products: every multiple of `multiples` up to `most`."""
 
     multiples: StrictInt = Field(gt=0, le=256)
     most: StrictInt = Field(gt=0, le=MOST_TERMS)
@@ -145,7 +145,7 @@ class Claim(Statement):
 
     @property
     def layout(self) -> Layout:
-        """The order of an input's patterns."""
+        """The order of the bit patterns in an input."""
         return self.assertion.layout
 
     def at(self, terms: int) -> Claim:
@@ -158,7 +158,7 @@ class Claim(Statement):
 
 
 def build_claims(file: YamlFile) -> list[Statement]:
-    """The claims of a claim file, one for each case. Raises InputError with file, line and key."""
+    """The cases of the claim in a file, each a statement of its own. Raises InputError with file, line and key."""
     keys = file.data if isinstance(file.data, dict) else ()
     return list(cases_of(file, next((schema for key, schema in UNIT_CLAIMS.items() if key in keys), _ClaimFile)))
 
@@ -189,8 +189,8 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")
     addend = next(iter(addends.values()))
-    nothing = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # the exponent of c = 0: not used
-    window = Window(inputs.a, inputs.b, nothing if inputs.c == "zero" else inputs.c)
+    unused = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # c = 0 has no exponent
+    window = Window(inputs.a, inputs.b, unused if inputs.c == "zero" else inputs.c)
     with located(file, ("inputs",)):
         window.check(factors, addend)
     low, high = min(inputs.a[0], inputs.b[0]), max(inputs.a[1], inputs.b[1])

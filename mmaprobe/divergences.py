@@ -1,4 +1,4 @@
-"""The divergence of two machines in a network, whatever its framework: its products one by one, each on both
+"""The divergence of two machines in a network of any framework: the network's products one by one, each on both
 machines."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 256  # the most rows and columns of a product for which the bound is eval
 
 @dataclass(frozen=True)
 class Divergences:
-    """The result of `diverge`. `str()` is a table, a notebook shows the page. `document`: everything as a value;
+    """The result of `diverge`. `str()` is a table, a notebook shows the picture. `document`: the findings as values;
     `results`: the model's results on both machines."""
 
     document: Diverged
@@ -66,7 +66,7 @@ class Divergences:
 @dataclass
 class Comparison:
     """A comparison of the products of a run on one machine, in their order, with products of the same factors on
-    another machine."""
+    another machine. `bounds`: whether differences are compared with proved bounds."""
 
     one: Machine
     other: Machine
@@ -123,7 +123,8 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
 
 
 def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
-    """The differences that arise in this product: both machines compute it from the factors of the first run."""
+    """The fields of `Divergence` about differences that arise in this product, which both machines compute from the
+    factors of the first run."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
     d, e = seen.d, bits_of(twin)
     differ = d != e
@@ -140,7 +141,8 @@ def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[s
 
 
 def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
-    """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs."""
+    """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs. None
+    if a bound is not known, or a rule rounds its inputs."""
     if seen.scales is not None:
         return None
     block = int(np.argwhere(differ)[0][0])
@@ -166,14 +168,14 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
 
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
-    """The element with the largest difference, reduced to few terms."""
+    """The element with the largest difference in units in the last place, reduced to few terms."""
     steps = steps_between(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
     block, row, column = (int(x) for x in place)
     left, right = (_rule(seen, machine) for machine in (one, other))
     if (left.plan.a.name, right.plan.a.name) != (seen.asked.a, seen.asked.a):
-        return None  # a rule that rounds its inputs has patterns of another format
+        return None  # a rule that rounds its inputs takes patterns of another format
     a, b = np.ascontiguousarray(seen.a[block, row]), np.ascontiguousarray(seen.b[block, :, column])
     scales = None if seen.scales is None else {
         name: np.ascontiguousarray(side[block, row] if name == "scale_a" else side[block, :, column])

@@ -33,8 +33,8 @@ SPOKEN = {
 
 @dataclass(frozen=True, repr=False)
 class Listed(Sequence[Row], Generic[Row]):
-    """The `rows` of a list of a `kind`, each a value whose attributes are the keys of `mmaprobe list --json`: `id`,
-    `summary` and those of its kind. `repr()` and a notebook show the first rows."""
+    """A list of things of one `kind`. `rows`: values whose attributes are the keys of `mmaprobe list --json`: `id`,
+    `summary` and the keys of this kind. `repr()` and a notebook show the first rows."""
 
     kind: str
     rows: tuple[Row, ...]
@@ -82,7 +82,7 @@ def units(
 def plans(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedPlan]:
-    """The known plans: how libraries divide K, and add the products left over.
+    """The known plans: how libraries divide K and add the sums of the parts.
 
     Units: `words` and `a`, `b`, `c`, `d` as for `units`.
 
@@ -94,7 +94,7 @@ def plans(
 
 
 def formats(*words: str) -> Listed[lists.ListedThing]:
-    """The formats of numbers, and how formats of one's own are spelled.
+    """The formats of numbers, and the spellings of further formats.
 
     Units: `words` as for `units`; `width`, `exponent` and `fraction` of a row in bits.
 
@@ -177,8 +177,8 @@ def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[st
 
 
 def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
-    """The message that no line has all of the words: where each of them is, and for each that is in no line, the
-    closest word that is."""
+    """The message that no line has all of the words. It says in which lines each word is; for a word in no line, it
+    suggests the nearest word that is in one."""
     known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", _searched(row))})
     if kind == "models":
         known += [row.id for row in _gpus()]
@@ -192,7 +192,8 @@ def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing])
 
 
 def _where(every: Sequence[lists.ListedThing], word: str) -> str:
-    """How many lines have a word: of which formats if it is a GPU or an architecture, else of which architectures."""
+    """The number of lines with a word, as text, with their formats if the word is a GPU or an architecture, else with
+    their architectures."""
     from mmaprobe.smtmodel.tables.gpus import architecture_of
 
     [pattern] = meant([word])
@@ -206,8 +207,8 @@ def _where(every: Sequence[lists.ListedThing], word: str) -> str:
 
 
 def meant(words: Sequence[str]) -> list[str]:
-    """The patterns to search for: a word matches anywhere, as itself or as a name of formats; a GPU is replaced by its
-    architecture, which must match as a whole name. Raises NotModelledError."""
+    """The regular expression of each word. A word matches anywhere, as itself or as a common name of formats. A GPU is
+    replaced by its architecture, which must match as a whole name. Raises NotModelledError."""
     from mmaprobe.smtmodel.tables.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
@@ -215,8 +216,8 @@ def meant(words: Sequence[str]) -> list[str]:
 
 
 def _spoken(word: str) -> str:
-    """The pattern of a word that may be the name of a format, as NumPy, PyTorch and IEEE 754 write it too:
-    float8_e4m3fn, torch.float16, binary32."""
+    """The regular expression of a word. A name of a format as NumPy, PyTorch or IEEE 754 write it (float8_e4m3fn,
+    torch.float16, binary32) also matches this project's names."""
     name = re.sub(r"(?:fp|float|f)[468]_?(?=e[0-9])|(?<=e[0-9]m[0-9])fn$", "", word.lower().removeprefix("torch."))
     name = re.sub(r"^(?:float|binary)(?=[0-9]+$)", "fp", name)
     return f"(?:{re.escape(word)}|{SPOKEN.get(name) or re.escape(name) or '$'})"
@@ -228,8 +229,8 @@ def has(row: lists.ListedThing, pattern: str) -> bool:
 
 
 def _searched(row: lists.ListedThing) -> str:
-    """The text in which words are searched: the line, and the formats of a unit or a plan, which its name may spell in
-    another way (i8) or leave out."""
+    """The text in which words are searched: the line, and the formats of a unit or a plan, since a name may spell a
+    format in another way (i8) or leave it out."""
     formats = (_format(row, name) for name in "abcd") if isinstance(row, (lists.ListedModel, lists.ListedPlan)) else ()
     return " ".join([row.id, row.summary, *formats])
 
@@ -287,7 +288,8 @@ def _families() -> list[lists.ListedFamily]:
 
 
 def _devices() -> list[lists.ListedDevice]:
-    """The instructions of processors, this machine's first, and GPUs, each with the reason if it cannot be used."""
+    """The instructions of processors, this machine's first, and GPUs, each with the reason why it cannot be used, if
+    there is one."""
     from importlib.util import find_spec
 
     from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing

@@ -1,4 +1,4 @@
-"""Error against size: studies that ship, and those of files of one's own."""
+"""Error against size, measured by shipped studies and by study files of a user."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Studied:
-    """What a study measured. `name`: its id; `sizes`: an array; `values`: by (distribution, curve, measure) an array
-    with one number for each size; `curves`: by name, what each is of; `svg`: the drawing, where matplotlib is
-    installed: a notebook shows it, else a table."""
+    """The measurements of a study. `name`: the id of the study; `sizes`: an array; `values`: by (distribution, curve,
+    measure) an array with one number for each size; `curves`: by name the model, plan or algorithm of each curve;
+    `svg`: the drawing, None without matplotlib. A notebook shows the drawing, or else a table."""
 
     name: str
     sizes: NDArray[np.int64]
@@ -59,9 +59,9 @@ def study(
 
     Shapes: each curve has one number for each size, in ascending order of `sizes`.
 
-    Units: `sizes` in the unit of the study's axis, its own if they are not given; the same `seed` gives the same
-    numbers; errors are relative to the norms that the study names. `folder`: where the table and the pictures are kept,
-    as `mmaprobe study` keeps them: points that are there are not measured again.
+    Units: `sizes` in the unit of the study's axis (default: the sizes of the study file); the same `seed` gives the
+    same numbers; errors are relative to the norms that the study names. `folder`: where the table and the pictures are
+    kept, as `mmaprobe study` keeps them: points in this table are not measured again.
 
     Raises MmaprobeError: a name that is not known, a file with a mistake, sizes that the study does not take.
 

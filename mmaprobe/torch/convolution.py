@@ -1,7 +1,8 @@
 """Convolutions as matrix products of patches and weights (im2col).
 
-K of the result runs over the channels of a group and the places of the kernel; K of the weights' gradient over images
-and places of the result. The gradient of the input is a transposed convolution.
+K of the result runs over the channels of a group and the places of the kernel. K of the weights' gradient runs over
+images and places of the result. The gradient of the input is a transposed convolution. A function `multiply` takes
+groups x M x K and groups x K x N, and c that broadcasts to the result.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ Places = Sequence[int]
 
 
 def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: int) -> Any:
-    """The patches of padded images (N x C x ...), as groups x (N * places) x (channels of a group * kernel); and the
-    places of the result."""
+    """The patches of padded images (N x C x ...), shape groups x (N * places) x (channels of a group * kernel), and the
+    shape of the result's places."""
     windows, axes = x, len(kernel)
     for place in range(axes):
         windows = windows.unfold(2 + place, dilation[place] * (kernel[place] - 1) + 1, stride[place])
@@ -31,7 +32,7 @@ def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: i
 
 
 def _padded(x: Any, padding: Sequence[tuple[int, int]]) -> Any:
-    """Images with zeros on both sides of each dimension of places; a negative number cuts places off."""
+    """Images padded with zeros on both sides of each dimension of places; a negative number cuts places off."""
     flat = [size for pair in reversed(padding) for size in pair]
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
@@ -47,7 +48,7 @@ def _spread(x: Any, stride: Places) -> Any:
 
 
 def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilation: Places, groups: int) -> Any:
-    """The convolution of padded images; weights: C' x C / groups x kernel."""
+    """The convolution of padded images. `weight`: C' x (C / groups) x kernel."""
     kernel = weight.shape[2:]
     patches, places = _patches(x, kernel, stride, dilation, groups)
     out = weight.shape[0] // groups
@@ -68,7 +69,8 @@ def _laid(found: Any, *sides: Any) -> Any:
 
 
 def _turned(weight: Any, groups: int) -> Any:
-    """Weights of the transposed convolution: C x C' / groups x kernel becomes C' x C / groups, the kernel reversed."""
+    """The weights of a transposed convolution, C x (C' / groups) x kernel, as those of a plain one, C' x (C / groups) x
+    kernel, with the kernel reversed."""
     c, out, *kernel = weight.shape
     split = weight.reshape(groups, c // groups, out, *kernel).transpose(1, 2)
     return split.flip(tuple(range(3, 3 + len(kernel)))).reshape(groups * out, c // groups, *kernel)
@@ -78,8 +80,7 @@ def _transposed(
     multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, padding: Places, dilation: Places, groups: int,
     more: Places,
 ) -> Any:  # fmt: skip
-    """The transposed convolution: spread images, convolved with the turned weights. `more`: further places at the end
-    of the result."""
+    """The transposed convolution, as a plain one of spread images. `more`: further places at the end of the result."""
     edges = []
     for size, step, pad, extra in zip(weight.shape[2:], dilation, padding, more, strict=True):
         edge = step * (size - 1) - pad
@@ -96,7 +97,7 @@ def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], l
 
 
 def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
-    """aten::convolution."""
+    """aten::convolution. `given`: its arguments by name."""
     stride, padding, dilation, more = _sizes(given)
     x, weight, bias, groups = given["input"], given["weight"], given.get("bias"), given["groups"]
     if given["transposed"]:
@@ -108,7 +109,8 @@ def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
 
 
 def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
-    """aten::convolution_backward: the gradients of the input, the weights and the bias that are asked for."""
+    """aten::convolution_backward: the gradients of the input, the weights and the bias, None for each that
+    `output_mask` leaves out. `given`: its arguments by name."""
     stride, padding, dilation, _ = _sizes(given)
     grad, x, weight, groups = given["grad_output"], given["input"], given["weight"], given["groups"]
     of_input, of_weight, of_bias = given["output_mask"]
