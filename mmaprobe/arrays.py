@@ -37,10 +37,10 @@ _AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2"}
 
 def rounding_of(convert: object) -> Rounding | None:
     """The rounding that an argument names, by its name or its short name (`rne`, `rtz`). Raises MmaprobeError."""
-    found = mode_named(convert) if isinstance(convert, str) else convert
-    if found is not None and found not in ROUNDINGS:
+    rounding = mode_named(convert) if isinstance(convert, str) else convert
+    if rounding is not None and rounding not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)
-    return found
+    return rounding
 
 
 def patterns_of(

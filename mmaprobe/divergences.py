@@ -73,13 +73,13 @@ class Comparison:
     bounds: bool
     rows: list[dict[str, Any]] = field(default_factory=list)
     results: list[tuple[Multiplied, Patterns]] = field(default_factory=list)
-    found: Explained | None = None
+    explanation: Explained | None = None
 
     def first(self, seen: Multiplied) -> None:
         """Add a product of the first run."""
-        self.rows.append(_own(seen, self.one, self.other, self.bounds))
-        if self.found is None and self.rows[-1]["own"]:
-            self.found = _explained(seen, self.one, self.other)
+        self.rows.append(_own_differences(seen, self.one, self.other, self.bounds))
+        if self.explanation is None and self.rows[-1]["own"]:
+            self.explanation = _explained(seen, self.one, self.other)
         self.results.append((seen, seen.d.copy()))
 
     def document(
@@ -107,7 +107,7 @@ class Comparison:
             largest = [float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) for x, y in pairs]
         return Diverged(
             machines=(self.one.name, self.other.name), framework=framework, products=products,
-            first=next((row.number for row in products if row.own), None), explained=self.found,
+            first=next((row.number for row in products if row.own), None), explained=self.explanation,
             outputs=sum(x.size for x, _ in pairs),
             differ=sum(int((bits_of(x) != bits_of(y)).sum()) for x, y in pairs), largest=max(largest, default=0.0),
         )  # fmt: skip
@@ -122,7 +122,7 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
     return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c, seen.scales)[0])
 
 
-def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
+def _own_differences(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
     """The fields of `Divergence` about differences that arise in this product, which both machines compute from the
     factors of the first run."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
@@ -136,11 +136,11 @@ def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[s
         "own_ulps": whole_of(steps_between(d, e, fmt)), "own_largest": float(np.nanmax(apart, initial=0.0)),
     }  # fmt: skip
     if bounds:
-        row["bound"] = _share(seen, one, other, differ) if differ.any() else 0.0
+        row["bound"] = _share_of_bounds(seen, one, other, differ) if differ.any() else 0.0
     return row
 
 
-def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
+def _share_of_bounds(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
     """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs. None
     if a bound is not known, or a rule rounds its inputs."""
     if seen.scales is not None:
@@ -156,8 +156,8 @@ def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bo
         limit = bound_of(rule, x, y)
         if limit is None or rule.convert is not None:
             return None
-        found = rule.product(bits[0][None], bits[1][None])[0]
-        sums.append(found.view(f"f{found.itemsize}").astype(np.float64))
+        patterns = rule.product(bits[0][None], bits[1][None])[0]
+        sums.append(patterns.view(f"f{patterns.itemsize}").astype(np.float64))
         limits.append(limit)
     apart, whole = np.abs(sums[0] - sums[1]), limits[0] + limits[1]
     return float(np.max(np.divide(apart, whole, out=np.zeros_like(apart), where=whole > 0)))

@@ -86,14 +86,14 @@ def study(
             run(chosen, wanted, seed, table, lambda done, total, point: None)
         drawn = draw(chosen, wanted, seed, table, path.with_suffix(""))
         svg = next((one.read_text(encoding="utf-8") for one in drawn if one.suffix == ".svg"), None)
-    found: dict[tuple[str, str, str], list[float]] = {}
+    curves: dict[tuple[str, str, str], list[float]] = {}
     for point, _ in points(chosen, wanted, seed):
         for measure, value in zip(chosen.measures, table.rows[point.key], strict=True):
-            found.setdefault((point.distribution, point.series, measure), []).append(value)
+            curves.setdefault((point.distribution, point.series, measure), []).append(value)
     return Studied(
         chosen.id,
         np.array(wanted, np.int64),
-        {key: np.array(values, np.float64) for key, values in found.items()},
+        {key: np.array(values, np.float64) for key, values in curves.items()},
         _curves(chosen),
         svg,
     )
@@ -105,9 +105,9 @@ def _curves(chosen: Study) -> dict[str, str]:
 
 def _sizes(given: Any) -> tuple[int, ...]:
     try:
-        found = tuple(sorted({whole_of("sizes", size) for size in given}))
+        sizes = tuple(sorted({whole_of("sizes", size) for size in given}))
     except TypeError:
         raise WantedError("sizes", given, "a list of whole numbers") from None
-    if not found:
+    if not sizes:
         raise ParameterError("sizes", "none is given")
-    return found
+    return sizes

@@ -121,11 +121,11 @@ def datasheet(
             return
         say(f"{output}: {counted(count, 'sheet')} with what is known; still to ask the solvers: "
             f"{counted(known.waiting, 'question')}, {duration(limit)} each at most")  # fmt: skip
-        asker = _Asker(options, limit, known.found, asks=True)
+        asker = _Asker(options, limit, known.answers, asks=True)
         try:
             write(asker)
         except KeyboardInterrupt:
-            write(_Asker(options, limit, asker.found, asks=False))
+            write(_Asker(options, limit, asker.answers, asks=False))
             raise
     say(f"{output}: {counted(known.known, 'answer')} without asking, {asker.asked} asked, {asker.open} open")
 

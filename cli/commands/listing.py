@@ -41,7 +41,7 @@ class KindOrGpu(Choice):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
-            exists = value and bool(listed.chosen(listed.KINDS["models"](), (str(value),)))
+            exists = value and bool(listed.matching(listed.KINDS["models"](), (str(value),)))
             hint = f" `mmaprobe list models {value}` lists the instructions with it." if exists else ""
             if "Did you mean" not in error.message:
                 near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])
@@ -71,14 +71,14 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
     mmaprobe list algorithms multiword
     """
     from mmaprobe.listed import KINDS as LISTS
-    from mmaprobe.listed import chosen, nothing
+    from mmaprobe.listed import matching, no_match_text
 
     if kind not in KINDS:
         kind, words = "models", (kind, *words)
     known = LISTS[kind]() if kind in LISTS else _words()
-    rows: Sequence[lists.ListedThing] = chosen(known, words)
+    rows: Sequence[lists.ListedThing] = matching(known, words)
     if not rows:
-        raise click.BadParameter(nothing(kind, words, known), param_hint="'[WORD]...'")
+        raise click.BadParameter(no_match_text(kind, words, known), param_hint="'[WORD]...'")
     named = [row for row in rows if (row.id,) == words]
     if as_json:
         refuse("a document has every row", "every")

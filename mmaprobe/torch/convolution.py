@@ -60,15 +60,15 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
     return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places)
 
 
-def _laid(found: Any, *sides: Any) -> Any:
+def _in_memory_format(result: Any, *sides: Any) -> Any:
     """A result in PyTorch's memory layout: channels last if one of the sides has channels last."""
     own = [suggest_memory_format(side) for side in sides]
-    return found.contiguous(
+    return result.contiguous(
         memory_format=next((one for one in own if one != torch.contiguous_format), torch.contiguous_format)
     )
 
 
-def _turned(weight: Any, groups: int) -> Any:
+def _plain_weights(weight: Any, groups: int) -> Any:
     """The weights of a transposed convolution, C x (C' / groups) x kernel, as those of a plain one, C' x (C / groups) x
     kernel, with the kernel reversed."""
     c, out, *kernel = weight.shape
@@ -86,7 +86,7 @@ def _transposed(
         edge = step * (size - 1) - pad
         edges.append((edge, edge + extra))
     whole = _padded(_spread(x, stride), edges)
-    return _plain(multiply, whole, _turned(weight, groups), bias, [1] * len(stride), dilation, groups)
+    return _plain(multiply, whole, _plain_weights(weight, groups), bias, [1] * len(stride), dilation, groups)
 
 
 def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -101,11 +101,11 @@ def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
     stride, padding, dilation, more = _sizes(given)
     x, weight, bias, groups = given["input"], given["weight"], given.get("bias"), given["groups"]
     if given["transposed"]:
-        found = _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
+        result = _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
     else:
         whole = _padded(x, [(pad, pad) for pad in padding])
-        found = _plain(multiply, whole, weight, bias, stride, dilation, groups)
-    return _laid(found, x, weight)
+        result = _plain(multiply, whole, weight, bias, stride, dilation, groups)
+    return _in_memory_format(result, x, weight)
 
 
 def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
@@ -113,19 +113,19 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
     `output_mask` leaves out. `given`: its arguments by name."""
     stride, padding, dilation, _ = _sizes(given)
     grad, x, weight, groups = given["grad_output"], given["input"], given["weight"], given["groups"]
-    of_input, of_weight, of_bias = given["output_mask"]
+    needs_input, needs_weight, needs_bias = given["output_mask"]
     axes = weight.dim() - 2
     gradients: list[Any] = [None, None, None]
     edges = [(pad, pad) for pad in padding]
-    if of_input and given["transposed"]:
+    if needs_input and given["transposed"]:
         gradients[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
         gradients[0] = gradients[0][(..., *(slice(0, size) for size in x.shape[2:]))]
-    elif of_input:
+    elif needs_input:
         reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in
                  zip(grad.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True)]  # fmt: skip
         more = [size - own for size, own in zip(x.shape[2:], reach, strict=True)]
         gradients[0] = _transposed(multiply, grad, weight, None, stride, padding, dilation, groups, more)
-    if of_weight:
+    if needs_weight:
         images, other = (grad, x) if given["transposed"] else (x, grad)
         patches, places = _patches(_padded(images, edges), weight.shape[2:], stride, dilation, groups)
         cut = (..., *(slice(0, size) for size in places))
@@ -138,6 +138,6 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
             rows = other.reshape(other.shape[0], groups, own, prod(other.shape[2:]))
         rows = rows.permute(1, 2, 0, 3).reshape(groups, own, patches.shape[1])
         gradients[1] = multiply(rows, patches).reshape(weight.shape)
-    if of_bias:
+    if needs_bias:
         gradients[2] = grad.sum((0, *range(2, 2 + axes)))
-    return (*(None if one is None else _laid(one, x, weight) for one in gradients[:2]), gradients[2])
+    return (*(None if one is None else _in_memory_format(one, x, weight) for one in gradients[:2]), gradients[2])

@@ -45,14 +45,14 @@ def diverge(
     one, other = (side.machine if isinstance(side, Emulation) else machine_of(side) for side in (a, b))
     comparison = Comparison(one, other, bounds)
     second: list[Multiplied] = []
-    results = _ran(model, inputs, loss, one, unknown, comparison.first)
-    again = _ran(model, inputs, loss, other, unknown, lambda seen: second.append(replace(seen, d=seen.d.copy())))
+    results = _run(model, inputs, loss, one, unknown, comparison.first)
+    again = _run(model, inputs, loss, other, unknown, lambda seen: second.append(replace(seen, d=seen.d.copy())))
     leaves = [(numbers(x), numbers(y)) for x, y in zip(_leaves(results), _leaves(again), strict=True)]
     return Divergences(comparison.document(second, f"PyTorch {torch.__version__}", leaves), (results, again))
 
 
-def _ran(
-    model: Any, inputs: Any, loss: Any, machine: Machine, unknown: Unknown, tell: Callable[[Multiplied], None]
+def _run(
+    model: Any, inputs: Any, loss: Any, machine: Machine, unknown: Unknown, listener: Callable[[Multiplied], None]
 ) -> Any:
     """The value that a model returns on a machine. `listener` receives each product, whose arrays may change
     afterwards."""
@@ -60,7 +60,7 @@ def _ran(
     own = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
 
     def listen(seen: Multiplied) -> None:
-        tell(replace(seen, place=where[-1] if where else ""))
+        listener(replace(seen, place=where[-1] if where else ""))
 
     if not callable(own):
         raise WantedError("model", model, "a module or a function")

@@ -91,7 +91,7 @@ class DeviceAnswers:
         whole = parts[exponents > 0] | np.uint64(1 << d.fraction)
         return max((int(x).bit_length() - (int(x) & -int(x)).bit_length() + 1 for x in whole), default=0)
 
-    def in_time(self) -> None:
+    def check_time(self) -> None:
         """Raises OutOfTimeError when the time for the present work is over."""
         limit = self.clock.limit
         if limit is not None and time.monotonic() > limit:
@@ -132,7 +132,7 @@ class DeviceAnswers:
         """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
         results: list[Patterns] = []
         for start in range(0, len(units), TOGETHER):
-            self.in_time()
+            self.check_time()
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
             results.append(self.same(evaluate_models(models, table)))
         return np.concatenate(results) if results else np.zeros((0, len(table)), dtype=np.uint64)

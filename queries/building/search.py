@@ -131,13 +131,13 @@ class TierSearch:
         # few answers to other stages' questions show the treatment of small numbers: these answers are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
-            self.answers.in_time()
+            self.answers.check_time()
             candidates = self.drafted(drafts, lambda given: [given], pool.kept)
             candidates = self.agreeing(candidates, own)
             if not candidates:
                 return []
             for _ in range(ROUNDS):
-                self.answers.in_time()
+                self.answers.check_time()
                 if len(candidates) > MANY_CANDIDATES:
                     candidates = self.split(candidates, stage, pool.kept, pool.rows(FIRST))
             ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2

@@ -81,7 +81,7 @@ class Validation:
         return []
 
     def _wrong(self, candidate: Candidate, new: Sequence[Answered]) -> NDArray[np.bool_]:
-        self.answers.in_time()
+        self.answers.check_time()
         return self.answers.differences([candidate.unit], new)
 
     def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
