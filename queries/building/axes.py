@@ -1,5 +1,5 @@
-"""Drafts to try once the steps of a tree are decided: tiers of products and of the ends of the range; and
-neighbours."""
+"""Drafts to try once the steps of a tree are decided: tiers for products and for the smallest and largest numbers; and
+the neighbours of a draft."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # roundings of terms before they are added
 ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # modes in which no result reaches the next power of two
-APART = 4  # the most roles of which subsets, such as the roles that round products, are tried
+APART = 4  # the most roles whose subsets are tried, for instance as the roles that round products
 
 
-Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts, one for each of some values of one part
+Axis = Callable[[Draft], Iterable[Draft]]  # gives the drafts with each of some values of one part of a draft
 
 
 def tier_of(*axes: Axis) -> Tier:
@@ -88,9 +88,9 @@ def parts_axis(parts: Iterable[Parts]) -> Axis:
 def product_tiers(
     kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """The tiers of products: how a sum of two products begins, and how products are rounded before they are added.
+    """The tiers of products: the start of a sum of two products, and the rounding of products before they are added.
     `adders`: the roles of the steps that add products. `fused`: asks the device which products are fused into the
-    addition, where other products are rounded before the addition."""
+    addition while other products are rounded before it."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
     begun, first = starts_axis(starts), starts_axis(starts[:1])
@@ -103,8 +103,8 @@ def product_tiers(
             yield replace(changed, unshown=changed.unshown | {"products"}) if hidden else changed
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """Products rounded as the sums are; one mode for each format in which rounding changes only tiny or infinite
-        products."""
+        """Products with the roundings of the sums. A rounding that changes only tiny or infinite products is tried in
+        one mode for each format."""
         every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
         hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
@@ -115,12 +115,13 @@ def product_tiers(
         return rounding(draft, dict.fromkeys(every))
 
     def in_some(draft: Draft) -> Iterator[Draft]:
-        """Some steps add exact products, others rounded ones: a loop of fused steps, and the steps left over."""
+        """Some roles add exact products and other roles rounded products, as in a loop of fused steps with steps left
+        over."""
         for few in some_of(adders) if draft.products is not None else ():
             yield replace(draft, unrounded=few)
 
     def one_by_one(draft: Draft) -> Iterator[Draft]:
-        """Some products are exact, the others rounded, whatever steps add them."""
+        """Some single products are exact and all others rounded, in steps of any role."""
         if draft.products is not None and (few := fused()):
             yield replace(draft, fused=few)
 
@@ -139,11 +140,12 @@ def product_tiers(
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products normalised; where steps align terms, also all terms, or subnormal factors, normalised."""
+        """Drafts with normalised products; if steps align terms, also with all terms, or with subnormal factors,
+        normalised."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
-        """Products of parts, which are listed when they are needed, as there are many."""
+        """The tier of products of parts. Its many drafts are listed only when the tier is tried."""
         ends = starts_axis(dict.fromkeys((starts[0], starts[-1])))
         return lambda draft: tier_of(ends, parts_axis(drafts_of_parts(asked, several, kept)))(draft)
 
@@ -169,8 +171,8 @@ def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
 
 def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
     """Drafts in which some numbers enter an alignment with the exponent of their leading bit, instead of the exponent
-    that the format (or, for a product, its factors) gives: no numbers; products; all terms; subnormal factors;
-    subnormal factors, c and running sums."""
+    that the format, or the factors of a product, give. These numbers are in turn: none; products; all terms; subnormal
+    factors; subnormal factors, c and running sums."""
 
     def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
         of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
@@ -201,7 +203,7 @@ def product_roundings(draft: Draft) -> list[Round | None]:
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
-    """The numbers of bits to which an input may be rounded when it is read; None: it is read in full."""
+    """The roundings of an input that is read to fewer bits; None: the input is read in full."""
     known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else likely.READ_BITS
     return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
@@ -238,7 +240,7 @@ def with_ends_of(draft: Draft, like: Draft) -> Draft:
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
-    """The draft with the exponent `zeros` of zero terms in every fused sum."""
+    """The draft in which zero terms have the exponent `zeros` in every fused sum."""
     return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
@@ -268,13 +270,13 @@ def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
 
 
 def with_signs(draft: Draft) -> Iterator[Draft]:
-    """Drafts with both signs of segments that are zero."""
+    """The drafts with each sign of zero segments; if products are not of segments, the draft itself."""
     for positive in (True, False) if draft.parts.kept else (draft.parts.positive,):
         yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
 def reading_axis(ways: Sequence[Reads]) -> Axis:
-    """The axis of the ways in which subnormal factors, and a subnormal c, are read."""
+    """The axis of the ways in which subnormal factors and a subnormal c are read."""
     return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
 
 
@@ -301,8 +303,8 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: each rounding may treat tiny results in its own
-    way."""
+    """The tiers for the treatment of subnormal numbers in inputs and results. `apart`: whether each rounding may treat
+    tiny results in its own way."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -314,12 +316,12 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
             yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
-        """Products that are rounded only where they are tiny, as all other products are numbers of the format."""
+        """Products are rounded, which changes only tiny products: all others are numbers of the format."""
         for mode in MODES if _exact(round_to(asked.d), asked) else ():
             yield replace(draft, products=round_to(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point, in which products are cut at one place; small products look like zeros."""
+        """Sums in fixed point, which cut products at one place, so that small products count as zeros."""
         draft = without_gates(
             draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
         )
@@ -355,9 +357,9 @@ def tiny_tier(role: int) -> Tier:
 
 
 def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
-    """The tiers for a tree whose roles are each known to keep or to flush tiny sums: how tiny sums are flushed, how
-    subnormal inputs are read, and which steps alone round tiny products. Where every product is a number of the format,
-    the start of a sum shows only here."""
+    """The tiers for a tree of which it is known which roles keep and which flush tiny sums. They try the ways of
+    flushing, the reading of subnormal inputs, and the roles that round tiny products. They also try the starts of sums,
+    as these show only here if every other product is a number of the format."""
 
     def flushing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
@@ -375,7 +377,7 @@ def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
-    """The signs of zeros, in tiers."""
+    """The tiers for the signs of zeros."""
 
     def plain(draft: Draft) -> list[Draft]:
         return [without_gates(with_negated(draft, frozenset())).with_zeros(positive=False)]
@@ -386,7 +388,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
             yield from starts_axis(("zero", "first"))(draft)
 
     def negated(draft: Draft) -> Iterator[Draft]:
-        """Some steps' sums are subtracted, or the last sum's sign is changed."""
+        """The sums of one or two roles, or of all roles, have their signs changed."""
         roles = range(len(draft.steps))
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
         yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
@@ -404,7 +406,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
 
 def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
-    """The tiers of results beyond the largest number."""
+    """The tiers for results beyond the largest number."""
 
     def limited(draft: Draft) -> Iterator[Draft]:
         yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
@@ -507,8 +509,8 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
 
 
 def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
-    """The step without the conversion of its result for other roles; of a step without a conversion: the step with one,
-    or with the rounding of its sum added or left out."""
+    """Other ways in which a step's result leaves for steps of other roles: without its conversion; for a step without a
+    conversion, with one, or with the rounding of its sum added or left out."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return

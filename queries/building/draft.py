@@ -1,9 +1,9 @@
 """Drafts: units with open parts.
 
-A draft is a summation tree with an expression for each part of the arithmetic: the sums of each role, the roundings
-between and after them, the products, the inputs. Such an expression consists of nodes, with holes for its operands. In
+A draft has an expression for each part of the arithmetic of a summation tree: the sums of each role, the roundings
+between and after sums, the products, the inputs. Such an expression consists of nodes, with holes for its operands. In
 each of these places other expressions are tried (steps.py, axes.py), and so are variants of the nodes and further nodes
-around these (likely.py). A draft also holds what belongs to no single place: the starts of sums, the order of
+around these (likely.py). A draft also has choices that belong to no single place: the starts of sums, the order of
 additions, and products that differ from the others.
 """
 
@@ -67,12 +67,13 @@ def fused(
 
 @cache
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding to `fmt`, perhaps after a first rounding to `bits` bits with unbounded exponent, in the mode `first`
-    (None: `mode`)."""
+    """A rounding to `fmt`. If `bits` is given, a first rounding to `bits` bits with unbounded exponent comes before, in
+    the mode `first` (None: `mode`)."""
     return of_rounding(Rounding(fmt, mode), bits, first)
 
 
 def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
+    """The node that rounds a hole by `rounding`, with a first rounding as in `round_to`."""
     if bits is None:
         return Round(TERM, rounding)
     assert not is_stochastic(rounding.mode)  # no unit that is built takes random bits
@@ -80,7 +81,7 @@ def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None 
 
 
 def rounded(term: Node, how: Round) -> Node:
-    """A term, rounded."""
+    """The term rounded by `how`, which is a rounding of a hole."""
     return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
 
 
@@ -91,7 +92,7 @@ def first_bits(how: Round) -> int | None:
 
 
 def in_mode(how: Round, mode: Mode) -> Round:
-    """The rounding in another mode; a first rounding to fewer bits too, if it is in the same mode as the rounding."""
+    """The rounding in another mode. A first rounding to fewer bits changes its mode too, if both had one mode."""
     own, term = how.rounding, how.term
     if isinstance(term, Cut) and term.mode == own.mode:
         term = replace(term, mode=mode)
@@ -104,18 +105,17 @@ def with_rounding(how: Round, **parameters: Any) -> Round:
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
-    """The expression with every node of a kind changed; the given expression where that is impossible."""
+    """The expression with every node of a kind changed; the given expression if a node refuses the change."""
     return _possible(root, lambda: rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {}))
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
-    """The expression with a node replaced by another; the given expression where that is impossible."""
+    """The expression with a node replaced by another; the given expression if a node refuses the new operand."""
     return _possible(root, lambda: replaced(root, lambda part: new if part == old else None))
 
 
 def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
-    """The rewritten expression; `root` where a node refuses its new parts or parameters, so that a refused combination
-    is no further candidate."""
+    """The rewritten expression; `root`, which is a candidate already, if a node refuses its new parts or parameters."""
     try:
         return rewritten()
     except ParameterError:
@@ -161,7 +161,8 @@ class Step:
 
     @property
     def between(self) -> Rounding | None:
-        """How the sum of the products alone is rounded before other terms join it; None if that sum is not rounded."""
+        """The rounding of the sum of the products alone, before other terms join it; None if that sum is not
+        rounded."""
         first = None if self.joins is None else self.joins.operands[0]
         return first.rounding if isinstance(first, Round) else None
 
@@ -180,22 +181,22 @@ class Store:
 
 @dataclass(frozen=True)
 class Draft:
-    """A unit without its summation tree. `tree`: the index of the tree, where several trees are possible. `steps`: the
-    steps of each role.
+    """The arithmetic of a unit, apart from its summation tree. `tree`: the index of the tree, if several trees are
+    possible. `steps`: the arithmetic of the steps, by role.
 
     `product`: an expression over FACTORS; `a`, `b` and `c`: how these inputs are read; `products`: the rounding of
     products (None: they are exact); `addend`: the rounding of c times its power of two (None: there is no such
     rounding). `convert`: a further rounding of the last step's result, to the format of d. `counted`: numbers enter an
     alignment with the exponents of their leading bits.
 
-    `start`: how a step that adds two products, the first of a chain, begins: "pair": both in one sum; "first": the
-    first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
-    includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the roles
-    of steps whose products are exact though `products` rounds; `fused`: single products that are exact though
-    `products` rounds. `parts`: the parts of a and b that are multiplied. `scaled`: what a device multiplies by powers
-    of two: terms before they are added, or the largest sums whose terms all have the same power. `odd`: products with
-    other fraction bits than their neighbours, and how many more (fewer if negative). `unshown`: the places of roundings
-    whose modes no answer has distinguished.
+    `start`: how the first step of a chain, which adds two products, begins: "pair": both in one sum; "first": the first
+    product is rounded before the second is added; "zero": the first product is added to +0, and a fused sum of products
+    alone includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the
+    roles of steps whose products are exact though `products` rounds; `fused`: single products that are exact though
+    `products` rounds. `parts`: the parts of a and b that are multiplied. `scaled`: the values that a device multiplies
+    by powers of two: terms before they are added, or the largest sums whose terms all have the same power. `odd`:
+    products with other fraction bits than their neighbours, and the difference (negative: fewer bits). `unshown`: the
+    places of roundings whose modes no answer has distinguished.
     """
 
     steps: tuple[Step, ...]

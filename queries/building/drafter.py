@@ -1,4 +1,4 @@
-"""Units made from a summation tree and a draft: the tree has the steps, the draft the expression of each step."""
+"""Units made from a summation tree and a draft: the tree gives the steps, the draft the expression of each step."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ class Drafter:
 
 
 class _Making:
-    """Makes one unit. `pairs`: the parts of a and b to multiply. `before`: an expression in place of c. `base`: in the
-    body of a loop, the loop's first product, to which indices of products are relative."""
+    """Makes one unit. `pairs`: the parts of a and b to multiply. `before`: an expression in place of c (None: c).
+    `base`: in the body of a loop, the loop's first product, to which indices of products are relative."""
 
     def __init__(
         self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None, base: int = 0
     ) -> None:
         self.drafter, self.draft, self.pairs, self.before, self.base = drafter, draft, pairs, before, base
-        self.odd: dict[Node, int] = {}  # by term, its fraction bits kept minus the step's
+        self.odd: dict[Node, int] = {}  # by term: the fraction bits of the term minus those of its step
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
@@ -152,10 +152,11 @@ class _Making:
         return self.draft.steps[self.drafter.roles[id(node)]]
 
     def multiplies(self, branch: Sum) -> bool:
-        """Whether this sum as a whole is multiplied by a power of two: all its terms have the same power."""
+        """Whether a sum as a whole is multiplied by a power of two, since all its terms have the same power."""
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
+        """The value of a sum times the power of two of its terms."""
         return times_power_of_two(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
@@ -205,8 +206,9 @@ class _Making:
         return result
 
     def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
-        """The arithmetic of a step of a chain; the number of stores of the running sum before it; and for each product
-        of the step, whether it keeps other fraction bits, and whether it is exact where other products are rounded."""
+        """The key by which consecutive steps of a chain are alike: the arithmetic of the step; the number of stores of
+        the running sum before the step; for each product, whether it keeps other fraction bits, and whether it is exact
+        while others are rounded."""
         fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
         leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
         return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
@@ -269,6 +271,7 @@ class _Making:
         return stride_of(map(self.drafter.outliner.first, numbers)) is not None
 
     def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
+        """The loop of some steps that repeat with a period, from the running sum `start`."""
         assert self.drafter.outliner is not None
         first = self.drafter.outliner.first
         base = first(steps[0][1][0])
@@ -284,7 +287,7 @@ class _Making:
     def step(
         self, node: Sum, added: Sequence[Sum | Leaf], running: Node | None, loop: Loop, level: int, depth: int
     ) -> Node:
-        """One step: the running sum (None: there is none) plus `added`."""
+        """The expression of one step: the running sum (None: there is none) plus the branches `added`."""
         leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
         sums = [
             self.joined(self.value(child, loop, level, depth + 1), child, node, added)
@@ -337,6 +340,7 @@ class _Making:
         return [Each(level, range(len(leaves)), self.product(leaves[0], places, pair)) for pair in pairs]
 
     def term(self, leaf: Leaf, loop: Loop) -> Node:
+        """A leaf as a term: a product of all parts, or c times its weight, rounded."""
         draft = self.draft
         if leaf != "c":
             terms = [self.product(leaf, loop, pair) for pair in self.pairs]
@@ -349,7 +353,7 @@ class _Making:
         return addend if draft.addend is None else rounded(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
-        """The product of two parts as a term: multiplied, rounded and scaled."""
+        """The product of two parts as a term: weighed, rounded, and multiplied by its scale factors."""
         draft, asked = self.draft, self.drafter.asked
         product = self.weighed(self._product(leaf, Index(leaf - self.base, loop), pair), leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
@@ -372,7 +376,7 @@ class _Making:
     # -- sums
 
     def alone(self, node: Sum, terms: Sequence[Node]) -> Node:
-        """Terms added with a step's arithmetic, without products."""
+        """Terms other than products, added with a step's arithmetic."""
         return self.total(node, lambda _: [], terms)
 
     def total(self, node: Sum, products: Formed, others: Sequence[Node]) -> Node:
@@ -453,7 +457,7 @@ class _Making:
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
                 raise ParameterError("normalised", "a sum so far starts from c in another format")
-            term = Round(term, Rounding(fmt))  # no value changes, but the running sum can be a factor
+            term = Round(term, Rounding(fmt))  # no value changes, but a factor must be a number of a format
         if isinstance(term, Constant) or not term.is_number:
             return term
         return Product(term, power_of_two(0), True)

@@ -23,10 +23,10 @@ from mmaprobe.smtmodel.nodes.rewriting import at_place, rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-CHANGES = 3  # the most changes, made one after another
+CHANGES = 3  # the most successive changes of a unit
 WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
-SORTED = 3  # the number of terms of a sum that may sort its terms
-TAKEN = 3  # units that are changed further
+SORTED = 3  # the number of terms of a sum for which sorting of the terms is tried
+TAKEN = 3  # the number of nearest units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another answer
 
 
@@ -81,8 +81,8 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
 
 
 def _sorted(unit: Unit) -> Iterator[Node]:
-    """The expressions in which a sum of three terms adds them in the order of their exponents; where a product may lie
-    below the exponents of c, also the expressions in which c has an exponent where it is zero."""
+    """The expressions in which a sum of three terms adds its terms in the order of their exponents. If a product may
+    lie below the exponents of c, each sum is also tried with a c that counts with an exponent even if it is zero."""
     p, ways = unit.d.precision, (False, True) if unit.c.emin > unit.a.emin + unit.b.emin + 1 else (False,)
     for node in walk(unit.result):
         if not isinstance(node, (ExactSum, FusedSum)) or sum(item.count for item in node.items) != SORTED:

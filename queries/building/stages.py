@@ -62,11 +62,11 @@ class DraftStage:
 
 
 class Stages:
-    """The stages for the trees of a sketch, in order. `quick`: only likely drafts, to distinguish steps first. The last
-    six stages: the last step, products, carries, the smallest numbers, zeros, and the largest numbers with special
-    values. `long`: fewer vectors validate the sum, without vectors for its conditions; `few`: only few leaves of the
-    sum are nonzero at a time. `seen`: the number of significant bits of the results so far, or of the results of
-    products alone; `fused`: the products that are fused into the addition, where others are rounded before it."""
+    """The stages for the trees of a sketch, in order. The last six stages decide: the last step, products, carries, the
+    smallest numbers, zeros, and the largest numbers with special values. `quick`: whether only likely drafts are tried;
+    `seen`: gives the number of significant bits of the results so far, or (True) of the results of products alone;
+    `fused`: asks which products are fused into the addition while others are rounded before it. `long`: the sum has
+    more than LONG products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Stages:
 
     @property
     def ranks(self) -> list[int]:
-        """For each kind of rows, the rank of the stage about which these rows give information."""
+        """For each of KINDS, the rank of the stage about which rows of this kind give information."""
         products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
         return [products, carries, small, ends, ends, ends, ends]
 
@@ -154,8 +154,8 @@ class Stages:
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
-        """The stages of a role: the addition in its steps; for fused steps, then the addition of other terms to their
-        products."""
+        """The stages of a role. They decide how its steps add; for fused steps with other terms, how the steps add
+        products, and then how other terms join these."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
@@ -193,7 +193,7 @@ class Stages:
         return Pool(place, lambda count: self.shapes.at(kind, count, place))
 
     def _pools(self, kind: Kind) -> list[Pool]:
-        """Rows with products at any leaves; for long sums, at few leaves."""
+        """Pools of a kind: one with nonzero products at any leaves; for long sums several, each with few leaves."""
         several = len(self.sketch.parts) > 1
         if not self.few:
             return [self.pool(kind)]
@@ -216,8 +216,8 @@ class Stages:
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
     def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
-        """For each role, adjacent leaves that its steps add. `begin`: among them two leaves of one step, if there are
-        such leaves: only these show how a sum begins."""
+        """For each role, adjacent leaves that its steps add. `begin`: whether two leaves of one step are among them, as
+        only these show how a sum begins."""
         adding, part = self._adding(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
@@ -240,8 +240,8 @@ class Stages:
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
     def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind with their ranks, at all leaves and at the leaves of one role; `few`: for units restricted
-        to that role's leaves."""
+        """Pools of every kind with their ranks: at all leaves, and at the leaves of each role. `few`: whether units are
+        restricted to the leaves of that role."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

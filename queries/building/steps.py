@@ -1,4 +1,5 @@
-"""Drafts to try for the steps of one role: ways to add and round, in tiers, published units' first."""
+"""Drafts to try for the steps of one role: ways to add and round, in tiers. Tiers with the arithmetic of published
+units come first."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
 ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
-LONGER = 6  # the most bits by which a rounded sum of products exceeds the result, and by which rounding shortens it
+LONGER = 6  # the most bits that a rounded sum of products has beyond the result, or that its rounding removes
 FIXED = 40  # the most places above the last place of products at which fixed point may cut them
 
 
 @dataclass(frozen=True)
 class StepAxes:
-    """The drafts to try for the steps of a role, and for the last step the conversions of its result. Tiers are methods
-    that take a draft in which the steps above are decided."""
+    """The drafts to try for the steps of a role; for the last step, also the conversions of its result. A tier is a
+    method that takes a draft in which the steps above are decided."""
 
     kind: str
     role: int
@@ -50,7 +51,7 @@ class StepAxes:
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
     lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, if K is small
     adds_c: bool = False  # whether one of the steps adds c
-    alone: bool = False  # whether products are looked at without the terms that join them
+    alone: bool = False  # whether only products are nonzero, without the terms that join their sum
 
     @property
     def others(self) -> list[Format]:
@@ -58,7 +59,8 @@ class StepAxes:
         return [fmt for fmt in likely.INNER if fmt != self.asked.d]
 
     def tiers(self, quick: bool = False) -> list[Tier]:
-        """The tiers in order, each tried where earlier ones have no candidate; `quick`: tiers of most units."""
+        """The tiers in order, each tried if earlier tiers have no candidate. `quick`: whether only the first tiers,
+        which have most units, are given."""
         few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
         special = ", few" if self.kind == "any" and few else ", alone" if self.alone else ""
         names = list(ORDER[self.kind + special])
@@ -77,6 +79,7 @@ class StepAxes:
         return chosen
 
     def of_template(self, template: Template, draft: Draft) -> Iterator[Draft]:
+        """The drafts with each step of a template."""
         d = self.asked.d
         formats = {
             "own": lambda: self.own(draft),
@@ -137,6 +140,7 @@ class StepAxes:
             yield self.step(draft, Step(None))
 
     def elsewhere(self, draft: Draft) -> Iterator[Draft]:
+        """Exact sums rounded to an inner format other than the result's, in this step alone or in others too."""
         for fmt, mode in product(self.others, MODES):
             for tried in self.converted(draft, Step(round_to(fmt, mode))):
                 yield tried
@@ -152,6 +156,7 @@ class StepAxes:
                     yield self.step(draft, Step(round_to(fmt, mode), leaves=round_to(short, last)))
 
     def leaving_nearest(self, draft: Draft) -> Iterator[Draft]:
+        """As `leaving`, with sums rounded to nearest, ties to even."""
         yield from self.leaving(draft, MODES[:1])
 
     def stored(self, draft: Draft) -> Iterator[Draft]:
@@ -179,13 +184,14 @@ class StepAxes:
                 yield from self.converted(draft, tried)
 
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
+        """Fused sums that another step adds without rounding."""
         for align, total in product(MODES if self.role else (), all_bits(self.asked.d, self.asked.d)):
             own = replace(total, rounding=align)
             yield from (self.step(draft, Step(None, cancels)) for cancels in (own, Cancelling(own)))
 
     def one_lane(self, draft: Draft) -> Iterator[Draft]:
-        """One lane keeps a bit more or less than the others: only in sums whose leaves are all used at once, as
-        `lanes` is empty for others."""
+        """One lane keeps a bit more or less than the others. `lanes` is empty, and so is this tier, for sums whose
+        leaves are not all nonzero at once."""
         for tried, lane, more in product(list(self.tier("likely_fused")(draft)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
@@ -206,6 +212,7 @@ class StepAxes:
         return [fmt for fmt in formats if seen and fmt.precision == least]
 
     def grouped(self, draft: Draft) -> Iterator[Draft]:
+        """Products are summed in groups first, and the sums of the groups in another fused sum."""
         for groups, bits, align, mode in product(likely.GROUPS, range(20, 34), MODES, MODES[:3]):
             each = fused(bits, items=(Hole(PRODUCTS.name, groups),))
             total = fused(bits, align, items=(each,))
@@ -224,6 +231,7 @@ class StepAxes:
                 yield self.step(draft, Step(own, first))
 
     def rounded_first_otherwise(self, draft: Draft) -> Iterator[Draft]:
+        """As `rounded_first`, with terms rounded where they are cut."""
         yield from self.rounded_first(draft, ROUNDED)
 
     def rounded_longer(self, draft: Draft) -> Iterator[Draft]:
@@ -256,12 +264,14 @@ class StepAxes:
             yield from with_another_node(tried, self.asked.d)
 
     def likely(self, draft: Draft) -> Iterator[Draft]:
+        """Likely steps with each start of a sum, and with products exact or rounded as the sum is."""
         for tried in (*self.decided(draft), *self.tier("rounded")(draft)):
             for start in likely.STARTS:
                 for products in (None, tried.steps[self.role].how):
                     yield replace(tried, start=start, products=products)
 
     def likely_roomier(self, draft: Draft) -> Iterator[Draft]:
+        """Sums in a longer format, with each start of a sum."""
         for tried, start in product(list(self.tier("roomier")(draft)), likely.STARTS):
             yield replace(tried, start=start)
 
@@ -284,7 +294,8 @@ def short_addends(asked: Signature) -> list[Round]:
 
 
 def late_tiers(role: int) -> list[Tier]:
-    """How a term that is not a product joins a fused step: as a further term, or after the products are summed."""
+    """The tiers for terms that are no products in a fused step: they are further terms of the sum, or they join the
+    finished sum of the products."""
 
     def together(draft: Draft) -> Iterator[Draft]:
         if draft.steps[role].between is None:
@@ -325,8 +336,9 @@ def late_tiers(role: int) -> list[Tier]:
 def _late(
     first: FusedSum | Round, sum_bits: int, addend_bits: int, align: Mode = "toward_zero", reach: int | None = None
 ) -> FusedSum:
-    """The sum of `first`, the finished sum of a step's products, and the other operands: the bits kept of each, and how
-    far below the largest exponent the latter vanish."""
+    """The fused sum of a finished sum of products (`first`) and the other operands. `sum_bits`, `addend_bits`: the
+    fraction bits kept of the first and of the others; `reach`: the distance below the largest exponent at which the
+    others vanish (None: they do not)."""
     far = () if reach is None else (None, reach)
     bits = sum_bits if sum_bits == addend_bits and reach is None else (sum_bits, addend_bits)
     zeros = first.zeros if isinstance(first, FusedSum) else None
@@ -347,8 +359,8 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
     """The tiers of carry bits, the same in all fused sums."""
 
     def every(draft: Draft, carry: int | None, last: bool) -> Draft:
-        """The draft with these carry bits in the fused sums of products; `last`: in the sums in which other terms join
-        late."""
+        """The draft with these carry bits in the fused sums of products, or (`last`) in the sums in which other terms
+        join late."""
         for role in roles:
             step = draft.steps[role]
             total = step.joins if last else step.aligned
@@ -419,8 +431,8 @@ def with_below(draft: Draft, role: int, step: Step) -> Draft:
 
 
 def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
-    """Drafts in which all roles above also round to the longer format of this one, and the last result is converted:
-    most numbers that are rounded twice are the same as rounded once."""
+    """Drafts in which all roles above also round to the longer format of this role, and the last result is converted.
+    For most numbers such a second rounding gives the same as one rounding."""
     above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].rounding(asked.d)
     hows = [step.how for step in draft.steps[: role + 1]]
     alike = all(step.rounding(d) == d and step.leaves is None and step.aligned is None for step in above)

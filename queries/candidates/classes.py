@@ -1,4 +1,4 @@
-"""Equivalence classes of candidates: pairs with the same results on a pool are proved equal, or distinguished."""
+"""Equivalence classes of candidates: models with the same results so far are proved equal, or distinguished."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHY = "alike by construction"  # the reason for two models with the same express
 
 @dataclass
 class Equality:
-    """Why a model is equal to the first of its class. `confirmed`: the confirmations by other engines."""
+    """A model, and why it is equal to the first model of its class. `confirmed`: confirmations by other engines."""
 
     model: Model
     why: str
@@ -55,17 +55,17 @@ def partition_sets(
     deadline: float | None = None,
     interrupt: Callable[[], None] | None = None,
 ) -> list[Partition]:
-    """Prove the models of each set equal or find vectors that distinguish them: each is compared with the first of
-    every class of its set.
+    """Prove the models of each set equal or find vectors that distinguish them. A model is compared with the first
+    model of every class of its set.
 
     All NaNs are equal. Models built into the same term need no solver. `options.timeout` is for one pair alone on the
     machine; each of several pairs asked at the same time gets `sharing` times as long. After the `deadline` (of
     time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an interrupt, which
-    then counts as the deadline; without it KeyboardInterrupt is raised.
+    then counts as the deadline; without `interrupt`, KeyboardInterrupt is raised.
 
-    In each round the first model without a class is compared with all others without one, at the same time as far as
-    the pool goes. Results are taken in order, so that the outcome does not depend on which pair is answered first. The
-    terms of a set are built when its turn comes, for enough sets at a time to occupy every thread of the pool.
+    In each round the first model without a class is compared with all other models without a class, as many at a time
+    as the pool has threads. Results are taken in order, so that the outcome does not depend on which pair is answered
+    first. The terms of a set are built when its turn comes, for enough sets at a time to occupy every thread.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 
@@ -113,7 +113,7 @@ class _Partitioning:
         return self.partitions
 
     def _rounds(self) -> None:
-        """Compare models of the sets whose turn it is, until each has a class."""
+        """Compare models of the sets in `left`, until each model has a class."""
         while any(self.left.values()):
             pairs = []
             for number, groups in self.left.items():
@@ -136,7 +136,8 @@ class _Partitioning:
                 self._take(pair, lambda: None)
 
     def _stopped(self) -> bool:
-        """Handle an interrupt. Returns whether it ends the questions alone; otherwise it is to be raised."""
+        """Handle an interrupt. Returns whether only the questions end; if not, the caller raises the interrupt
+        again."""
         if self.interrupt is not None:
             self.interrupt()
             self.deadline = time.monotonic()
@@ -168,7 +169,7 @@ class _Partitioning:
         return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
-        """The proof for a pair; None if a witness tells its models apart already, or no time is left."""
+        """The proof for a pair; None if a witness already distinguishes its models, or no time is left."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
         if (left is not None and left <= 0) or self._told_apart(pair):
             return None
@@ -203,4 +204,5 @@ class _Partitioning:
 
 
 def problem_differs(problem: Problem, row: Row) -> bool:
+    """Whether the two sides of a problem differ on an input, by evaluation."""
     return bool(replay(problem, [row]).differs[0])
