@@ -21,7 +21,7 @@ from mmaprobe.queries.building.draft import (
     changed,
     first_bits,
     in_mode,
-    of_rounding,
+    round_by,
     round_to,
     with_rounding,
 )
@@ -93,11 +93,11 @@ def product_tiers(
     addition while other products are rounded before it."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
-    begun, first = starts_axis(starts), starts_axis(starts[:1])
+    start_axis, first = starts_axis(starts), starts_axis(starts[:1])
     plain = [round_to(fmt) for fmt in (asked.d, *likely.INNER)]
 
-    def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
-        for own in hows:
+    def rounding(draft: Draft, roundings: Iterable[Round | None]) -> Iterator[Draft]:
+        for own in roundings:
             changed = replace(draft, products=own)
             hidden = own is not None and _exact(own, asked)
             yield replace(changed, unshown=changed.unshown | {"products"}) if hidden else changed
@@ -107,8 +107,8 @@ def product_tiers(
         one mode for each format."""
         every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
-        hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
-        return rounding(draft, hows)
+        roundings = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
+        return rounding(draft, roundings)
 
     def other(draft: Draft) -> Iterator[Draft]:
         every = (in_mode(own, mode) for own in plain for mode in (MODES[:1] if _exact(own, asked) else MODES))
@@ -132,7 +132,7 @@ def product_tiers(
     def read_apart(draft: Draft) -> Iterator[Draft]:
         for mode in likely.DIRECT:
             pairs = product(_readings(asked.a, mode), _readings(asked.b, mode))
-            yield from tier_of(begun, parts_axis(read_once(*pair) for pair in pairs))(draft)
+            yield from tier_of(start_axis, parts_axis(read_once(*pair) for pair in pairs))(draft)
 
     def addend(draft: Draft) -> Iterator[Draft]:
         """c rounded to a shorter format, or to fewer bits than its own format has."""
@@ -150,14 +150,14 @@ def product_tiers(
         return lambda draft: tier_of(ends, parts_axis(drafts_of_parts(asked, several, kept)))(draft)
 
     both = (Reading(bits, mode) for bits, mode in product(range(2, asked.a.precision), MODES))
-    narrow = [tier_of(parts_axis(read_once(way, way) for way in both), known, begun)]
-    tiers = [tier_of(known, begun)]
+    narrow = [tier_of(parts_axis(read_once(way, way) for way in both), known, start_axis)]
+    tiers = [tier_of(known, start_axis)]
     if binary:
         swapped = starts_axis(likely.SWAPPED)
         tiers.append(tier_of(swapped, lambda draft: (replace(draft, products=own) for own in product_roundings(draft))))
-    tiers += [tier_of(known, begun, in_some)] if len(adders) > 1 else []
-    tiers += [tier_of(known, begun, one_by_one)] if binary else []
-    tiers += [tier_of(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
+    tiers += [tier_of(known, start_axis, in_some)] if len(adders) > 1 else []
+    tiers += [tier_of(known, start_axis, one_by_one)] if binary else []
+    tiers += [tier_of(start_axis, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
     tiers += [tier_of(other, starts_axis(starts[:2])), tier_of(first, shortened)]
     tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
     tiers += [read_apart, in_parts(False), in_parts(True)]
@@ -175,8 +175,8 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
     factors; subnormal factors, c and running sums."""
 
     def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
-        of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
-        return replace(draft, product=of, counted=counted)
+        varied = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
+        return replace(draft, product=varied, counted=counted)
 
     def wider(left: Node, right: Node) -> Product:
         return Product(Round(left, Rounding(formats[0])), Round(right, Rounding(formats[1])))
@@ -198,7 +198,7 @@ def without_subnormals(fmt: Format) -> Format | None:
 
 def product_roundings(draft: Draft) -> list[Round | None]:
     """Likely roundings of products: none, and those of the sums."""
-    roundings = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
+    roundings = [own for step in draft.steps for own in (step.round, step.leaves) if own is not None]
     return [None, *dict.fromkeys(roundings)]
 
 
@@ -216,7 +216,7 @@ def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     exponent, unless `own` first rounds to another number of bits."""
     precision, changed = own.rounding.format.precision, with_rounding(own, subnormals=kind)
     if first_bits(own) in (None, precision):
-        return of_rounding(changed.rounding, precision if unbounded else None)
+        return round_by(changed.rounding, precision if unbounded else None)
     return changed
 
 
@@ -227,14 +227,14 @@ def one_factor_flushed(draft: Draft) -> list[Draft]:
 
 def with_ends_of(draft: Draft, like: Draft) -> Draft:
     """A draft with the treatment of tiny results, zeros and overflow of the draft `like`."""
-    ends, last = like.hows(), like.hows()[like.last]
+    ends, last = like.roundings(), like.roundings()[like.last]
 
     def ended(own: Round, given: Round) -> Round:
-        how = given.rounding
-        tiny = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
-        return with_rounding(tiny, zero=how.zero, overflow=how.overflow)
+        parameters = given.rounding
+        tiny = with_tiny(own, parameters.subnormals, first_bits(given) == parameters.format.precision)
+        return with_rounding(tiny, zero=parameters.zero, overflow=parameters.overflow)
 
-    draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    draft = draft.with_roundings({place: ended(own, ends.get(place, last)) for place, own in draft.roundings().items()})
     floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
     return with_floor(draft, floor.pop()) if len(floor) == 1 else draft
 
@@ -282,12 +282,15 @@ def reading_axis(ways: Sequence[Reads]) -> Axis:
 
 def every_tiny(draft: Draft) -> Iterator[Draft]:
     """Each treatment of tiny results, the same in every rounding."""
-    return (draft.every_how(partial(with_tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
+    return (
+        draft.with_each_rounding(partial(with_tiny, kind=kind, unbounded=unbounded))
+        for kind, unbounded in likely.TINIES
+    )
 
 
 def each_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     """The axis of a parameter of roundings with the same value in every rounding."""
-    return lambda draft: (draft.every_how(partial(with_rounding, **{parameter: value})) for value in values)
+    return lambda draft: (draft.with_each_rounding(partial(with_rounding, **{parameter: value})) for value in values)
 
 
 def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
@@ -295,9 +298,9 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
     def axis(draft: Draft) -> Iterator[Draft]:
         for last, rest in product(values, values):
-            hows = draft.hows().items()
-            apart = {at: with_rounding(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
-            yield draft.with_hows(apart)
+            roundings = draft.roundings().items()
+            apart = {at: with_rounding(own, **{parameter: last if at == draft.last else rest}) for at, own in roundings}
+            yield draft.with_roundings(apart)
 
     return axis
 
@@ -307,13 +310,13 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
     tiny results in its own way."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
-        groups = [[place] for place in hows]
-        if len(hows) > 4:  # one treatment for the last rounding, and one for all others
-            groups = [[draft.last], [place for place in hows if place != draft.last]]
+        roundings = draft.roundings()
+        groups = [[place] for place in roundings]
+        if len(roundings) > 4:  # one treatment for the last rounding, and one for all others
+            groups = [[draft.last], [place for place in roundings if place != draft.last]]
         for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
+            yield draft.with_roundings({place: with_tiny(own, *chosen[place]) for place, own in roundings.items()})
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
         """Products are rounded, which changes only tiny products: all others are numbers of the format."""
@@ -323,7 +326,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
     def fixed(draft: Draft) -> Iterator[Draft]:
         """Sums in fixed point, which cut products at one place, so that small products count as zeros."""
         draft = without_gates(
-            draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
+            draft.with_each_rounding(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
         )
         for role, step in enumerate(draft.steps[:APART]):
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
@@ -349,9 +352,9 @@ def tiny_tier(role: int) -> Tier:
     places: tuple[Place, ...] = (role, ("leaves", role)) if role else (role, ("leaves", role), "convert")
 
     def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
+        roundings = draft.roundings()
         for kind in likely.TINIES[:2]:
-            yield draft.with_hows({at: with_tiny(hows[at], *kind) for at in places if at in hows})
+            yield draft.with_roundings({at: with_tiny(roundings[at], *kind) for at in places if at in roundings})
 
     return kept_or_flushed
 
@@ -362,18 +365,18 @@ def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
     as these show only here if every other product is a number of the format."""
 
     def flushing(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
-        flushed = [place for place, own in hows.items() if own.rounding.subnormals != "keep"]
+        roundings = draft.roundings()
+        flushed = [place for place, own in roundings.items() if own.rounding.subnormals != "keep"]
         for kind, unbounded in product(likely.TINIES[1:4] if flushed else likely.TINIES[1:2], (False, True)):
-            kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
-            yield draft.with_hows({at: with_tiny(own, *kinds[at]) for at, own in hows.items()})
+            kinds = {at: kind if at in flushed else ("keep", unbounded) for at in roundings}
+            yield draft.with_roundings({at: with_tiny(own, *kinds[at]) for at, own in roundings.items()})
 
     def in_some(draft: Draft) -> Iterator[Draft]:
         for few in some_of(adders) if draft.products is not None and _exact(draft.products, asked) else ():
             yield replace(draft, unrounded=few)
 
-    plain, begun = (flushing, reading_axis(likely.READS)), starts_axis((*likely.STARTS, *likely.SWAPPED))
-    return [tier_of(*plain), tier_of(begun, *plain), tier_of(in_some, begun, *plain)]
+    plain, start_axis = (flushing, reading_axis(likely.READS)), starts_axis((*likely.STARTS, *likely.SWAPPED))
+    return [tier_of(*plain), tier_of(start_axis, *plain), tier_of(in_some, start_axis, *plain)]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
@@ -446,9 +449,9 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
     """The drafts with one choice changed, which vectors of validation must refute."""
     yield from ordinary_neighbours(draft, asked)
     yield from with_floors(draft, asked.d)
-    for place, own in draft.hows().items():
+    for place, own in draft.roundings().items():
         for other in _other_ends(own):
-            yield draft.with_hows({place: other})
+            yield draft.with_roundings({place: other})
     yield from at_ends(draft, weights)
     yield from with_signs(draft)
     yield draft.with_zeros(positive=not draft.c.positive_zeros)
@@ -466,9 +469,9 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for leaves in dict.fromkeys(step.leaves for step in draft.steps):
         if leaves is not None and draft.store is None:
             yield from (replace(draft, store=Store(size, leaves)) for size in store_periods(asked))
-    for place, own in draft.hows().items():
+    for place, own in draft.roundings().items():
         for mode in MODES:
-            yield draft.with_hows({place: in_mode(own, mode)})
+            yield draft.with_roundings({place: in_mode(own, mode)})
     yield from normalising(draft, asked)
     yield from starts_axis((*likely.STARTS, *likely.SWAPPED))(draft)
     for products in product_roundings(draft):
@@ -487,12 +490,12 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for fmt in likely.INNER:
         if fmt != asked.d:
             steps = tuple(_in_format(step, fmt) for step in draft.steps)
-            yield replace(draft, steps=steps, convert=round_to(asked.d, draft.hows()[0].rounding.mode))
+            yield replace(draft, steps=steps, convert=round_to(asked.d, draft.roundings()[0].rounding.mode))
 
 
 def _in_format(step: Step, fmt: Format) -> Step:
     """The step whose sum, if it is rounded, is rounded to another format."""
-    return step if step.how is None else replace(step, how=with_rounding(step.how, format=fmt))
+    return step if step.round is None else replace(step, round=with_rounding(step.round, format=fmt))
 
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
@@ -501,10 +504,10 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     if step.aligned is None:
         yield from in_fixed_point(step, asked, 1)
         for more in likely.FEWER:
-            yield replace(step, sum=fused_sum(step.rounding(asked.d).precision + more))
+            yield replace(step, sum=fused_sum(step.result_format(asked.d).precision + more))
         return
     yield from (with_alignment(step, align, sticky=False) for align in MODES)
-    if step.how is None and isinstance(step.sum, FusedSum):
+    if step.round is None and isinstance(step.sum, FusedSum):
         yield replace(step, sum=Cancelling(step.sum))
 
 
@@ -515,14 +518,14 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         yield replace(step, leaves=None)
         return
     if step.aligned is None:
-        yield replace(step, how=round_to(d) if step.how is None else None)
+        yield replace(step, round=round_to(d) if step.round is None else None)
     for short in likely.SHORT:
-        if short.precision < step.rounding(d).precision:
+        if short.precision < step.result_format(d).precision:
             yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
-        if wide.precision > step.rounding(d).precision:  # rounded as before where another role adds it, else wide
-            own = step.how or round_to(d)
-            yield replace(step, how=with_rounding(own, format=wide), leaves=own)
+        if wide.precision > step.result_format(d).precision:  # rounded as before where another role adds it, else wide
+            own = step.round or round_to(d)
+            yield replace(step, round=with_rounding(own, format=wide), leaves=own)
 
 
 def _other_ends(own: Round) -> Iterator[Round]:
@@ -549,8 +552,8 @@ def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
     most = largest + (asked.length + 1).bit_length() + 2  # every sum, however often rounded, is less than 2^most
     if asked.scale is not None:
         least, own, most = -ANY, -ANY, ANY
-    hows = draft.hows().items()
-    return draft.with_hows({at: _simplest(x, own if at in TERMS_ROUNDED else least, most) for at, x in hows})
+    roundings = draft.roundings().items()
+    return draft.with_roundings({at: _simplest(x, own if at in TERMS_ROUNDED else least, most) for at, x in roundings})
 
 
 def _exact(own: Round, asked: Signature) -> bool:

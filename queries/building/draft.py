@@ -69,10 +69,10 @@ def fused(
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
     """A rounding to `fmt`. If `bits` is given, a first rounding to `bits` bits with unbounded exponent comes before, in
     the mode `first` (None: `mode`)."""
-    return of_rounding(Rounding(fmt, mode), bits, first)
+    return round_by(Rounding(fmt, mode), bits, first)
 
 
-def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
+def round_by(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
     """The node that rounds a hole by `rounding`, with a first rounding as in `round_to`."""
     if bits is None:
         return Round(TERM, rounding)
@@ -80,28 +80,28 @@ def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None 
     return Round(Cut(TERM, bits, first or rounding.mode), rounding)
 
 
-def rounded(term: Node, how: Round) -> Node:
-    """The term rounded by `how`, which is a rounding of a hole."""
-    return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
+def rounded(term: Node, own: Round) -> Node:
+    """The term rounded by `own`, which is a rounding of a hole."""
+    return Round(replace(own.term, term=term) if isinstance(own.term, Cut) else term, own.rounding)
 
 
-def first_bits(how: Round) -> int | None:
+def first_bits(own: Round) -> int | None:
     """The number of bits to which a rounding first rounds with unbounded exponent; None without such a first
     rounding."""
-    return how.term.bits if isinstance(how.term, Cut) else None
+    return own.term.bits if isinstance(own.term, Cut) else None
 
 
-def in_mode(how: Round, mode: Mode) -> Round:
+def in_mode(own: Round, mode: Mode) -> Round:
     """The rounding in another mode. A first rounding to fewer bits changes its mode too, if both had one mode."""
-    own, term = how.rounding, how.term
-    if isinstance(term, Cut) and term.mode == own.mode:
+    rounding, term = own.rounding, own.term
+    if isinstance(term, Cut) and term.mode == rounding.mode:
         term = replace(term, mode=mode)
-    return Round(term, replace(own, mode=mode))
+    return Round(term, replace(rounding, mode=mode))
 
 
-def with_rounding(how: Round, **parameters: Any) -> Round:
+def with_rounding(own: Round, **parameters: Any) -> Round:
     """The rounding with other parameters, such as those for tiny results, zeros and overflow."""
-    return Round(how.term, replace(how.rounding, **parameters))
+    return Round(own.term, replace(own.rounding, **parameters))
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
@@ -125,12 +125,12 @@ def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
 @dataclass(frozen=True)
 class Step:
     """The arithmetic of the steps of one role. `sum`: an expression over TERMS; or over PRODUCTS, which are summed
-    first, and OTHERS. `how`: the rounding of the sum; None: it is not rounded. `leaves`: a further rounding where the
-    result is an operand of a step of another role. `negated`: the terms are added with their signs changed, in the
-    mirrored mode, and the sign of the rounded sum is changed back, so that exact cancellation gives -0 when rounding to
-    nearest."""
+    first, and OTHERS. `round`: the rounding of the sum; None: the sum is not rounded. `leaves`: a further rounding
+    where the result is an operand of a step of another role. `negated`: the terms are added with their signs changed,
+    in the mirrored mode, and the sign of the rounded sum is changed back, so that exact cancellation gives -0 when
+    rounding to nearest."""
 
-    how: Round | None
+    round: Round | None
     sum: Node = EXACT
     leaves: Round | None = None
     negated: bool = False
@@ -166,17 +166,17 @@ class Step:
         first = None if self.joins is None else self.joins.operands[0]
         return first.rounding if isinstance(first, Round) else None
 
-    def rounding(self, d: Format) -> Format:
+    def result_format(self, d: Format) -> Format:
         """The format of the step's result."""
-        return d if self.how is None else self.how.rounding.format
+        return d if self.round is None else self.round.rounding.format
 
 
 @dataclass(frozen=True)
 class Store:
-    """After every `every` steps of the root's chain, the running sum is rounded once more, by `how`."""
+    """After every `every` steps of the root's chain, the running sum is rounded once more, by `round`."""
 
     every: int
-    how: Round
+    round: Round
 
 
 @dataclass(frozen=True)
@@ -218,28 +218,28 @@ class Draft:
     odd: Odd | None = None
     unshown: frozenset[Place] = frozenset()
 
-    def hows(self) -> dict[Place, Round]:
+    def roundings(self) -> dict[Place, Round]:
         """Every rounding, by its place."""
-        hows: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
-        hows |= {"products": self.products, "addend": self.addend, "convert": self.convert}
-        hows["store"] = None if self.store is None else self.store.how
-        hows |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
-        return {place: how for place, how in hows.items() if how is not None}
+        roundings: dict[Place, Round | None] = {role: step.round for role, step in enumerate(self.steps)}
+        roundings |= {"products": self.products, "addend": self.addend, "convert": self.convert}
+        roundings["store"] = None if self.store is None else self.store.round
+        roundings |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
+        return {place: own for place, own in roundings.items() if own is not None}
 
-    def with_hows(self, hows: Mapping[Place, Round]) -> Draft:
+    def with_roundings(self, roundings: Mapping[Place, Round]) -> Draft:
         """The draft with other roundings at these places."""
         steps = tuple(
-            replace(step, how=hows.get(role, step.how), leaves=hows.get(("leaves", role), step.leaves))
+            replace(step, round=roundings.get(role, step.round), leaves=roundings.get(("leaves", role), step.leaves))
             for role, step in enumerate(self.steps)
         )
-        store = self.store and replace(self.store, how=hows.get("store", self.store.how))
-        products, addend = hows.get("products", self.products), hows.get("addend", self.addend)
-        convert = hows.get("convert", self.convert)
+        store = self.store and replace(self.store, round=roundings.get("store", self.store.round))
+        products, addend = roundings.get("products", self.products), roundings.get("addend", self.addend)
+        convert = roundings.get("convert", self.convert)
         return replace(self, steps=steps, products=products, addend=addend, convert=convert, store=store)
 
-    def every_how(self, change: Callable[[Round], Round]) -> Draft:
+    def with_each_rounding(self, change: Callable[[Round], Round]) -> Draft:
         """The draft with every rounding changed."""
-        return self.with_hows({place: change(how) for place, how in self.hows().items()})
+        return self.with_roundings({place: change(own) for place, own in self.roundings().items()})
 
     def with_step(self, role: int, step: Step) -> Draft:
         return replace(self, steps=(*self.steps[:role], step, *self.steps[role + 1 :]))

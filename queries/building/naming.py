@@ -109,7 +109,7 @@ def _by_rewriting(
     return same
 
 
-def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
+def first_of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
     """The first of `drafts` that has the normal form of one of the known models; None if no draft has one."""
     return next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
 
@@ -185,10 +185,10 @@ def equal_units(identification: Identification, options: Options, deadline: floa
         for model in same_signature(survivors[0])
         if all(agrees(model, evaluate_row(model, vector.operands), vector) for vector in asked)
     ]
-    of_form = of_known_form(survivors, known)
+    known_draft = first_of_known_form(survivors, known)
     until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
     try:
-        equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
+        equal = name_of(known_draft or survivors[0], known, options, until, 0 if known_draft else None).equal
     except KeyboardInterrupt:  # the identified candidate is still printed
         equal = []
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""

@@ -66,7 +66,7 @@ class TierSearch:
         """The units left after every stage has been decided once; `start`: the drafts to begin with."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
-            units = self.through(alive, stage)
+            units = self.by_tiers(alive, stage)
             if not units:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
@@ -77,7 +77,7 @@ class TierSearch:
         right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
         return right or units
 
-    def through(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
+    def by_tiers(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
         """The candidates of the first tier of a stage that has candidates; else those of the stages to try
         instead."""
         self.answers.at = stage.name
@@ -88,7 +88,7 @@ class TierSearch:
                 key = stage.name, stage.rank, self.strict, tier, tuple(given)
                 if key in self._refuted:
                     continue
-                if units := self.answers.clock.within(self.share, what, partial(self._tried, given, tier, stage, key)):
+                if units := self.answers.clock.within(self.share, what, partial(self._try, given, tier, stage, key)):
                     return units
         return next(filter(None, (self._one_by_one(alive, others) for others in stage.otherwise)), [])
 
@@ -96,12 +96,12 @@ class TierSearch:
         """The candidates left after some stages."""
         units: list[Candidate] = []
         for stage in stages:
-            if not (units := self.through(alive, stage)):
+            if not (units := self.by_tiers(alive, stage)):
                 break
             alive = drafts_of(units[:KEPT])
         return units
 
-    def _tried(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
+    def _try(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
         """The candidates of a tier. A tier without candidates is noted as refuted, as later answers give it none."""
         units = self._narrow(given, tier, stage)
         if not units:
@@ -225,11 +225,11 @@ class TierSearch:
     ) -> NDArray[np.bool_]:
         """For each candidate and row, whether the treatment of tiny sums in a narrow format changes the result."""
         flags = np.zeros(results.shape, dtype=np.bool_)
-        drafts = [(at, x.draft, x.draft.hows().values()) for at, x in enumerate(alive) if x.draft is not None]
-        narrow = [(at, x) for at, x, hows in drafts if any(own.rounding.format.emin > NARROW for own in hows)]
+        drafts = [(at, x.draft, x.draft.roundings().values()) for at, x in enumerate(alive) if x.draft is not None]
+        narrow = [(at, x) for at, x, roundings in drafts if any(own.rounding.format.emin > NARROW for own in roundings)]
         if narrow:
             flush = partial(with_tiny, kind="flush_before", unbounded=False)
-            flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
+            flushing = [replace(alive[at], draft=draft.with_each_rounding(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             flags[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
         return flags

@@ -107,8 +107,8 @@ class Stages:
             stages = [DraftStage(name, 0, self._axes(kind, 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
-                stages += self._of_role(role, kinds[0][role], 2 * len(stages))
-        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adding(), self.fused)
+                stages += self._stages_of_role(role, kinds[0][role], 2 * len(stages))
+        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adders(), self.fused)
         stages.append(DraftStage("products", rank, products, self._pools("middle"), ordinary))
         stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
@@ -140,7 +140,7 @@ class Stages:
         for role in range(self.sketch.count):
             tier, pools = tiny_tier(role), self._sums_of(role)
             by_role.append(DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
-        refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
+        refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adders()), small, nonzero)
         return DraftStage(name, last, tiers, small, nonzero, ((*by_role, refined),))
 
     def _sums_of(self, role: int) -> list[Pool]:
@@ -153,7 +153,7 @@ class Stages:
         use few leaves and zeros do not count, as the zeros at other leaves have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
-    def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
+    def _stages_of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
         """The stages of a role. They decide how its steps add; for fused steps with other terms, how the steps add
         products, and then how other terms join these."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
@@ -199,7 +199,7 @@ class Stages:
             return [self.pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
         chosen = [
-            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role(begin)])
+            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._leaves_of_each_role(begin)])
             & frozenset(leaves)
             for begin in (True, False)
         ]
@@ -210,15 +210,15 @@ class Stages:
             chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
         return [self.pool(kind, place) for place in chosen]
 
-    def _adding(self) -> list[int]:
+    def _adders(self) -> list[int]:
         """The roles whose steps add products; empty while the order is open."""
         adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
-    def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
+    def _leaves_of_each_role(self, begin: bool) -> Iterator[Leaf]:
         """For each role, adjacent leaves that its steps add. `begin`: whether two leaves of one step are among them, as
         only these show how a sum begins."""
-        adding, part = self._adding(), self.sketch.parts[0]
+        adding, part = self._adders(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
         adders = adders_of(part)
@@ -239,7 +239,7 @@ class Stages:
         pools = [self.pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
-    def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
+    def pools_with_ranks(self, few: bool) -> Iterator[tuple[int, Pool]]:
         """Pools of every kind with their ranks: at all leaves, and at the leaves of each role. `few`: whether units are
         restricted to the leaves of that role."""
         part = self.sketch.parts[0]

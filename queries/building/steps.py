@@ -99,7 +99,7 @@ class StepAxes:
 
     def converted(self, draft: Draft, step: Step, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
         """The step itself; the last step of a unit with a conversion of its result where d has another format."""
-        converted, d, fmt = self.step(draft, step), self.asked.d, step.rounding(self.asked.d)
+        converted, d, fmt = self.step(draft, step), self.asked.d, step.result_format(self.asked.d)
         if self.role:
             yield converted
             return
@@ -114,7 +114,9 @@ class StepAxes:
 
     def own(self, draft: Draft) -> list[Format]:
         """The formats of the result, and of the steps above."""
-        return list(dict.fromkeys([self.asked.d, *(step.rounding(self.asked.d) for step in draft.steps[: self.role])]))
+        return list(
+            dict.fromkeys([self.asked.d, *(step.result_format(self.asked.d) for step in draft.steps[: self.role])])
+        )
 
     def decided(self, draft: Draft) -> Iterator[Draft]:
         """The arithmetic of one of the steps above."""
@@ -126,9 +128,9 @@ class StepAxes:
 
     def decided_otherwise(self, draft: Draft) -> Iterator[Draft]:
         """The fraction bits of a fused step above, with another rounding of terms, or of the sum."""
-        above = [(step, step.how) for step in draft.steps[: self.role] if step.aligned is not None and step.how]
+        above = [(step, step.round) for step in draft.steps[: self.role] if step.aligned is not None and step.round]
         others = (
-            replace(with_alignment(step, align, sticky), how=in_mode(rounding, mode))
+            replace(with_alignment(step, align, sticky), round=in_mode(rounding, mode))
             for (step, rounding), (align, sticky), mode in product(above, likely.ALIGNED, MODES)
         )
         for step in dict.fromkeys(others):
@@ -267,7 +269,7 @@ class StepAxes:
         """Likely steps with each start of a sum, and with products exact or rounded as the sum is."""
         for tried in (*self.decided(draft), *self.tier("rounded")(draft)):
             for start in likely.STARTS:
-                for products in (None, tried.steps[self.role].how):
+                for products in (None, tried.steps[self.role].round):
                     yield replace(tried, start=start, products=products)
 
     def likely_roomier(self, draft: Draft) -> Iterator[Draft]:
@@ -303,11 +305,11 @@ def late_tiers(role: int) -> list[Tier]:
 
     def after(draft: Draft, cuts: Sequence[int | None]) -> Iterator[Draft]:
         step, bits = draft.steps[role], draft.steps[role].bits
-        if bits is None or step.aligned is None or step.how is None or step.between is not None:
+        if bits is None or step.aligned is None or step.round is None or step.between is not None:
             return
         first = step.first or replace(step.aligned, items=(PRODUCTS,))
         aligns = MODES if step.first is None else (step.first.rounding,)
-        least = step.how.rounding.format.emin
+        least = step.round.rounding.format.emin
         for more, cut, align, far in product(likely.JOINED, cuts, aligns, (None, bits + 1)):
             for addend in dict.fromkeys((bits, bits + more)):
                 joined = _late(first, bits + more, addend, align, far)
@@ -317,12 +319,12 @@ def late_tiers(role: int) -> list[Tier]:
     def to_number(draft: Draft, ways: Sequence[Way]) -> Iterator[Draft]:
         """Other terms join a sum of products already rounded; the last rounding may have another mode."""
         step = draft.steps[role]
-        if step.aligned is None or step.how is None or (step.first is not None and step.between is None):
+        if step.aligned is None or step.round is None or (step.first is not None and step.between is None):
             return
-        first = Round(step.first or replace(step.aligned, items=(PRODUCTS,)), step.between or step.how.rounding)
+        first = Round(step.first or replace(step.aligned, items=(PRODUCTS,)), step.between or step.round.rounding)
         for bits, way, mode in product(range(1, likely.MOST_BITS + 1), ways, MODES):
             total = replace(_late(first, bits, bits, way[0]), sticky=way[1])
-            yield draft.with_step(role, replace(step, how=in_mode(step.how, mode), sum=total))
+            yield draft.with_step(role, replace(step, round=in_mode(step.round, mode), sum=total))
 
     return [
         together,
@@ -391,11 +393,11 @@ def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = Fals
 def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, with those that differ only in the mode of one rounding merged, if every mode is among them."""
     waiting = list(drafts)
-    for place in dict.fromkeys(place for draft in drafts for place in draft.hows()):
+    for place in dict.fromkeys(place for draft in drafts for place in draft.roundings()):
         alike: dict[Draft, list[Draft]] = {}
         for draft in waiting:
-            own = draft.hows().get(place)
-            one = draft if own is None else draft.with_hows({place: in_mode(own, MODES[0])})
+            own = draft.roundings().get(place)
+            one = draft if own is None else draft.with_roundings({place: in_mode(own, MODES[0])})
             alike.setdefault(one, []).append(draft)
         waiting = []
         for one, some in alike.items():
@@ -407,8 +409,8 @@ def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
 def drafts_of_merged(draft: Draft) -> list[Draft]:
     """The drafts that a merged one stands for: with any modes at up to two merged places; at more places, with one
     mode, or with another mode at one."""
-    plain, hows = replace(draft, unshown=frozenset()), draft.hows()
-    places = [place for place in hows if place in draft.unshown]
+    plain, roundings = replace(draft, unshown=frozenset()), draft.roundings()
+    places = [place for place in roundings if place in draft.unshown]
     modes: Iterable[tuple[Mode, ...]] = product(MODES, repeat=len(places))
     if len(places) > 2:
         same = [(mode,) * len(places) for mode in MODES]
@@ -416,7 +418,7 @@ def drafts_of_merged(draft: Draft) -> list[Draft]:
             (*given[:at], mode, *given[at + 1 :]) for given in same for at in range(len(places)) for mode in MODES
         )
     changed = (dict(zip(places, given, strict=True)) for given in modes)
-    return [plain.with_hows({at: in_mode(hows[at], mode) for at, mode in given.items()}) for given in changed]
+    return [plain.with_roundings({at: in_mode(roundings[at], mode) for at, mode in given.items()}) for given in changed]
 
 
 def store_periods(asked: Signature) -> list[int]:
@@ -433,13 +435,13 @@ def with_below(draft: Draft, role: int, step: Step) -> Draft:
 def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
     """Drafts in which all roles above also round to the longer format of this role, and the last result is converted.
     For most numbers such a second rounding gives the same as one rounding."""
-    above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].rounding(asked.d)
-    hows = [step.how for step in draft.steps[: role + 1]]
-    alike = all(step.rounding(d) == d and step.leaves is None and step.aligned is None for step in above)
-    last, own = hows[0], hows[-1]
+    above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].result_format(asked.d)
+    roundings = [step.round for step in draft.steps[: role + 1]]
+    alike = all(step.result_format(d) == d and step.leaves is None and step.aligned is None for step in above)
+    last, own = roundings[0], roundings[-1]
     if not role or not alike or draft.convert or fmt.precision <= d.precision or last is None or own is None:
         return
     for same in (True, False):
-        raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in hows[:-1])
-        steps = (replace(step, how=other) for step, other in zip(above, raised, strict=True))
+        raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in roundings[:-1])
+        steps = (replace(step, round=other) for step, other in zip(above, raised, strict=True))
         yield replace(draft, steps=(*steps, *draft.steps[role:]), convert=round_to(d, last.rounding.mode))

@@ -105,7 +105,7 @@ class _Partitioning:
         enough, pairs = AHEAD * self.options.pool.threads, 0
         self.left: dict[int, list[list[Model]]] = {}  # number of a set -> its groups of models without a class
         for number, models in enumerate(self.sets):
-            self.left[number] = self._alike(models)
+            self.left[number] = self._grouped_by_term(models)
             pairs += len(self.left[number]) - 1
             if pairs >= enough or number == len(self.sets) - 1:
                 self._rounds()
@@ -144,10 +144,10 @@ class _Partitioning:
         return self.interrupt is not None
 
     @property
-    def _over(self) -> bool:
+    def _is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
+    def _grouped_by_term(self, models: Sequence[Model]) -> list[list[Model]]:
         """Models grouped by the term that they build on the same inputs; after the deadline each model is a group."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(models[0], models[0]), carrier)
@@ -157,21 +157,21 @@ class _Partitioning:
             term = None
             try:
                 with suppress(OutOfTimeError), carrier.until(self.deadline):
-                    term = None if self._over else evaluate_on(model, operands, False, memo).d.node
+                    term = None if self._is_late else evaluate_on(model, operands, False, memo).d.node
             except KeyboardInterrupt:
                 if not self._stopped():
                     raise
             groups.setdefault(model if term is None else term, []).append(model)
         return list(groups.values())
 
-    def _told_apart(self, pair: _Pair) -> bool:
+    def _is_distinguished(self, pair: _Pair) -> bool:
         problem = pair.problem
         return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
         """The proof for a pair; None if a witness already distinguishes its models, or no time is left."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        if (left is not None and left <= 0) or self._told_apart(pair):
+        if (left is not None and left <= 0) or self._is_distinguished(pair):
             return None
         limit = self.options.timeout
         if limit is not None:
@@ -187,7 +187,7 @@ class _Partitioning:
 
     def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
         partition = self.partitions[pair.number]
-        proof = None if (apart := self._told_apart(pair)) else result()
+        proof = None if (distinguished := self._is_distinguished(pair)) else result()
         self.pieces.next()
         if proof is not None and proof.interrupted:
             raise KeyboardInterrupt
@@ -199,7 +199,7 @@ class _Partitioning:
         self.left[pair.number].append(pair.group)
         if proof is not None and proof.witness is not None:
             partition.witnesses.append(proof.witness.operands.every)
-        elif not apart:
+        elif not distinguished:
             partition.unknown.append(pair.models)
 
 

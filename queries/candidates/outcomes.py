@@ -28,14 +28,14 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
-ALONE = 96  # for fewer candidates a second process does not pay
+ALONE = 96  # with fewer candidates, one process is faster than two
 SEED = 1  # the seed of a pool's vectors
-FIRST = 1000  # vectors simulated before the time left is looked at; fewer take hardly less time
+FIRST = 1000  # vectors simulated before the deadline is checked; fewer vectors take hardly less time
 
 
 def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
-    """Vectors that distinguish candidates: shaped and random ones, and small cases of zero, overflow and cancellation
-    with either sign."""
+    """Vectors that distinguish candidates: shaped and random vectors, and small cases of zero, overflow and
+    cancellation with either sign."""
     return np.concatenate([_corner_rows(layout), sample_rows(layout, count, seed)])
 
 
@@ -69,7 +69,7 @@ def results_of(models: Sequence[Model], table: Table) -> Results:
 
 @contextmanager
 def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterator[Callable[[Table], Iterator[Results]]]:
-    """A function that simulates models on a table, PART models at a time, in as many processes as pay."""
+    """A block with a function that simulates models on a table, PART models at a time, in one process or several."""
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
@@ -164,9 +164,10 @@ class Outcomes:
         progress: Callable[[str], None],
         latest: float | None = None,
     ) -> tuple[Outcomes, bool]:
-        """The candidates simulated on a pool, or on the part of it (evenly spread) that was finished at the `deadline`
-        (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first FIRST vectors have time
-        until `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
+        """The candidates simulated on a pool, and whether there was an interrupt. At the `deadline` (of time.monotonic)
+        or an interrupt, the outcomes are those of the vectors finished so far, evenly spread over the pool. The first
+        FIRST vectors have time until `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector is
+        finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
         parts: list[Results] = []
         interrupted = False
@@ -185,12 +186,12 @@ class Outcomes:
         return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 
     def narrowed(self, members: Sequence[int]) -> Outcomes:
-        """The same vectors, with the results of some of the candidates alone."""
+        """The outcomes of some of the candidates on the same vectors."""
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
     def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
-        """Add vectors to the pool, simulated for `members` alone if the other candidates no longer matter. Raises the
-        errors of `simulate`."""
+        """Add vectors to the pool. If `members` is given, only these candidates are simulated; the others get results
+        of 0. Raises the errors of `simulate`."""
         chosen = list(range(len(self.candidates)) if members is None else members)
         more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
         more[chosen] = simulate([self.candidates[index] for index in chosen], rows, deadline=deadline)
@@ -227,7 +228,7 @@ class Outcomes:
         return self.easiest(np.flatnonzero(left <= left.min() * 1.02))
 
     def easiest(self, columns: NDArray[np.int64]) -> int:
-        """The vector with the fewest nonzero operands among some."""
+        """Of some vectors, the one with the fewest nonzero operands."""
         return int(columns[np.argmin((self.table[columns] != 0).sum(axis=1))])
 
 

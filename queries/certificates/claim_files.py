@@ -26,13 +26,13 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The texts, by file name, of a claim's file with this case alone, and of the unit and plan files that it names."""
+    """The texts, by file name, of a claim file with this case only, and of the unit and plan files that it names."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
     plans: dict[str, str] = {}  # texts by file name
 
     def held(reference: str) -> str:
-        """The reference of a unit, or of a plan, in the folder of a certificate."""
+        """The reference that stands for `reference` in a certificate: a file of the folder, or `reference` itself."""
         if not is_of_file(reference):
             return reference
         reference = beside(Path(claim.file.name).parent, reference)
@@ -65,8 +65,9 @@ def read_claim(texts: Mapping[str, str]) -> Statement:
 
 
 def _copied(texts: Mapping[str, str], reference: str) -> str:
-    """The reference of a copy of a certificate's unit or plan file: the copy, named by its content, can be changed by
-    this process alone. Raises ParameterError for a file that is not in the certificate."""
+    """The path of a copy of a certificate's unit or plan file, for a reference to such a file; other references stay.
+    The copy is named by its content, and only this process can change it. Raises ParameterError for a file that is not
+    in the certificate."""
     if HELD.fullmatch(reference) and reference.removeprefix("./") in texts:
         text = texts[reference.removeprefix("./")]
         if reference.endswith(".plan.yaml"):

@@ -60,7 +60,7 @@ class AnyManifest(Manifest):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest in a folder. Raises InputError, also for a manifest of another schema."""
+    """The manifest in a folder. Raises InputError, for a manifest of another schema too."""
     return _read(folder, Manifest)
 
 

@@ -9,7 +9,7 @@ from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Definition,
 
 
 class ProofText:
-    """The steps of a DRAT proof. Tautologies are left out."""
+    """The steps of a DRAT proof, without tautologies."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,7 +40,7 @@ def simplified(clause: Iterable[int]) -> Clause | None:
 
 
 def propagated(clauses: Sequence[Clause]) -> dict[int, int]:
-    """The values, 1 or -1, that unit propagation gives variables, by variable."""
+    """The values, 1 or -1, of the variables to which unit propagation gives a value."""
     users: dict[int, list[Clause]] = {}
     for clause in clauses:
         for literal in clause:
@@ -158,8 +158,8 @@ class Merging:
             self.proof.delete(case)
 
     def reduced_clauses(self, variable: int) -> list[Clause]:
-        """The clauses of a gate over representatives. Where inputs coincide, these clauses are shorter than the gate's
-        own clauses and are added to the proof, so that units propagate through them as through the gate."""
+        """The clauses of a gate over representatives. If inputs coincide, these clauses are shorter than the gate's own
+        clauses; they are then added to the proof, so that units propagate through them as through the gate."""
         kind, inputs = self.gates.definitions[variable]
         reduced = self.found(inputs)
         form = normal(kind, reduced)
@@ -175,8 +175,9 @@ class Merging:
         return clauses
 
     def supposing(self, literal: int, clauses: Sequence[Clause]) -> list[Clause]:
-        """The clauses by which gates are equal if a literal is true: first inputs of exclusive ORs that then have a
-        value, then more gates by congruence. The clauses are added to the proof, each with the negated literal."""
+        """The clauses by which more gates are equal if a literal is true. Inputs of an exclusive OR that then has a
+        value are equal, or opposite; further gates are equal by congruence. Each clause includes the negated literal
+        and is added to the proof."""
         values = propagated([*clauses, (literal,)])
         same: dict[int, int] = {}
         written = list[Clause]()
@@ -218,7 +219,7 @@ class Merging:
         return written
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The variables on which literals depend, over representatives, without the variables below those in `cuts`."""
+        """The variables on which literals depend, over representatives. The search stops at variables in `cuts`."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

@@ -44,8 +44,8 @@ Look = Callable[[Texts, Contents], Iterator[Finding]]
 
 
 def of_file(name: str) -> Callable[[Look], Look]:
-    """A decorator for the check of a folder that reads mainly the file `name`: any error raised while files are read,
-    such as for a file of another kind, becomes a fault at this file."""
+    """A decorator for a check of a folder that reads mainly the file `name`. Any error that the check raises, for
+    instance at a malformed file, becomes a fault at this file."""
 
     def read(look: Look) -> Look:
         @functools.wraps(look)

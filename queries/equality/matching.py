@@ -73,9 +73,9 @@ def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> 
 
 
 class Matcher:
-    """Finds signals of one evaluation by their values on the admitted samples (`admitted`).
+    """Finds signals of one evaluation by their values on the samples that are admitted (`admitted`: a flag for each).
 
-    Each signal is given as a term and as simulated.
+    `signals`: each signal of the evaluation as a term, and as simulated on all samples.
     """
 
     def __init__(self, signals: Iterable[tuple[Signal, Signal]], admitted: Lanes) -> None:
@@ -91,7 +91,8 @@ class Matcher:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
-        """The first signal with the same values, else a signal that differs by a static scale or offset; or None."""
+        """The first signal with the same values as `simulated`; else a signal that differs by a static scale or offset;
+        None if there is no such signal."""
         lanes = _lanes(simulated, self.admitted)
         if lanes is None:
             return None
@@ -106,8 +107,8 @@ class Matcher:
 
 
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
-    """The simulated values on admitted samples, limb by limb, independent of the signal's width; None for a
-    constant."""
+    """The simulated values of a signal on the admitted samples, limb by limb; None for a constant. Signals of different
+    widths with equal numbers have equal values here."""
     value: Bits | Bit = signal.value
     limbs: list[Any] = [value.node]
     if isinstance(value, Bits):

@@ -1,4 +1,4 @@
-"""Two plans agree: rules over their sums of products, and over their units for one K."""
+"""Rules that two plans agree: by their sums of products, or by their units for one K."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PlansAgree:
     length: int = 0
 
     def covers(self, length: int | None) -> bool:
-        """Whether a K is among the lengths; for None, whether every multiple of some number is."""
+        """Whether the statement is about a K; for None, whether it is about every multiple of some number."""
         if length is None:
             return not self.length
         return length == self.length if self.length else length % self.multiples == 0
