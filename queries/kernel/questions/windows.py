@@ -1,4 +1,4 @@
-"""A unit, or a plan, on some of its inputs alone: those whose numbers have exponents in windows."""
+"""A unit, or a plan, on some of its inputs: the inputs whose numbers have exponents in windows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Windowed:
-    """A unit or a plan on those inputs alone of which each number is zero, or a normal one with its exponent in the
-    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand without a
-    format."""
+    """A unit or a plan on the inputs in which each number is zero, or normal with its exponent in the window of its
+    operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that the unit does not
+    have."""
 
     unit: Unit | PlanAt
     windows: tuple[tuple[str, tuple[int, int]], ...]
@@ -51,7 +51,7 @@ class Windowed:
 
 
 def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
-    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about a unit."""
+    """The plan that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a unit."""
     found = unit.unit if isinstance(unit, Windowed) else unit
     if not isinstance(found, PlanAt):
         raise RuleError("it is about a unit, where a plan is needed")
@@ -59,7 +59,7 @@ def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
 
 
 def unit_in(unit: Unit | Windowed) -> Unit:
-    """The unit that a theorem is about, on all inputs or on some. Raises RuleError where it is about a plan."""
+    """The unit that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a plan."""
     found = unit.unit if isinstance(unit, Windowed) else unit
     if not isinstance(found, Unit):
         raise RuleError("it is about a plan, where a unit is needed")
@@ -67,4 +67,5 @@ def unit_in(unit: Unit | Windowed) -> Unit:
 
 
 def is_of_plan(unit: Unit | Windowed | PlanAt) -> bool:
+    """Whether a theorem is about a plan, on all inputs or on some."""
     return isinstance(unit.unit if isinstance(unit, Windowed) else unit, PlanAt)
