@@ -1,9 +1,9 @@
-"""Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, how many
-products are stacked, or on where its row and its column stand.
+"""Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, the number of
+stacked products, or the places of its row and its column.
 
-Rows of A are repeated copies of a few rows, and columns of B of a few columns: results of the same row and column are
-compared in every place of every shape. From two results that differ, the products that the difference does not need are
-then left out.
+The rows of A are copies of a few rows, and the columns of B copies of a few columns: results of the same row and column
+are compared in every place of every shape. From two results that differ, the products that the difference does not need
+are then left out.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-OWN = 3  # rows, and columns, that are repeated: a prime, no period of a kernel's blocks
-SHAPES, DRAWN = 72, 24  # shapes of each K, at most, and how many of them are drawn at random
+OWN = 3  # the number of rows, and of columns, that are repeated: a prime, no period of a kernel's blocks
+SHAPES, DRAWN = 72, 24  # the most shapes of each K, and the number of shapes drawn at random
 SIDES = (1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 64, 65, 128, 256, 512, 1024, 2048, 4096)
-LENGTHS = 10  # K asked, at most
+LENGTHS = 10  # the number of K that are asked, apart from the last K but one
 ALIKE = 64  # the most values of M, and of N, that are grouped by the bits of their results
 STACKS = (1, 2, 3, 8)
 SHRINKING = 600  # the most matrix products that are asked to leave out products of a result
 SEED = 1
 
-#: from the patterns of A, B and C to those of D, each a matrix or a stack of matrices
+#: gives the patterns of D for those of A, B and C, each a matrix or a stack of matrices
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 
 
 @dataclass(frozen=True)
 class PlacedResult:
-    """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: the number
-    of its product in the stack."""
+    """A result. `stack`: the number of products that were computed at once, 0 without a stack; `block`: the number of
+    the result's product in the stack."""
 
     at: At
     stack: int
@@ -53,15 +53,15 @@ class PlacedResult:
 
 
 def _size(result: PlacedResult) -> tuple[int, ...]:
-    """The sizes of an example, in their order: examples with smaller ones are preferred."""
+    """The sizes of an example, the most important first: examples with smaller sizes are preferred."""
     shape = result.at.shape
     return result.stack, shape.rows * shape.columns, result.at.row + result.at.column + result.block
 
 
 @dataclass(frozen=True)
 class Depends:
-    """Two results of the same row `a` and the same column `b` that differ, asked again. `filled`: whether the other
-    rows and columns hold random numbers, as the results do not differ beside zeros."""
+    """Two results of the same row `a` and the same column `b` that differ, also when asked again. `filled`: whether the
+    other rows and columns hold random numbers, as the results do not differ beside zeros."""
 
     one: PlacedResult
     other: PlacedResult
@@ -72,7 +72,8 @@ class Depends:
 
 @dataclass
 class DependenceFindings:
-    """What was asked of a function. `alike`: at the K of the difference, with the largest other side, the values of M
+    """The findings about a function. `lengths`: the K asked; `products`: the number of products computed; `compared`:
+    the number of results compared; `alike`: at the K of the difference, with the largest other side, the values of M
     and of N that give row 0, or column 0, the same bits; `unstacked`: why stacks were not asked, None if they were."""
 
     lengths: list[int] = field(default_factory=list)
@@ -85,8 +86,9 @@ class DependenceFindings:
 
 
 class Dependence:
-    """Asks one function. `multiply`: from patterns of A, B and C to those of D; `top`: the largest shape. Past
-    `deadline`, in seconds of time.monotonic(), nothing more is asked."""
+    """Asks one function. `multiply`: gives the patterns of D for those of A, B and C; `top`: the largest shape;
+    `fixed`: the side that is the same in compared shapes. After `deadline` (of time.monotonic) nothing more is
+    asked."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, top: Shape, fixed: Fixed | None = None,
@@ -117,7 +119,7 @@ class Dependence:
         yield from sorted({max(1, round(top ** ((n + 1) / LENGTHS))) for n in range(LENGTHS)} | {max(1, top - 1)})
 
     def _stacks(self) -> None:
-        """Find out whether the function takes stacks."""
+        """Ask the function for a stack; if it refuses, note the reason."""
         try:
             self._product(*(np.zeros(side, kind_of(fmt)) for side, fmt in
                             (((2, 1, 1), self.asked.a), ((2, 1, 1), self.asked.b))))  # fmt: skip
@@ -125,8 +127,8 @@ class Dependence:
             self.found.unstacked = str(error).splitlines()[0]
 
     def _shapes(self, length: int) -> Iterator[tuple[Shape, int]]:
-        """The shapes of a K with the number of their stack, 0 for none: the usual sizes of each side, and random
-        ones."""
+        """The shapes of a K, each with the number of stacked products (0: no stack): usual and random sizes of the
+        sides."""
         rows, columns = ([side for side in (*SIDES, top - 1, top) if 0 < side <= top]
                          for top in (self.top.rows, self.top.columns))  # fmt: skip
         pairs = dict.fromkeys([(1, 1), *((m, columns[-1]) for m in rows), *((rows[-1], n) for n in columns)])
@@ -138,8 +140,8 @@ class Dependence:
                 yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
 
     def _compared(self, length: int) -> tuple[PlacedResult, PlacedResult, Matrix, Matrix] | None:
-        """Two different results of one row and one column, in the smallest shapes, and this row and column; None where
-        no results differ."""
+        """Two different results of one row and one column, in the smallest shapes, and this row and column; None if no
+        results differ."""
         a, b = self._drawn(length)
         seen: dict[tuple[int, ...], dict[int, PlacedResult]] = {}
         for number, (shape, stack) in enumerate(self._shapes(length)):
@@ -171,8 +173,8 @@ class Dependence:
         return one, other, a[place[0] % OWN], b[place[1] % OWN]
 
     def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
-        """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero:
-        rounding errors are left, which a narrow format of d otherwise hides."""
+        """OWN rows (OWN x K) and as many columns (OWN x K). The products of all columns but one come in pairs whose
+        exact sum is zero: the results then consist of rounding errors, which a narrow format of d otherwise hides."""
         a, b = self._vectors(OWN, length, self.asked.a), self._vectors(OWN, length, self.asked.b)
         order, half = self.rng.permutation(length), length // 2
         one, other = order[:half], order[half : 2 * half]
@@ -187,6 +189,7 @@ class Dependence:
         return random_patterns(self.rng, fmt, (count, length), -3, 3)
 
     def _product(self, a: Matrix, b: Matrix) -> Matrix:
+        """The patterns of the function's D for A and B, with zeros as C. Raises IncompleteError after the deadline."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out")
         self.found.products += 1
@@ -219,8 +222,8 @@ class Dependence:
         return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 
     def _smaller(self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix) -> Depends:
-        """The same difference with the fewest products that are found to suffice. Raises IncompleteError where the
-        function does not show the difference again."""
+        """The same difference with as few nonzero products as possible. Raises IncompleteError if the function does not
+        show the difference again."""
         filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
         if filled is None:
             raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")

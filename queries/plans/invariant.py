@@ -1,9 +1,9 @@
-"""Whether a result depends on the shape of its product. By a library's map, does the sum of a row of A and a column of
-B have the same bits for every M and N, at every place of the row and the column?
+"""The decision whether a result depends on the shape of its product: whether, by a library's map, the sum of a row of A
+and a column of B has the same bits for every M and N, at every place of the row and the column.
 
 For each K the map's plans for all rows of all M and all columns of all N are enumerated; elements that no condition of
 a rule distinguishes count as one. Two plans that compute the same sum in two shapes are then proved equal at each such
-K, or an input is found on which they differ (`equal`).
+K, or an input is found on which they differ (equal.py).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Shapes:
 
 
 def _all_of(rules: PlanMap, side: str) -> Span:
-    """The smallest and the largest limit of any rule for a side."""
+    """The smallest and the largest limit of any rule for a side; 1 and LARGEST without limits."""
     found = [
         end
         for rule in rules.rules
@@ -100,8 +100,9 @@ class At:
 
 @dataclass(frozen=True)
 class Class:
-    """Rows, or columns, that no condition of a rule distinguishes. `side`, `place`: M or N, and the number, of the
-    first row or column; `held`: for each rule, whether its conditions about the side and the place hold."""
+    """Rows, or columns, that no condition of a rule distinguishes. `side`, `place`: of the first of these rows or
+    columns, the M or N of its shape and its number; `held`: for each rule, whether its conditions about side and place
+    hold."""
 
     side: int
     place: int
@@ -123,8 +124,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """A map's plans for some shapes. `needs`: the pairs of plans that have to be equal; `open`: by K at which no rule
-    covers some element, the first such element; `plans`: the K of each plan."""
+    """A map's plans for some shapes. `needs`: the pairs of plans that have to be equal; `open`: for each K at which no
+    rule covers some element, the first such element; `plans`: the K of each plan."""
 
     needs: tuple[Need, ...]
     open: dict[int, At]
@@ -171,7 +172,8 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
 
 
 def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) -> list[Class]:
-    """The classes of rows or columns; `apart`: whether rows or columns of two sides are always in two classes."""
+    """The classes of rows or columns. `names`: the features of rules about them; `span`: the first and the last M or N;
+    `apart`: whether rows or columns of two values of M or N are always in two classes."""
     found: dict[object, Class] = {}
     places = any(limit.feature.of in names and limit.feature.kind not in ("number", "rest")
                  for rule in rules.rules for limit in rule.limits)  # fmt: skip
@@ -185,7 +187,7 @@ def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) ->
 
 
 def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: int = 1) -> NDArray[np.bool_]:
-    """Whether the conditions about one side hold, at each of the first `count` places of a shape."""
+    """For each of the first `count` places of a shape, whether the conditions about one side (`names`) hold."""
     places, found = np.arange(count), np.ones(count, dtype=np.bool_)
     for limit in limits:
         if limit.feature.of in names:
@@ -194,7 +196,7 @@ def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: i
 
 
 def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k: int) -> Numbers:
-    """The number of the rule for each class of rows with each class of columns, -1 for none."""
+    """The number of the rule for each class of rows with each class of columns (rows x columns); -1: no rule."""
     found = np.full((len(rows), len(columns)), -1)
     m, n = (np.array([one.side for one in some]) for some in (rows, columns))
     for number, rule in reversed(list(enumerate(rules.rules))):
@@ -210,8 +212,8 @@ def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k:
 
 
 def _together(own: Numbers, rules: PlanMap, fixed: Fixed | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of elements that are the same sum in two shapes and have two plans: the first element of one plan with the
-    first element of each other plan."""
+    """Pairs of elements that are the same sum in two shapes and have two plans. Of the plans of a sum, the first
+    element of one is paired with the first element of each other."""
     if fixed is None:
         yield from _apart([(int(i), int(j)) for i, j in np.ndindex(own.shape)], own.ravel(), rules)
         return
@@ -251,7 +253,7 @@ class Invariance:
     @property
     def verdict(self) -> Verdict:
         """Different, if two plans of the same sum differ on a replayed input; equal, if the map has a plan for every
-        element, and theorems say that the plans of each sum are equal at each K."""
+        element, and theorems state that the plans of each sum are equal at each K; else unknown."""
         if self.difference is not None:
             return "different"
         return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
@@ -272,7 +274,7 @@ class Invariance:
         return self.rules.rules[own].plan if own >= 0 and self.shapes.holds(place.shape) else None
 
     def left_open(self, need: Need) -> list[int]:
-        """The K at which no theorem says that two plans are equal."""
+        """The K at which no theorem states that two plans are equal."""
         goals = [proof.goal for proof in self.proofs if (proof.left, proof.right) == (need.left, need.right)]
         return [k for k in need.lengths if not any(goal is not None and goal.covers(k) for goal in goals)]
 
@@ -281,8 +283,8 @@ def prove_invariant(
     rules: PlanMap, shapes: Shapes, fixed: Fixed | None = None, options: Options | None = None, confirm: bool = True
 ) -> Invariance:
     """Prove that a result does not depend on the shape, or find two shapes and an input for which it does. `fixed`: the
-    side that is the same in both. An interrupt ends the work. Raises ParameterError for a K that a plan does not take,
-    IncompleteError for too many shapes, and FaultError where an evaluation contradicts a proof."""
+    side that is the same in both shapes. An interrupt ends the work. Raises ParameterError for a K that a plan does not
+    take, IncompleteError for too many shapes, and FaultError if an evaluation contradicts a proof."""
     options = options or Options()
     start = options.clock()
     found = Invariance(rules, shapes, fixed)
@@ -299,7 +301,8 @@ class _Prover:
         self.found, self.options, self.confirm, self.start = found, options, confirm, start
 
     def run(self) -> None:
-        """Search for a difference of any two plans first, which ends the work; then prove."""
+        """Search for a difference of any pair of plans first, as a difference ends the work; then prove the pairs
+        equal."""
         needs = self.found.found.needs
         for look in (self._differs, self._proved):
             for need in needs:
@@ -308,14 +311,15 @@ class _Prover:
                     return
 
     def _differs(self, need: Need) -> None:
-        """Multiply random matrices at some K; where two plans differ, find a small input."""
+        """Multiply random matrices at some K. If the two plans differ, find a small input."""
         for k in (need.lengths[place] for place in spread(len(need.lengths), TRIED)):
             if not matrices_agree(need.left, need.right, k):
                 self._prove(need, k)
                 return
 
     def _proved(self, need: Need) -> None:
-        """Prove each K that no theorem so far covers: the theorem for one K may cover every multiple of a tile."""
+        """Prove two plans equal at each K that no theorem so far covers: the theorem for one K may cover every multiple
+        of a tile."""
         for k in need.lengths:
             if self.options.left(self.start) == 0 or self.found.difference is not None:
                 return

@@ -1,5 +1,5 @@
-"""Which plan computes which element of a product: the rules of a map, each with conditions on the element and its
-shape; the first rule that holds counts."""
+"""The rules of a map, which say which plan computes which element of a product. Each rule has conditions on the element
+and its shape, and the first rule that holds counts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Within:
     spans: tuple[tuple[int | None, int | None], ...]
 
     def holds(self, shape: Shape, rows: Numbers, columns: Numbers) -> NDArray[np.bool_]:
-        """Which elements meet the condition, for their shape, rows and columns."""
+        """For each element, given by its row and column in a shape, whether it meets the condition."""
         return self.among(self.feature.values(shape, rows, columns))
 
     def among(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which values lie within one of the spans."""
+        """For each value, whether it lies within one of the spans."""
         found = np.zeros(values.shape, dtype=np.bool_)
         for low, high in self.spans:
             found |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
@@ -59,7 +59,7 @@ class PlanMap:
 
     @property
     def plan(self) -> Plan:
-        """Any of its plans: all have the same formats."""
+        """The plan of the first rule. All plans of a map have the same formats."""
         return self.rules[0].plan
 
     def numbers_of(self, shape: Shape) -> NDArray[np.int64]:
@@ -76,7 +76,8 @@ class PlanMap:
         return np.broadcast_to(found.reshape(size), (shape.rows, shape.columns))
 
     def plans_of(self, shape: Shape) -> NDArray[np.int64]:
-        """`numbers_of`; raises IncompleteError if an element has no rule relied on."""
+        """The number of each element's rule (M x N), as of `numbers_of`. Raises IncompleteError if an element has no
+        rule that is relied on."""
         found = self.numbers_of(shape)
         if len(missing := np.argwhere(found < 0)):
             first = f"[{missing[0][0]}, {missing[0][1]}]"
@@ -87,8 +88,8 @@ class PlanMap:
         return found
 
     def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
-        """The patterns of D (M x N), each element computed by its plan; `multiply`: the whole D of one plan. Raises
-        IncompleteError if an element has no rule that is relied on."""
+        """The patterns of D (M x N), each element computed by its plan. `multiply`: gives the whole D of one plan.
+        Raises IncompleteError if an element has no rule that is relied on."""
         own = self.plans_of(shape)
         results = {number: multiply(self.rules[number].plan) for number in numbers_in(own)}
         d = np.zeros_like(next(iter(results.values())))
