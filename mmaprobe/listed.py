@@ -141,7 +141,9 @@ def _listed(kind: str, every: Sequence[Row], words: Sequence[str]) -> Listed[Row
     return Listed(kind, tuple(rows))
 
 
-def _listed_by_format(kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]) -> Listed[Row]:
+def _listed_by_format(
+    kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]
+) -> Listed[Row]:
     from mmaprobe.named import WantedError
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS
     from mmaprobe.smtmodel.base.errors import UnknownNameError

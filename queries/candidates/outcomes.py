@@ -78,13 +78,13 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     with safe_imports(), held_back:  # the executor's locks start a process that tracks them
         executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
-    def mapped(table: Table) -> Iterator[Results]:
+    def simulated(table: Table) -> Iterator[Results]:
         with safe_imports(), without_interrupts(), held_back:  # submit starts the processes
             futures = [executor.submit(results_of, part, table) for part in parts]
-        return map(_settled, futures)
+        return map(_result_of, futures)
 
     try:
-        yield mapped
+        yield simulated
     except BaseException:
         for process in list(executor._processes.values()):  # from Python 3.14 on, kill_workers does this
             process.kill()
@@ -93,7 +93,7 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
         executor.shutdown(cancel_futures=True)
 
 
-def _settled(future: Future[Results]) -> Results:
+def _result_of(future: Future[Results]) -> Results:
     settle(future)
     return future.result()
 
@@ -119,13 +119,13 @@ def _gathered(
         results.append(part)
         done = min(len(results) * PART, count)
         if done < count:
-            _in_time(deadline, done, count, part.shape[1])
+            _check_time(deadline, done, count, part.shape[1])
         if progress is not None:
             progress(Count(done, count, "candidates simulated"))
     return np.concatenate(results)
 
 
-def _in_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
+def _check_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
     """Raises IncompleteError after the deadline (of time.monotonic)."""
     if deadline is not None and time.monotonic() > deadline:
         on = counted(vectors, "vector")
@@ -171,7 +171,7 @@ class Outcomes:
         order = np.random.default_rng(len(table)).permutation(len(table))
         parts: list[Results] = []
         interrupted = False
-        _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
+        _check_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):

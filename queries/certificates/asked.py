@@ -87,8 +87,8 @@ class RequiredGoals:
 
 def length_of(goal: Any) -> int | None:
     """The K of a plan's bound; None: any K."""
-    found: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
-    return found
+    length: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
+    return length
 
 
 def bound_words(goal: Goal) -> str:

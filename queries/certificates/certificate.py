@@ -217,7 +217,7 @@ def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece])
     page = guide(texts)
     text = files("mmaprobe.queries.certificates").joinpath(page).read_text(encoding="utf-8")
     by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
-    return re.sub("|".join(by), lambda found: by[found[0]], text)
+    return re.sub("|".join(by), lambda match: by[match[0]], text)
 
 
 def _cell(text: str) -> str:

@@ -84,7 +84,7 @@ class Merging:
         sign = sign if literal > 0 else -sign
         return sign * root
 
-    def found(self, literals: Iterable[int]) -> Clause:
+    def representatives(self, literals: Iterable[int]) -> Clause:
         return tuple(self.find(literal) for literal in literals)
 
     def introduce(self, written: bool = False) -> None:
@@ -104,7 +104,7 @@ class Merging:
 
     def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
         """The representative of a gate over representatives; a new gate is defined in the proof."""
-        literal = self.gates.gate(kind, self.found(inputs))
+        literal = self.gates.gate(kind, self.representatives(inputs))
         self.introduce()
         return self.find(literal)
 
@@ -138,7 +138,7 @@ class Merging:
 
     def _revisit(self, variable: int) -> None:
         kind, inputs = self.gates.definitions[variable]
-        reduced = self.found(inputs)
+        reduced = self.representatives(inputs)
         form = normal(kind, reduced)
         if isinstance(form, int):
             equal = form
@@ -161,7 +161,7 @@ class Merging:
         """The clauses of a gate over representatives. If inputs coincide, these clauses are shorter than the gate's own
         clauses; they are then added to the proof, so that units propagate through them as through the gate."""
         kind, inputs = self.gates.definitions[variable]
-        reduced = self.found(inputs)
+        reduced = self.representatives(inputs)
         form = normal(kind, reduced)
         if isinstance(form, int):
             raise AssertionError(f"gate {variable} equals {form} and was not merged")
@@ -205,13 +205,13 @@ class Merging:
         gates = [(variable, *self.gates.definitions[variable]) for variable in inside]
         for variable, kind, inputs in gates:
             if kind == "xor" and variable in values:
-                left, right = map(find, self.found(inputs))
+                left, right = map(find, self.representatives(inputs))
                 equate(left, -right * values[variable], TRUE)
         before = -1
         while before < len(same):  # a gate may come before others that make its inputs equal
             before, table = len(same), dict[Definition, int]()
             for variable, kind, inputs in gates:
-                reduced = tuple(map(find, self.found(inputs)))
+                reduced = tuple(map(find, self.representatives(inputs)))
                 form = normal(kind, reduced)
                 equal = form if isinstance(form, int) else form[0] * table.setdefault(form[1], form[0] * variable)
                 split = next((x for x in reduced if abs(x) != TRUE), TRUE)

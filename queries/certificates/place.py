@@ -32,7 +32,7 @@ def check_place(directory: Path) -> None:
     _owned_paths(directory)
 
 
-def emptied(directory: Path) -> None:
+def empty_folder(directory: Path) -> None:
     """Remove the files of a folder that certificates' manifests name, and no others. Raises the errors of
     `check_place`."""
     for path in _owned_paths(directory):

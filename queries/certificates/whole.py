@@ -185,7 +185,7 @@ class WholeProof:
         """Prove equal all maxima whose terms are proved equal."""
         known: dict[frozenset[Clause], FNode] = {}
         for symbol, terms in self.maxima.items():
-            key = frozenset(self.merging.found(self.blaster.bits(term)) for term in terms)
+            key = frozenset(self.merging.representatives(self.blaster.bits(term)) for term in terms)
             other = known.setdefault(key, symbol)
             sides = [self.blaster.bits(side) for side in (other, symbol)]
             if not self._agree(sides):
@@ -201,7 +201,7 @@ class WholeProof:
             return False
 
     def _agree(self, sides: Sequence[Sequence[int]]) -> bool:
-        return self.merging.found(sides[0]) == self.merging.found(sides[1])
+        return self.merging.representatives(sides[0]) == self.merging.representatives(sides[1])
 
     def _places(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
         """The variables of the cut-points, without those of the terms to be proved equal."""

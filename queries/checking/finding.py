@@ -49,7 +49,7 @@ def of_file(name: str) -> Callable[[Look], Look]:
 
     def read(look: Look) -> Look:
         @functools.wraps(look)
-        def found(texts: Texts, contents: Contents) -> Iterator[Finding]:
+        def guarded(texts: Texts, contents: Contents) -> Iterator[Finding]:
             every: list[Finding] = []
             try:
                 every += look(texts, contents)
@@ -57,6 +57,6 @@ def of_file(name: str) -> Callable[[Look], Look]:
                 every = [Finding(name, f"cannot be read: {reason(error)}", "fault")]
             yield from every
 
-        return found
+        return guarded
 
     return read

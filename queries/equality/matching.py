@@ -87,7 +87,7 @@ class Matcher:
             if lanes is None:
                 continue
             self.known.setdefault(_key(simulated, lanes), Twin(term))
-            if (other := _apart(simulated, lanes)) is not None:
+            if (other := _scaled_key(simulated, lanes)) is not None:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
@@ -99,7 +99,7 @@ class Matcher:
         same = self.known.get(_key(simulated, lanes))
         if same is not None:
             return same
-        other = _apart(simulated, lanes)
+        other = _scaled_key(simulated, lanes)
         if other is None or other[0] not in self.scaled:
             return None
         signal, own = self.scaled[other[0]]
@@ -128,7 +128,7 @@ def _key(signal: Signal, lanes: Limbs) -> bytes:
     return kind.encode() + b"".join(np.ascontiguousarray(limb).tobytes() for limb in lanes)
 
 
-def _apart(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
+def _scaled_key(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
     """A key that signals share if they differ by a static scale (the integers without their common trailing zeros) or
     offset (the exponents as numbers), and the signal's own number of places or offset."""
     if isinstance(signal.value, Bit) or len(lanes) > 1:

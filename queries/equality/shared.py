@@ -21,17 +21,17 @@ class Shared:
 
     def __init__(self) -> None:
         self.places: dict[FNode, int] = {}
-        self.made: dict[FNode, int] = {}
+        self.subterms: dict[FNode, int] = {}
 
     def of(self, term: FNode) -> int:
         """The subterms of a term, including the term itself."""
-        for one in in_order([term], self.made):
-            if one not in self.made:
+        for one in in_order([term], self.subterms):
+            if one not in self.subterms:
                 parts = 1 << self.places.setdefault(one, len(self.places))
                 for below in one.args():
-                    parts |= self.made[below]
-                self.made[one] = parts
-        return self.made[term]
+                    parts |= self.subterms[below]
+                self.subterms[one] = parts
+        return self.subterms[term]
 
     def common(self, one: FNode, other: FNode) -> _Common:
         """The subterms that two terms share."""

@@ -146,9 +146,9 @@ class _Tables:
         self.steps = {step: number for number, step in enumerate(dict.fromkeys(subject.steps))}
         self.numbered = {kind: getattr(subject, name) for kind, name in NUMBERED.items()}
         for unit in subject.units:
-            self.spoken_of(unit.result)
+            self.number_nodes(unit.result)
         for plan in subject.plans:
-            self.spoken_of(plan.result)
+            self.number_nodes(plan.result)
 
     def add(self, theorem: Theorem) -> None:
         """Enter a theorem, and number the nodes in the fields of its goal."""
@@ -156,9 +156,9 @@ class _Tables:
         goal: Any = theorem.goal
         for field in fields(goal):
             if isinstance(node := getattr(goal, field.name), Node):
-                self.spoken_of(node)
+                self.number_nodes(node)
 
-    def spoken_of(self, node: Node) -> None:
+    def number_nodes(self, node: Node) -> None:
         if node not in self.nodes:
             for part in walk(node):
                 self.nodes.setdefault(part, len(self.nodes))

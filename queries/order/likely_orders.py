@@ -20,13 +20,13 @@ def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
     if len(leaves) > 2:
         trees += [joined_branch(kind, leaves) for kind in AT_ONCE]
     if len(leaves) > EVERY_ORDER:
-        trees += _of_many(length, addend)
+        trees += _trees_of_many(length, addend)
     elif length > 2 and addend:
         trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in AT_ONCE]
     return trees
 
 
-def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
+def _trees_of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
     def ended(total: Node | Leaf) -> Node | Leaf:
         return Node("binary", (total, "c")) if addend else total
 

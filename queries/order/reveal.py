@@ -223,7 +223,7 @@ def reveal(
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
-    said_of_ends = ends_of(probe, root) if ends else None
+    row_ends = ends_of(probe, root) if ends else None
     probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
         length=model.length,
@@ -235,7 +235,7 @@ def reveal(
         apart_places=inside.places,
         parts=inside.parts,
         questions=tuple(probe.questions),
-        ends=said_of_ends,
+        ends=row_ends,
         weights=probe.weights,
     )
 

@@ -96,10 +96,10 @@ class CutSums:
         for more in range(self.count):
             for size, own in ((self.tile, first + more < self.count - 1), (last, first + more == self.count - 1)):
                 if own.any():
-                    found = evaluate(plan, self._part(sample, first[own] + more, size, sums[own]))
-                    if found is None:
+                    d = evaluate(plan, self._part(sample, first[own] + more, size, sums[own]))
+                    if d is None:
                         return None
-                    sums[own] = found.reshape(-1, many, 1, 1)
+                    sums[own] = d.reshape(-1, many, 1, 1)
                     table[own, first[own] + more + 1] = sums[own, :, 0, 0]
         return table.view(f"f{sums.itemsize}")
 

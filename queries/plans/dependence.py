@@ -97,21 +97,21 @@ class Dependence:
         self.asked, self.multiply, self.top, self.fixed = asked, multiply, top, fixed
         self.deadline, self.progress = deadline, progress
         self.rng = np.random.default_rng(SEED)
-        self.found = DependenceFindings()
+        self.findings = DependenceFindings()
 
     def run(self) -> DependenceFindings:
         """Ask until two results differ, or all shapes are asked."""
         try:
             self._stacks()
             for length in self._lengths():
-                self.found.lengths.append(length)
+                self.findings.lengths.append(length)
                 if (pair := self._compared(length)) is not None:
-                    self.found.depends = self._smaller(*pair)
+                    self.findings.depends = self._smaller(*pair)
                     self._alike(*pair[2:])
                     break
         except IncompleteError as error:
-            self.found.error = str(error)
-        return self.found
+            self.findings.error = str(error)
+        return self.findings
 
     def _lengths(self) -> Iterator[int]:
         """Some K, the smallest first: a difference at a smaller K has fewer products."""
@@ -124,7 +124,7 @@ class Dependence:
             self._product(*(np.zeros(side, kind_of(fmt)) for side, fmt in
                             (((2, 1, 1), self.asked.a), ((2, 1, 1), self.asked.b))))  # fmt: skip
         except MmaprobeError as error:
-            self.found.unstacked = str(error).splitlines()[0]
+            self.findings.unstacked = str(error).splitlines()[0]
 
     def _shapes(self, length: int) -> Iterator[tuple[Shape, int]]:
         """The shapes of a K, each with the number of stacked products (0: no stack): usual and random sizes of the
@@ -136,7 +136,7 @@ class Dependence:
         both = dict.fromkeys((*pairs, *map(tuple, drawn), *((m, n) for m in rows[:8] for n in columns[:3])))
         for number, (m, n) in enumerate(list(both)[:SHAPES]):
             yield Shape(m, n, length), 0
-            if self.found.unstacked is None and number % 4 == 0:
+            if self.findings.unstacked is None and number % 4 == 0:
                 yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
 
     def _compared(self, length: int) -> tuple[PlacedResult, PlacedResult, Matrix, Matrix] | None:
@@ -150,7 +150,7 @@ class Dependence:
             sides = [np.tile(side, (stack or 1, 1, 1)) for side in (a[x], b[y].T)]
             d = self._product(*(sides if stack else (side[0] for side in sides)))
             d = d.reshape(stack or 1, shape.rows, shape.columns)
-            self.found.compared += d.size
+            self.findings.compared += d.size
             # a fixed side has one matrix in all shapes: its rows, or columns, are compared in their own places alone
             down, along = (1 if self.fixed == "M" else OWN), (1 if self.fixed == "N" else OWN)
             rows, columns = (side if step == 1 else min(OWN, side) for side, step in
@@ -192,7 +192,7 @@ class Dependence:
         """The patterns of the function's D for A and B, with zeros as C. Raises IncompleteError after the deadline."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out")
-        self.found.products += 1
+        self.findings.products += 1
         a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)  # NumPy has another kernel for a transposed matrix
         return self.multiply(a, b, np.zeros((*a.shape[:-1], b.shape[-1]), kind_of(self.asked.c)))
 
@@ -227,12 +227,12 @@ class Dependence:
         filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
         if filled is None:
             raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
-        end = self.found.products + SHRINKING
+        end = self.findings.products + SHRINKING
         size = 1 << max(0, (len(a) - 1).bit_length() - 1)
         while size:
             for start in range(0, len(a), size):
                 part = slice(start, start + size)
-                if self.found.products > end or not (a[part].any() or b[part].any()):
+                if self.findings.products > end or not (a[part].any() or b[part].any()):
                     continue
                 x, y = a.copy(), b.copy()
                 x[part], y[part] = 0, 0
@@ -259,4 +259,4 @@ class Dependence:
                 d = self._product(a[:value], b.T) if side == "M" else self._product(a, b[:value].T)
                 groups.setdefault((d[0] if side == "M" else d[:, 0]).tobytes(), []).append(value)
             if len(groups) > 1:
-                self.found.alike[side] = [runs_of(values) for values in groups.values()]
+                self.findings.alike[side] = [runs_of(values) for values in groups.values()]

@@ -74,7 +74,7 @@ class Shapes:
 
 def _all_of(rules: PlanMap, side: str) -> Span:
     """The smallest and the largest limit of any rule for a side; 1 and LARGEST without limits."""
-    found = [
+    ends = [
         end
         for rule in rules.rules
         for limit in rule.limits
@@ -83,7 +83,7 @@ def _all_of(rules: PlanMap, side: str) -> Span:
         for end in (low, high)
         if end is not None
     ]
-    return (min(found), max(found)) if found else (1, LARGEST)
+    return (min(ends), max(ends)) if ends else (1, LARGEST)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
         lengths.setdefault((held, k if "M * N * K" in products else None), []).append(k)
     if len(rows) * len(columns) * len(lengths) > MOST_CASES:
         raise IncompleteError(f"{rules.reference}: too many shapes ({shapes.text()}): give fewer")
-    found: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
+    places_of_pairs: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
     open_ones: dict[int, At] = {}
     plans: dict[Plan, list[int]] = {}
 
@@ -164,17 +164,17 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
             plans.setdefault(rules.rules[number].plan, []).extend(some)
         for first, other in _together(own, rules, fixed):
             pair = tuple(rules.rules[own[place]].plan for place in (first, other))
-            into = found.setdefault((pair[0], pair[1]), {})
+            into = places_of_pairs.setdefault((pair[0], pair[1]), {})
             for k in some:
                 into.setdefault(k, (at(*first, k), at(*other, k)))
-    needs = tuple(Need(left, right, places) for (left, right), places in found.items())
+    needs = tuple(Need(left, right, places) for (left, right), places in places_of_pairs.items())
     return Enumerated(needs, open_ones, {plan: sorted(set(ks)) for plan, ks in plans.items()})
 
 
 def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) -> list[Class]:
     """The classes of rows or columns. `names`: the features of rules about them; `span`: the first and the last M or N;
     `apart`: whether rows or columns of two values of M or N are always in two classes."""
-    found: dict[object, Class] = {}
+    classes: dict[object, Class] = {}
     places = any(limit.feature.of in names and limit.feature.kind not in ("number", "rest")
                  for rule in rules.rules for limit in rule.limits)  # fmt: skip
     for side in range(span[0], span[1] + 1):
@@ -182,22 +182,22 @@ def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) ->
         held = np.array([_hold(rule.limits, names, shape, count) for rule in rules.rules])
         for place in sorted(np.unique(held, axis=1, return_index=True)[1].tolist()):
             own = tuple(held[:, place].tolist())
-            found.setdefault((own, side if apart else None), Class(side, place, own))
-    return list(found.values())
+            classes.setdefault((own, side if apart else None), Class(side, place, own))
+    return list(classes.values())
 
 
 def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: int = 1) -> NDArray[np.bool_]:
     """For each of the first `count` places of a shape, whether the conditions about one side (`names`) hold."""
-    places, found = np.arange(count), np.ones(count, dtype=np.bool_)
+    places, hold = np.arange(count), np.ones(count, dtype=np.bool_)
     for limit in limits:
         if limit.feature.of in names:
-            found &= limit.holds(shape, places, places)
-    return found
+            hold &= limit.holds(shape, places, places)
+    return hold
 
 
 def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k: int) -> Numbers:
     """The number of the rule for each class of rows with each class of columns (rows x columns); -1: no rule."""
-    found = np.full((len(rows), len(columns)), -1)
+    numbers = np.full((len(rows), len(columns)), -1)
     m, n = (np.array([one.side for one in some]) for some in (rows, columns))
     for number, rule in reversed(list(enumerate(rules.rules))):
         if not _hold(rule.limits, ("K",), Shape(1, 1, k))[0]:
@@ -207,8 +207,8 @@ def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k:
             if limit.feature.of in ("M * N", "M * N * K"):
                 values = np.outer(m, n) * (k if limit.feature.of == "M * N * K" else 1)
                 own &= limit.among(values)
-        found[own] = number
-    return found
+        numbers[own] = number
+    return numbers
 
 
 def _together(own: Numbers, rules: PlanMap, fixed: Fixed | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
@@ -246,7 +246,7 @@ class Invariance:
     interrupted: bool = False
 
     @property
-    def found(self) -> Enumerated:
+    def enumeration(self) -> Enumerated:
         """The map's plans for the shapes."""
         return enumerated(self.rules, self.shapes, self.fixed)
 
@@ -256,13 +256,13 @@ class Invariance:
         element, and theorems state that the plans of each sum are equal at each K; else unknown."""
         if self.difference is not None:
             return "different"
-        return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
+        return "unknown" if self.enumeration.open or any(map(self.left_open, self.enumeration.needs)) else "equal"
 
     @property
     def difference(self) -> tuple[PlanProof, At, At] | None:
         """Two plans with an input on which they differ, and two elements that these plans compute by the map."""
         for proof in self.proofs:
-            for need in self.found.needs if proof.verdict == "different" else ():
+            for need in self.enumeration.needs if proof.verdict == "different" else ():
                 places = need.places.get(proof.length or 0)
                 theirs = None if places is None else [self._plan_at(place) for place in places]
                 if places is not None and theirs == [need.left, need.right] == [proof.left, proof.right]:
@@ -287,27 +287,27 @@ def prove_invariant(
     take, IncompleteError for too many shapes, and FaultError if an evaluation contradicts a proof."""
     options = options or Options()
     start = options.clock()
-    found = Invariance(rules, shapes, fixed)
+    invariance = Invariance(rules, shapes, fixed)
     try:
-        _Prover(found, options, confirm, start).run()
+        _Prover(invariance, options, confirm, start).run()
     except KeyboardInterrupt:
-        found.interrupted = True
-    found.seconds = options.clock() - start
-    return found
+        invariance.interrupted = True
+    invariance.seconds = options.clock() - start
+    return invariance
 
 
 class _Prover:
-    def __init__(self, found: Invariance, options: Options, confirm: bool, start: float) -> None:
-        self.found, self.options, self.confirm, self.start = found, options, confirm, start
+    def __init__(self, invariance: Invariance, options: Options, confirm: bool, start: float) -> None:
+        self.invariance, self.options, self.confirm, self.start = invariance, options, confirm, start
 
     def run(self) -> None:
         """Search for a difference of any pair of plans first, as a difference ends the work; then prove the pairs
         equal."""
-        needs = self.found.found.needs
+        needs = self.invariance.enumeration.needs
         for look in (self._differs, self._proved):
             for need in needs:
                 look(need)
-                if self.found.difference is not None:
+                if self.invariance.difference is not None:
                     return
 
     def _differs(self, need: Need) -> None:
@@ -321,14 +321,14 @@ class _Prover:
         """Prove two plans equal at each K that no theorem so far covers: the theorem for one K may cover every multiple
         of a tile."""
         for k in need.lengths:
-            if self.options.left(self.start) == 0 or self.found.difference is not None:
+            if self.options.left(self.start) == 0 or self.invariance.difference is not None:
                 return
-            if k in self.found.left_open(need):
+            if k in self.invariance.left_open(need):
                 self._prove(need, k)
 
     def _prove(self, need: Need, length: int) -> None:
         options = replace(self.options, timeout=self.options.left(self.start))
         proof = prove_plans(need.left, need.right, length, options, self.confirm)
-        self.found.proofs.append(proof)
+        self.invariance.proofs.append(proof)
         if proof.interrupted:
             raise KeyboardInterrupt

@@ -35,8 +35,8 @@ def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
     for at in np.flatnonzero(np.diff(lengths) != rule.multiple).tolist():
         ends += [at, at + 1]
     ranks[ends] = np.max(ranks, initial=0) + 1
-    found: list[int] = lengths[np.lexsort((lengths * MIXED % (1 << 32), -ranks))].tolist()
-    return found
+    ranked: list[int] = lengths[np.lexsort((lengths * MIXED % (1 << 32), -ranks))].tolist()
+    return ranked
 
 
 def _sizes(stage: Stage) -> Iterator[int]:

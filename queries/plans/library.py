@@ -233,7 +233,7 @@ class Mapper(Candidates):
     `reveal`: gives the summation tree of one element of a shape, None if it cannot be revealed, and raises
     IncompleteError past its deadline; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: a number
     of which M, N and K are multiples. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError
-    is raised; `found` then has the map so far."""
+    is raised; `findings` then has the map so far."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -251,7 +251,7 @@ class Mapper(Candidates):
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
-        self.found = Mapped()
+        self.findings = Mapped()
         own = ((Chain(model), next(plain(asked, model.d))) for model in self.steps((asked.a, asked.b)))
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
@@ -280,11 +280,11 @@ class Mapper(Candidates):
         for number in range(CHECKS):
             rules = self._mended(rules)
             self._check(rules)
-            if number == CHECKS - 1 or not self.found.differ or self._late():
+            if number == CHECKS - 1 or not self.findings.differ or self._late():
                 break
-            self._learn_from(self.found.differ)
+            self._learn_from(self.findings.differ)
             rules = self._explained()
-        return self.found
+        return self.findings
 
     def _check_zeros(self) -> None:
         """Raises IncompleteError if the library does not give zeros for zeros."""
@@ -292,10 +292,10 @@ class Mapper(Candidates):
         length = min(self.top.length, max(self.least[2], TILE))
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
         patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
-        found = self.multiply(*patterns)[0]
-        self.found.asked += 1
-        if len(places := np.flatnonzero(found & found.dtype.type(asked.d.sign_bit - 1))):
-            value = number_text(int(found[places[0]]), asked.d)
+        d = self.multiply(*patterns)[0]
+        self.findings.asked += 1
+        if len(places := np.flatnonzero(d & d.dtype.type(asked.d.sign_bit - 1))):
+            value = number_text(int(d[places[0]]), asked.d)
             raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
     def searched(self) -> IncompleteError | None:
@@ -312,24 +312,24 @@ class Mapper(Candidates):
                     self._lacks(looked)
         except TimeUp:  # between two looks at the clock
             failure = failure or self.late()
-        if failure is not None and not self.found.rules:
+        if failure is not None and not self.findings.rules:
             self._count()
         return failure
 
     def _count(self) -> None:
         """Count the elements observed so far that each known plan reproduces."""
         whole = [looked.fits for looked in self.looked.values() if len(looked.fits) == len(self.known)]
-        self.found.observed = sum(len(fits[0]) for fits in whole)
-        self.found.gives = {
+        self.findings.observed = sum(len(fits[0]) for fits in whole)
+        self.findings.gives = {
             plan: sum(int(fits[place].sum()) for fits in whole) for place, plan in enumerate(self.known)
         }
 
     def _lacks(self, looked: Looked) -> bool:
         """Whether the sums of a shape leave out a product or add one twice. No plan has such sums: a plan adds every
         product once."""
-        if looked.shape not in self.found.left_out and (products := summed(self.asked, looked.sample)):
-            self.found.left_out[looked.shape] = products
-        return looked.shape in self.found.left_out
+        if looked.shape not in self.findings.left_out and (products := summed(self.asked, looked.sample)):
+            self.findings.left_out[looked.shape] = products
+        return looked.shape in self.findings.left_out
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
         """The rules, refined until they are right on new random shapes, on new shapes at their limits, and at the K of
@@ -395,7 +395,7 @@ class Mapper(Candidates):
     def _explained(self) -> list[Rule]:
         """Search for plans of the elements that no known plan reproduces, at a long and a short K alternately; then
         learn rules from all elements."""
-        while max(self.failed, len(self.found.orders)) < TREES and not self._late():
+        while max(self.failed, len(self.findings.orders)) < TREES and not self._late():
             features, fits, where = self._table()
             rest = [where[n] for n in np.flatnonzero(~fits.any(axis=1))]
             rest = [(x, n) for x, n in rest if (x.shape, self._place(x, n)) not in self.untried]
@@ -412,9 +412,9 @@ class Mapper(Candidates):
             self._new(looked, number)
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
-        self.found.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
-        self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
-        self.found.observed = len(fits)
+        self.findings.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.findings.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
+        self.findings.observed = len(fits)
         return rules
 
     @staticmethod
@@ -435,7 +435,7 @@ class Mapper(Candidates):
             if fitting:
                 break
         else:
-            tree = self.found.orders.get((looked.shape, self._place(looked, number)))
+            tree = self.findings.orders.get((looked.shape, self._place(looked, number)))
             self.failed += 1
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
@@ -527,14 +527,14 @@ class Mapper(Candidates):
         and the usual cuts of the unit are tried before the order is revealed, as an order costs far more."""
         length, forms = looked.shape.length, self._forms(looked)
         taken = dict.fromkeys(form.taken for form in forms)
-        found = self.known[self.usual :]
-        several = found if self._units_likely else []  # their units of one product are tried too
+        learned = self.known[self.usual :]
+        several = learned if self._units_likely else []  # their units of one product are tried too
         known = dict.fromkeys(
             model for plan in self.known for model in plan.models if model.length > 1 or plan in several
         )
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
-        yield [products.stage for plan in found for products in plan.sums]
+        yield [products.stage for plan in learned for products in plan.sums]
         yield from (self.stages(model, length) for model in early)
         yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
@@ -567,8 +567,8 @@ class Mapper(Candidates):
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
             cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.kept(model, "shown"))
-            found = dict.fromkeys(stage for _, stage, _ in cuts)
-            yield from chain(self.stages(model, looked.shape.length) if found else (), found)
+            stages = dict.fromkeys(stage for _, stage, _ in cuts)
+            yield from chain(self.stages(model, looked.shape.length) if stages else (), stages)
 
     @property
     def _units_likely(self) -> bool:
@@ -659,13 +659,13 @@ class Mapper(Candidates):
             looked.fits.append(self._fitting(plan, looked))
 
     def _order(self, shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
-        if (shape, place) not in self.found.orders:
+        if (shape, place) not in self.findings.orders:
             self._say(f"{shape}: the order at row {place[0]}, column {place[1]}")
-            begun, self.found.orders[shape, place] = time.monotonic(), None
+            begun, self.findings.orders[shape, place] = time.monotonic(), None
             with suppress(IncompleteError):
-                self.found.orders[shape, place] = self.reveal(shape, place, self._end_of_order())
+                self.findings.orders[shape, place] = self.reveal(shape, place, self._end_of_order())
             self.ordering += time.monotonic() - begun
-        return self.found.orders[shape, place]
+        return self.findings.orders[shape, place]
 
     def _end_of_order(self) -> float | None:
         """The time at which a search for an order that begins now is given up."""
@@ -809,8 +809,8 @@ class Mapper(Candidates):
 
     def _check(self, rules: list[Rule]) -> None:
         """Compare the rules with new random shapes and at further K of `lengths_asked`, and each unconfirmed rule with
-        shapes of its own; the counts go into `self.found`."""
-        mapped = self.found
+        shapes of its own; the counts go into `self.findings`."""
+        mapped = self.findings
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
         count = min(CHECKED, max(2 * CONFIRMED, self._shapes()))
@@ -835,7 +835,7 @@ class Mapper(Candidates):
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})
-        for number, entry in enumerate(self.found.rules):
+        for number, entry in enumerate(self.findings.rules):
             mine = fits[at == number]
             entry.rivals = {
                 self.known[plan]: 0 for plan in used if plan != rules[number].plan and not mine[:, plan].all()
@@ -864,7 +864,7 @@ class Mapper(Candidates):
     def _compared(self, rules: Sequence[Rule], shape: Shape, confirms: bool = True) -> bool:
         """Compare rules with a new shape; with `confirms`, agreement counts toward their confirmation. Returns whether
         an element has no rule with a plan."""
-        looked, mapped = self._unfitted(shape), self.found
+        looked, mapped = self._unfitted(shape), self.findings
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
         fits: dict[int, NDArray[np.bool_]] = {}
@@ -931,7 +931,7 @@ class Mapper(Candidates):
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation
-        self.found.asked += 1
+        self.findings.asked += 1
         return a[rows], b[:, columns], c[at], d[at]
 
     def _places(self, side: int) -> NDArray[np.int64]:

@@ -58,10 +58,10 @@ def read_map(path: Path) -> PlanMap | Plan:
 def rules_of(path: Path) -> PlanMap:
     """The rules of a map, or rules by hand. Raises InputError as `read_map`, and for a recorded product, which has only
     one shape."""
-    found = read_map(path)
-    if not isinstance(found, PlanMap):
+    rules = read_map(path)
+    if not isinstance(rules, PlanMap):
         raise InputError("one recorded product: a map of a function, or rules by hand, has many shapes", str(path))
-    return found
+    return rules
 
 
 def _of_product(plans: Mapping[str, Plan], path: str) -> Plan:

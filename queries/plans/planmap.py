@@ -29,10 +29,10 @@ class Within:
 
     def among(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each value, whether it lies within one of the spans."""
-        found = np.zeros(values.shape, dtype=np.bool_)
+        inside = np.zeros(values.shape, dtype=np.bool_)
         for low, high in self.spans:
-            found |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
-        return found
+            inside |= (values >= (values if low is None else low)) & (values <= (values if high is None else high))
+        return inside
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Reach:
 
 def numbers_in(own: NDArray[np.int64]) -> list[int]:
     """The rule numbers that `PlanMap.plans_of` gives, each once; a large product often has only one."""
-    found: list[int] = np.unique(own[:1, :1] if own.strides == (0, 0) else own).tolist()
-    return found
+    numbers: list[int] = np.unique(own[:1, :1] if own.strides == (0, 0) else own).tolist()
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -67,25 +67,25 @@ class PlanMap:
         alike = all(limit.feature.of_shape for rule in self.rules for limit in rule.limits)
         size = (1, 1) if alike else (shape.rows, shape.columns)
         rows, columns = (places.ravel() for places in np.indices(size))
-        found = np.full(len(rows), -1)
+        numbers = np.full(len(rows), -1)
         for number, rule in enumerate(self.rules):
             own = np.ones(len(rows), dtype=np.bool_)
             for limit in rule.limits:
                 own &= limit.holds(shape, rows, columns)
-            found[own & (found < 0)] = number
-        return np.broadcast_to(found.reshape(size), (shape.rows, shape.columns))
+            numbers[own & (numbers < 0)] = number
+        return np.broadcast_to(numbers.reshape(size), (shape.rows, shape.columns))
 
     def plans_of(self, shape: Shape) -> NDArray[np.int64]:
         """The number of each element's rule (M x N), as of `numbers_of`. Raises IncompleteError if an element has no
         rule that is relied on."""
-        found = self.numbers_of(shape)
-        if len(missing := np.argwhere(found < 0)):
+        numbers = self.numbers_of(shape)
+        if len(missing := np.argwhere(numbers < 0)):
             first = f"[{missing[0][0]}, {missing[0][1]}]"
             raise IncompleteError(
-                f"{self.reference}: no rule that is relied on speaks of {len(missing)} of {found.size} elements of "
+                f"{self.reference}: no rule that is relied on speaks of {len(missing)} of {numbers.size} elements of "
                 f"{shape}, the first one {first}"
             )
-        return found
+        return numbers
 
     def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
         """The patterns of D (M x N), each element computed by its plan. `multiply`: gives the whole D of one plan.

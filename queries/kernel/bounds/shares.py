@@ -185,12 +185,12 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
     loss = sizes.share(known.facts.error)
     loss = round_up(loss) if loss else loss
     own = [shares[0] * shares[1] * (value.start <= k < value.stop) for k in range(space.terms)]
-    found = replace(
+    conclusion = replace(
         goal, value=value, products=(*goal.products, (value.a, value.b, value.start, value.stop)),
         distance=goal.distance + loss, off=goal.off + loss,
         weights=tuple(before + more for before, more in zip(goal.weights, own, strict=True)),
     )  # fmt: skip
-    return Made(found, (near, bound, *words))
+    return Made(conclusion, (near, bound, *words))
 
 
 @rule

@@ -282,7 +282,7 @@ class _Values:
         |a_k b_k| are M together: the larger coefficient counts. A magnitude of one side is at most K times its largest
         value, and M at least its least nonzero value."""
         sides = {"ab": Fraction(0), "c": Fraction(0)}
-        found = Fraction(0)
+        fixed = Fraction(0)
         for atom, value in form.flat().parts.items():
             (item,) = atom
             times, names = value, []
@@ -297,15 +297,15 @@ class _Values:
             if kind in sides:
                 sides[kind] += times
             elif kind == EXACT:
-                found += times
+                fixed += times
             else:
                 for factor in names:
                     times *= self.most(factor)
                 sums = self.count if any(factor.name in ("a", "b") for factor in names) else 1
-                found += times * sums / self.space.least
+                fixed += times * sums / self.space.least
         if self.space.no_addend:
             sides["c"] = Fraction(0)
-        return round_up(found + max(sides.values())) if found or any(sides.values()) else Fraction(0)
+        return round_up(fixed + max(sides.values())) if fixed or any(sides.values()) else Fraction(0)
 
 
 # -- results of zero

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
+from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, deciding_bit, lone_bits_of_aligned, lone_bits_of_two
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
@@ -74,22 +74,22 @@ Met = dict[Condition, Bit]
 
 @dataclass
 class _Cases:
-    """The cases of one step, each with whether it is met (`found`)."""
+    """The cases of one step, each with whether it is met (`flags`)."""
 
     step: str
     lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # by sum
     sites: dict[int, Site] = field(default_factory=dict)  # by the id of a value
-    found: Met = field(default_factory=dict)
+    flags: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
-        self.found[Condition(self.step, aspect, case, alone)] = flag
+        self.flags[Condition(self.step, aspect, case, alone)] = flag
 
     def shown(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
         """Add a case with `alone`. If the value has a site, also add the same case with a flaw: the flag `flaw` of the
         value is wrong."""
         self.add(aspect, case, flag, alone=True)
         if id(value) in self.sites:
-            self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
+            self.flags[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
@@ -111,7 +111,7 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
             if isinstance(visit.node, kind):
                 function(cases, visit, trace, values, model)
         values[visit.node] = visit.value
-        flags |= cases.found
+        flags |= cases.flags
     return flags
 
 
@@ -139,7 +139,7 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
         if fmt.signed:
             cases.add("value", "least", pattern.equals(fmt.sign_bit), alone=True)
             cases.add("value", "-one", (~pattern).equals(0), alone=True)
-        return cases.found
+        return cases.flags
     value = unpack(pattern, fmt)
     fields = pattern.truncate(fmt.field_width)
 
@@ -163,17 +163,17 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
             cases.add("value", f"{word}infinity", value.is_infinite & given, alone=True)
     if fmt.has_nan:
         cases.add("value", "NaN", value.is_nan, alone=True)
-    return cases.found
+    return cases.flags
 
 
 def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
     """The cases of an input in which one bit alone of a field is set, or clear. The input is a factor of the only
     nonzero term, or of the larger of two terms, and the other factor is a normal number; or the input is c."""
-    found = dict[Condition, Bit]()
+    flags = dict[Condition, Bit]()
     n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
     read = [place for place in range(len(every)) if place not in layout.unread]
     if any(every[place][1].is_integer for place in read):
-        return found
+        return flags
     zero = {place: every[place][2].truncate(every[place][1].field_width).equals(0) for place in read}
     for place in read:
         name, fmt, pattern = every[place]
@@ -208,8 +208,8 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
                     cases.add(ONE_BIT, case, one & fraction.equals(0) & above, alone=True)
                 most = exponent.equals((1 << exponent.width) - 1 - (1 << bit))
                 cases.add(ONE_BIT, f"the exponent's bits but {bit}", most & shown, alone=True)
-        found |= cases.found
-    return found
+        flags |= cases.flags
+    return flags
 
 
 def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
@@ -678,7 +678,7 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
     cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
     if not how.stochastic:
-        _hanging(cases, node, value, sign & finite, result, finite)
+        _deciding_bits(cases, node, value, sign & finite, result, finite)
     if not fmt.is_integer:
         _firsts(cases, term, result, fmt, finite)
     if fmt.signed:
@@ -692,7 +692,7 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add("special", "NaN", nan, alone=True)
 
 
-def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
+def _deciding_bits(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
     """The cases in which one lost bit decides the rounding: the distance of this bit below the sum's leading one; and,
     for each term, its place in the term's significand and its distance below the largest exponent."""
     source: Node = node.term
@@ -702,20 +702,20 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
         return
     term, how, fmt = value.term, node.rounding, node.rounding.format
     small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
-    found = hanging(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    bit = deciding_bit(sign, term.significand, term.exponent.offset(-term.fraction), how)
     if how.mode != "toward_zero":
         for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
-            for word, flag, span in (("", found.less, found.span), ("one more than ", found.more, found.span_more)):
+            for word, flag, span in (("", bit.less, bit.span), ("one more than ", bit.more, bit.span_more)):
                 case = f"{word}one bit {place} places below the first one decides"
                 cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
     if fmt.subnormals:  # below the last place of the smallest numbers
         for place in range(1, term.significand.width):
-            at = _equals(found.weight, fmt.unit - 1 - place) & small & finite
-            for word, flag in (("", found.less), ("one more than ", found.more)):
+            at = _equals(bit.weight, fmt.unit - 1 - place) & small & finite
+            for word, flag in (("", bit.less), ("one more than ", bit.more)):
                 case = f"{word}one bit {place} places below half of the smallest number decides"
                 cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)
     for one in cases.lone.get(source, ()):
-        less, more = (found.unit_less, found.unit_more) if one.unit else (found.less, found.more)
+        less, more = (bit.unit_less, bit.unit_more) if one.unit else (bit.less, bit.more)
         decides = one.flag & finite & choose(one.sign ^ sign, more, less)
         for word, own in (("+", ~one.sign), ("-", one.sign)):
             aspect, flag = f"{ONE_BIT} lost of {word} term {one.name}", decides & own

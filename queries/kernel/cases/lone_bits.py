@@ -107,7 +107,7 @@ def _more(value: Bits, bound: int) -> Bit:
 
 
 @dataclass(frozen=True)
-class Hanging:
+class DecidingBit:
     """The dependence of a rounding on the lowest set bit of a magnitude. `less`, `more`: whether the rounding goes the
     other way if this bit is subtracted from the magnitude, or added; `unit_less`, `unit_more`: the same for a unit in
     the magnitude's last place. `span`, `span_more`: the distance of the bit below the leading one of the magnitude, or
@@ -122,7 +122,7 @@ class Hanging:
     weight: Exponent
 
 
-def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hanging:
+def deciding_bit(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> DecidingBit:
     """The bits on which the rounding of magnitude * 2^unit depends."""
     wide = magnitude.zext(magnitude.width + 1)
     lowest = wide & -wide
@@ -148,4 +148,4 @@ def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hangin
     width = max((high - low).bit_length(), place.width)
     weight = Exponent(top.rebased(low, width) - place.zext(width), low, high)
     span, span_more = (place - bits.leading_zeros() for bits in (wide, wide + lowest))
-    return Hanging(less, more, unit_less, unit_more, span, span_more, weight)
+    return DecidingBit(less, more, unit_less, unit_more, span, span_more, weight)

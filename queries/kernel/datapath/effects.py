@@ -114,17 +114,17 @@ class FormatHolds(_OfRange):
         plain = term.normalised()
         unit = term.exponent.offset(-term.fraction)
         packed = round_and_pack(term.sign, term.significand, unit, self.target)
-        found = unpack(packed, self.target.format)
-        own = found.term
+        rounded = unpack(packed, self.target.format)
+        own = rounded.term
         low = min(own.exponent.low, plain.exponent.low)
         width = (max(own.exponent.high, plain.exponent.high) - low).bit_length() + 1
         fraction = max(own.fraction, plain.fraction)
         digits = [one.significand.pad(fraction - one.fraction) for one in (own, plain)]
         room = max(one.width for one in digits)
         same = own.exponent.rebased(low, width).eq(plain.exponent.rebased(low, width))
-        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~found.is_zero
-        finite = ~found.is_nan & ~found.is_infinite & ~(own.sign ^ term.sign)
-        return finite & (~self.range.admits(given) | same) & (term.significand.any() | found.is_zero)
+        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~rounded.is_zero
+        finite = ~rounded.is_nan & ~rounded.is_infinite & ~(own.sign ^ term.sign)
+        return finite & (~self.range.admits(given) | same) & (term.significand.any() | rounded.is_zero)
 
 
 @dataclass(frozen=True)

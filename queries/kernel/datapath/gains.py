@@ -126,11 +126,11 @@ def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: 
     total = first + low[0]
     if first > last:
         return min(first - last, total)
-    return min(_searched(high, low, places), total)
+    return min(_least_difference(high, low, places), total)
 
 
 @cache
-def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+def _least_difference(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
     if isinstance(high, range) and isinstance(low, range):
         return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
     x, y = _array(high) << places, _array(low)

@@ -220,10 +220,10 @@ def lossless_sum(scope: Scope, node: FusedSum) -> Replacement | None:
 def lossless_sorted(scope: Scope, node: SortedSum) -> Replacement | None:
     """If every term is a multiple of the last place that the first addition keeps, at the largest possible first place,
     neither addition cuts anything off: the sum is exact. The second addition keeps no fewer places."""
-    found = [ranges_of(scope, item) for item in node.items]
-    terms = [one for ranges in found for one in ranges or ()]
+    bounds = [ranges_of(scope, item) for item in node.items]
+    terms = [one for ranges in bounds for one in ranges or ()]
     last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
-    if None in found or not terms or any(one.unit < last for one in terms):
+    if None in bounds or not terms or any(one.unit < last for one in terms):
         return None
     return Replacement(ExactSum(node.items), counting=False)
 
@@ -644,7 +644,7 @@ class _Forms:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.found: dict[tuple[Node, bool], Node] = {}
+        self.forms: dict[tuple[Node, bool], Node] = {}
 
     def of(self, node: Node) -> Node:
         """The form of a node. The forms of the nodes below are made first, since steps may be nested hundreds deep."""
@@ -653,7 +653,7 @@ class _Forms:
             part, below = waiting.pop()
             if below:
                 self._of(part, True)
-            elif not isinstance(part, Terminal) and (part, True) not in self.found:
+            elif not isinstance(part, Terminal) and (part, True) not in self.forms:
                 operands = (part.start,) if isinstance(part, Repeat) else part.operands
                 waiting += [(part, True), *((operand, False) for operand in operands)]
         return self._of(node, True)
@@ -663,7 +663,7 @@ class _Forms:
         if isinstance(node, Terminal):
             return node
         key = node, signs
-        if key not in self.found:
+        if key not in self.forms:
             while True:
                 node = self._within(node, signs)
                 proposed = (rule(self.scope, node) for rule in PLAIN)
@@ -671,8 +671,8 @@ class _Forms:
                 if chosen is None:
                     break
                 node = chosen.other
-            self.found[key] = node
-        return self.found[key]
+            self.forms[key] = node
+        return self.forms[key]
 
     def _within(self, node: Node, signs: bool) -> Node:
         if isinstance(node, Repeat):

@@ -131,6 +131,6 @@ def factors_of(plan: Plan) -> tuple[Round, Round]:
 
 def _swapped(word: Round, others: Mapping[Round, Round]) -> Round:
     """A word with each of its factors replaced by another (`others`)."""
-    found = replaced(word, lambda node: others.get(node) if isinstance(node, Round) else None)
-    assert isinstance(found, Round)
-    return found
+    result = replaced(word, lambda node: others.get(node) if isinstance(node, Round) else None)
+    assert isinstance(result, Round)
+    return result

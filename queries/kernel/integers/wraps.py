@@ -144,11 +144,11 @@ def promoted(stage: Stage) -> tuple[Stage, int] | None:
 def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
     """The pairs of integers, of a and of b, whose products a stage adds, each with the number of times. Raises
     RuleError for a stage other than chains."""
-    found = Counter[Pair]()
+    pairs = Counter[Pair]()
     if isinstance(stage, Then):
         for body in stage.bodies:
-            found += integers_of(plan, body)
-        return found
+            pairs += integers_of(plan, body)
+        return pairs
     if (runs := promoted(stage)) is not None:
         return integers_of(plan, runs[0])
     if not isinstance(stage, Chain):
@@ -173,10 +173,10 @@ def whole_of(word: Round) -> Round:
 def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
     """The integer words of a and of b whose residues' products a plan's units add, for each modulus. Raises RuleError
     for a number that is recombined from other sums."""
-    found = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
-    if len(found) > 1:
+    words = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
+    if len(words) > 1:
         raise RuleError("never_wraps: the sums are of residues of different integers")
-    (sides,) = found
+    (sides,) = words
     return sides
 
 

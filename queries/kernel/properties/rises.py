@@ -221,8 +221,8 @@ class _Rise:
             return None
         if node.sticky or node.carry_bits is not None:
             raise RuleError("rises: a sum that wraps, or has a sticky bit")
-        others = [_Other(term, node, at) for term, at in terms if term is not own[0]]
-        raised = _Other(own[0], node, own[1])
+        others = [_AlignedTerm(term, node, at) for term, at in terms if term is not own[0]]
+        raised = _AlignedTerm(own[0], node, own[1])
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
         low = min([one.least for one in (*others, raised) if not one.zero] + [*node.bounds])
@@ -236,7 +236,7 @@ class _Rise:
         return known
 
 
-class _Other:
+class _AlignedTerm:
     """A term of a fused sum, and the effect of alignment on this term. Raises RuleError if too little is known of the
     term."""
 
@@ -291,7 +291,7 @@ class _Other:
         return max(most, self.lost(coarse) + finer) if self.reach is not None else most
 
 
-def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> dict[tuple[int, int], int]:
+def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], low: int) -> dict[tuple[int, int], int]:
     """The gains of a sum, by its largest exponents before and after. Raises RuleError for a gain below zero."""
     assert own.gains is not None
     if own.reach is not None and not own.is_number:
@@ -304,7 +304,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
     def counted(e: int) -> int:
         return max(zero if e == ZERO else e, bound)
 
-    kinds: dict[tuple[object, ...], tuple[_Other, int]] = {}
+    kinds: dict[tuple[object, ...], tuple[_AlignedTerm, int]] = {}
     for one in others:
         if not one.zero:
             kinds[one.kind] = (one, kinds.get(one.kind, (one, 0))[1] + 1)

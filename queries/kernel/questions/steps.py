@@ -336,10 +336,10 @@ class Recorder(Engine[Recorded]):
         those of the first time."""
         if isinstance(stage, Parted) and stage.join.carries:
             once = stage.run(self, span, start)
-            found = once.step
-            if not isinstance(found, Compensated) or found.count != 1 or found.start is not start.step:
+            period = once.step
+            if not isinstance(period, Compensated) or period.count != 1 or period.start is not start.step:
                 raise RuleError("many: a period is not one sum that is added with compensation")
-            every = made(Compensated, None, found.start, found.parts, found.rounding, found.by)
+            every = made(Compensated, None, period.start, period.parts, period.rounding, period.by)
             return Recorded(every, once.places)
         with self._loop() as level:
             once = stage.run(self, span, self._so_far(level))

@@ -52,18 +52,18 @@ class Windowed:
 
 def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
     """The plan that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a unit."""
-    found = unit.unit if isinstance(unit, Windowed) else unit
-    if not isinstance(found, PlanAt):
+    subject = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(subject, PlanAt):
         raise RuleError("it is about a unit, where a plan is needed")
-    return found
+    return subject
 
 
 def unit_in(unit: Unit | Windowed) -> Unit:
     """The unit that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a plan."""
-    found = unit.unit if isinstance(unit, Windowed) else unit
-    if not isinstance(found, Unit):
+    subject = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(subject, Unit):
         raise RuleError("it is about a plan, where a unit is needed")
-    return found
+    return subject
 
 
 def is_of_plan(unit: Unit | Windowed | PlanAt) -> bool:
