@@ -34,9 +34,9 @@ def config_path() -> Path | None:
 
 
 def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
-    """The defaults of a command's options. Those at the top of the file hold for every command that has the option,
-    those in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an entry that names no
-    option of any command (at the top) or of its command (in a table)."""
+    """The defaults of the options of the command `name`. An entry at the top of the file holds for every command that
+    has the option, an entry in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an
+    entry that names no option of any command (at the top) or of its command (in a table)."""
     try:
         text = check_utf8(path.read_text(encoding="utf-8", errors=NOT_UTF8), str(path))
         content = tomllib.loads(text)

@@ -35,8 +35,8 @@ def _product(
 
 def product(a, b, d, tile, precision=None, imprecise=None):
     """d = a b for tensors on the GPU, with tiles of 64 rows, 64 columns and `tile` products. `precision` is
-    input_precision of `tl.dot`, `imprecise` its max_num_imprecise_acc; None: Triton's own. Sums are kept in the format
-    of d."""
+    input_precision of `tl.dot`, `imprecise` its max_num_imprecise_acc; None: Triton's default. Sums are kept in the
+    format of d."""
     within = getattr(tl, str(d.dtype).removeprefix("torch."))
     grid = (-(-a.shape[0] // 64), -(-b.shape[1] // 64))
     _product[grid](

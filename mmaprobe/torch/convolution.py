@@ -1,6 +1,7 @@
 """Convolutions as matrix products of patches and weights (im2col).
 
-K of the result runs over the channels of a group and the places of the kernel. K of the weights' gradient runs over
+Places are spatial positions: of an image, of a kernel, or of a result. K of the result runs over the channels of a
+group and the places of the kernel. K of the weights' gradient runs over
 images and places of the result. The gradient of the input is a transposed convolution. A function `multiply` takes
 groups x M x K and groups x K x N, and c that broadcasts to the result.
 """
@@ -90,6 +91,7 @@ def _transposed(
 
 
 def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Stride, padding, dilation and output padding, each with a number for every spatial dimension."""
     axes = given["weight"].dim() - 2
     names = ("stride", "padding", "dilation", "output_padding")
     sizes = [list(given[name]) * (axes if len(given[name]) == 1 else 1) for name in names]

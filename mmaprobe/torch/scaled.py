@@ -122,7 +122,7 @@ def _first_version(a: Any, b: Any, one: Any, other: Any) -> Scales:
     return Scales(None, (None, None), (False, False), (one, other))
 
 
-def outside(sums: Any, scales: Scales, bias: Any, kind: Any) -> Any:
+def scaled_sums(sums: Any, scales: Scales, bias: Any, kind: Any) -> Any:
     """The sums (M x N) times the factors of whole matrices, rows and columns in f32, plus the bias, rounded to a
     type."""
     one, other = scales.sides

@@ -58,7 +58,7 @@ NEVER_UP = frozenset(("toward_zero", "to_odd"))  # modes in which no result reac
 APART = 4  # the most roles whose subsets are tried, for instance as the roles that round products
 
 
-Axis = Callable[[Draft], Iterable[Draft]]  # gives the drafts with each of some values of one part of a draft
+Axis = Callable[[Draft], Iterable[Draft]]  # gives variants of a draft: one for each of some values of one part
 
 
 def tier_of(*axes: Axis) -> Tier:
@@ -463,7 +463,7 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
 def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     """The neighbours that differ from the draft on ordinary numbers."""
     for role, step in enumerate(draft.steps):
-        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked.d) if role else ())):
+        for other in (*_other_steps(step, asked), *(_other_conversions(step, asked.d) if role else ())):
             yield draft.with_step(role, other)
     yield from (replace(draft, product=other) for other in varied_expressions(draft.product, asked.d))
     for leaves in dict.fromkeys(step.leaves for step in draft.steps):
@@ -511,9 +511,9 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
         yield replace(step, sum=Cancelling(step.sum))
 
 
-def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
-    """Other ways in which a step's result leaves for steps of other roles: without its conversion; for a step without a
-    conversion, with one, or with the rounding of its sum added or left out."""
+def _other_conversions(step: Step, d: Format) -> Iterator[Step]:
+    """Steps whose result is passed to steps of other roles in another way: without its conversion; for a step without a
+    conversion, with a conversion, or with the rounding of the sum added or left out."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return

@@ -47,7 +47,7 @@ class Built:
     def names(self) -> list[str]:
         """The instructions and shipped units that are proved equal to the unit."""
         names = [model.reference for model, _ in self.equal if model.reference != BUILT]
-        return sorted(names, key=lambda name: not name.startswith("ieee/"))  # names of no vendor first
+        return sorted(names, key=lambda name: not name.startswith("ieee/"))  # vendor-neutral names first
 
 
 def text_of(unit: Unit) -> str:

@@ -59,7 +59,7 @@ def partition_sets(
     model of every class of its set.
 
     All NaNs are equal. Models built into the same term need no solver. `options.timeout` is for one pair alone on the
-    machine; each of several pairs asked at the same time gets `sharing` times as long. After the `deadline` (of
+    machine; each of several pairs asked at the same time gets `pool.sharing` times as long. After the `deadline` (of
     time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an interrupt, which
     then counts as the deadline; without `interrupt`, KeyboardInterrupt is raised.
 

@@ -208,7 +208,7 @@ class Outcomes:
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The vector whose answer leaves the fewest classes on average; None if no vector distinguishes two classes.
 
-        Among equally good vectors, the one with the fewest nonzero operands, which is the easiest to read.
+        Of equally good vectors, the one with the fewest nonzero operands is taken: it is the easiest to read.
         """
         results = self.results[list(representatives)]
         ordered = np.sort(results, axis=0)

@@ -1,4 +1,5 @@
-"""The summation trees that a unit's answers to masks may show."""
+"""The summation trees that a matrix unit's answers to masks may show. A mask is a large term that may hide smaller
+terms, called units, in a sum."""
 
 from __future__ import annotations
 

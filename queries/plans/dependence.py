@@ -61,7 +61,7 @@ def _size(result: PlacedResult) -> tuple[int, ...]:
 @dataclass(frozen=True)
 class Depends:
     """Two results of the same row `a` and the same column `b` that differ, also when asked again. `filled`: whether the
-    other rows and columns hold random numbers, as the results do not differ beside zeros."""
+    other rows and columns hold random numbers, as the results do not differ if these hold zeros."""
 
     one: PlacedResult
     other: PlacedResult
@@ -86,9 +86,9 @@ class DependenceFindings:
 
 
 class Dependence:
-    """Asks one function. `multiply`: gives the patterns of D for those of A, B and C; `top`: the largest shape;
-    `fixed`: the side that is the same in compared shapes. After `deadline` (of time.monotonic) nothing more is
-    asked."""
+    """Compares the results of one function. `multiply`: gives the patterns of D for those of A, B and C; `top`: the
+    largest shape; `fixed`: the side that is the same in compared shapes. After `deadline` (of time.monotonic) nothing
+    more is asked."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, top: Shape, fixed: Fixed | None = None,
@@ -217,7 +217,7 @@ class Dependence:
     def _results(
         self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix, filled: bool
     ) -> tuple[int, int] | None:
-        """Both results; None where they are the same, or one of them is NaN."""
+        """The two results; None if they are the same, or if one of them is NaN."""
         both = self._result(one, a, b, filled), self._result(other, a, b, filled)
         return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 

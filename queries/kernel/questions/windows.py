@@ -31,7 +31,7 @@ class Windowed:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the operands, by name."""
         return self.unit.formats
 
     @property
