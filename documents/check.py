@@ -22,7 +22,7 @@ class CheckFinding(Part):
 class CheckFolder(Document):
     """A certificate, checked again."""
 
-    folder: str  #: where it is
+    folder: str  #: the path of the folder
     verdict: Checked
     """fault: a part was rejected; incomplete: a part could not be checked"""
     checker: str | None  #: the program that checked the proofs; null where there is no proof, or no such program

@@ -12,7 +12,7 @@ class ModelCount(Part):
     """The rows of one model."""
 
     model: str  #: the model
-    rows: int  #: how many rows
+    rows: int  #: the number of rows
     mismatches: int  #: rows whose `d` is not the model's result
     unobserved: int  #: rows without `d`
 
@@ -22,7 +22,7 @@ class Fact(Part):
 
     name: str  #: its place in the evaluation
     kind: str  #: number, exponent, pattern, ...
-    width: int  #: how many bits it has
+    width: int  #: the number of its bits
     value: Hex  #: its bits
     scale: int = ABSENT  #: of a number: the exponent of its last bit
     signed: bool = ABSENT  #: of a number: whether its bits are in two's complement
@@ -69,7 +69,7 @@ class Evaluate(Document):
     mismatches: int  #: compared rows in which the model gives another result
     models: Sequence[ModelCount]  #: the counts for each model
     first_mismatches: Sequence[Mismatch]  #: the first hundred mismatches
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early
 
 
 class Place(Part):
@@ -131,7 +131,7 @@ class RunDevice(Part):
     """The device asked."""
 
     name: str  #: as on the command line
-    description: Mapping[str, Any]  #: what the device says of itself
+    description: Mapping[str, Any]  #: the device's own description
 
 
 class Run(Document):
@@ -147,7 +147,7 @@ class Run(Document):
     vectors: Sequence[Vector] = ABSENT  #: without --output: the answers
     file: str  #: the file of the vectors
     output: str | None  #: the file of the answers
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early
 
 
 class ComparedDevice(Part):
@@ -155,7 +155,7 @@ class ComparedDevice(Part):
 
     name: str  #: as on the command line
     model: str  #: the model for which its inputs are made
-    description: Mapping[str, Any]  #: what the device says of itself
+    description: Mapping[str, Any]  #: the device's own description
     asked: int  #: questions put to it
 
 
@@ -181,11 +181,11 @@ class Difference(Part):
 
     vector: Vector | None  #: the input as a vector of one instruction, if it is one
     operands: AnyInput  #: the input
-    results: Mapping[str, Hex]  #: first, second: the result of each
+    results: Mapping[str, Hex]  #: `first`, `second`: the result of each device
     exercises: Sequence[str]  #: conditions of the datapath that the input reaches
     terms: int  #: the number of nonzero terms
-    terms_found: int  #: the number of nonzero terms before it was minimised
-    neighbours: NeighboursOfSides  #: changes of one parameter that explain it
+    terms_found: int  #: the number of nonzero terms before the input was minimised
+    neighbours: NeighboursOfSides  #: changes of one parameter that explain the difference
     questions: Sequence[str]  #: questions of the library that distinguish these results
 
 
@@ -363,10 +363,10 @@ class Compare(Document):
     compare: str | None  #: how results are compared: bits or value
     devices: Sequence[ComparedDevice]  #: the two devices
     compared: int  #: vectors answered by both
-    different: int  #: how many of them have different answers
+    different: int  #: the number of these vectors with different answers
     differences: Sequence[Difference]  #: differences of several kinds, minimised
     common_changes: CommonChanges  #: changes of one parameter that explain all differences
     questions: Sequence[QuestionOfLibrary]  #: questions of the library whose hypotheses predict differences
     contradictions: Sequence[DeviceContradiction]  #: answers that contradict each other
     gemm: Gemm = ABSENT  #: with --gemm
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early

@@ -26,7 +26,7 @@ class EmulatedProduct(Part):
 class Emulated(Part):
     """What ran under `emulate`."""
 
-    machine: str  #: its name
+    machine: str  #: the name of the machine
     framework: str  #: name and version
     products: Sequence[EmulatedProduct]  #: the products computed as the machine computes them
     native: Mapping[str, int]  #: operator that multiplies no matrices: how often the framework ran it
@@ -38,7 +38,7 @@ class Emulated(Part):
 class Term(Part):
     """One product of a small vector."""
 
-    place: int  #: its k
+    place: int  #: the number k of the product
     a: str  #: the factor of a
     b: str  #: the factor of b
 

@@ -49,7 +49,7 @@ class Explain(Document):
     """One evaluation, or two of one input."""
 
     evaluations: Sequence[Evaluation]  #: one, or two with --against
-    difference: FirstDivergence | None  #: where they diverge
+    difference: FirstDivergence | None  #: where the two evaluations diverge
 
 
 class LossStep(Part):
@@ -79,7 +79,7 @@ class SimulatedProduct(Part):
 
     name: str  #: the name of the matrix in a .npz file; empty for .npy
     shape: Sequence[int]  #: the shape of the result: rows and columns
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class Simulate(Document):

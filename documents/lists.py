@@ -41,7 +41,7 @@ class ListedModel(ListedThing):
     block: int = ABSENT  #: products added in one step; of instructions of the table
     fraction_bits: int | str = ABSENT  #: bits kept below the largest exponent, or exact; of instructions of the table
     source: str  #: the publication, or where else it is from
-    evidence: str  #: what it rests on
+    evidence: str  #: the evidence for it
     recorded: Mapping[str, int] = ABSENT  #: GPU: how many of its results are recorded; of instructions of the table
     emulated: bool  #: whether the instruction is made of others
 
@@ -148,7 +148,7 @@ class ListedPlan(ListedThing):
     units: Sequence[str]  #: the units that it uses
     about: str  #: the plan in words
     source: str  #: the publication, or where else it is from
-    evidence: str  #: what it rests on
+    evidence: str  #: the evidence for it
 
 
 Listed = (

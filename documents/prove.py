@@ -35,10 +35,10 @@ class OneLemma(Part):
     """One step of a proof, and who answered it."""
 
     name: str  #: the statement
-    cuts: int  #: how many signals were replaced by fresh variables
+    cuts: int  #: the number of signals replaced by fresh variables
     using: str | None  #: the rule that it rests on
     answer: str  #: the solver, its version and its time
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     confirmed_by: str | None  #: a solver of another lineage that gives the same answer
 
 
@@ -59,7 +59,7 @@ class PairProof(Part):
     right: str  #: the model of the second side
     sides: Sequence[str]  #: what the sides are, in words
     verdict: Verdict  #: equal: the statement holds
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     engines: Sequence[str]  #: the solvers that proved it
     confirmed_by: Sequence[str]  #: solvers that confirmed it
     why: str | None  #: what the proof rests on besides lemmas: one expression, one normal form, or a symmetry of nodes
@@ -70,7 +70,7 @@ class PairProof(Part):
 
 
 class CertificatePiece(Part):
-    """One query of a certificate, which no input satisfies, and its proof."""
+    """A query of a certificate, and the proof that no input satisfies the query."""
 
     name: str  #: the name of its files, without ending
     states: str  #: what it proves
@@ -86,7 +86,7 @@ class CertificatePiece(Part):
 class Certificate(Part):
     """A folder with theorems, queries, formulas and checked proofs: its manifest."""
 
-    folder: str = ABSENT  #: where it is
+    folder: str = ABSENT  #: the path of the folder
     schema: Literal[5] = 5  #: the version of the manifest
     question: str  #: the statement, in lines: what is claimed, then the inputs, units and windows that it is about
     solver: str  #: the solver that wrote the proofs
@@ -95,31 +95,31 @@ class Certificate(Part):
 
 
 class Prove(Document):
-    """Two models equal, or a property of one model."""
+    """Whether two models are equal, or one model has a property."""
 
     property: str  #: equal, or the property asked
     verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
     """of two models: equal (proved) or different (a vector shows it); of a property: holds or refuted"""
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     engines: Sequence[str]  #: the solvers that proved it
     confirmed_by: Sequence[str]  #: solvers that confirmed every part; empty if a part is not confirmed
     proofs: Sequence[PairProof]  #: the statements of which it is made
     statement: str  #: the property in words
     zeros_only: Sequence[str]  #: operands of which --inputs admits zeros alone
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
 class ProvePlans(Document):
-    """Two plans equal, for one K or for every K."""
+    """Whether two plans are equal, for one K or for every K."""
 
     property: Literal["equal"] = "equal"  #: the property
     left: str  #: the first plan
     right: str  #: the second plan
     verdict: Verdict  #: equal: proved
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     length: int | None  #: K, or null for every K
     multiples: int | None  #: the statement is about every K that is a multiple of this; null if it is about one K
     rules: Sequence[str]  #: the rules by which one plan was rewritten into the other
@@ -128,7 +128,7 @@ class ProvePlans(Document):
     proofs: Sequence[PairProof]  #: the lemmas
     unanswered: Sequence[str]  #: what was tried without an answer
     vector: WitnessVector | None  #: the input on which they differ
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -161,8 +161,8 @@ class ProveInvariant(Document):
     map: str  #: the file of the map
     verdict: Verdict
     """equal: proved to be the same for all shapes; different: two shapes and an input show it"""
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     fixed: Literal["M", "N"] | None  #: the side that is the same in the shapes that are compared
     shapes: Mapping[str, Sequence[int]]  #: M, N and K: the first and the last one asked about
     plans: Mapping[str, Sequence[Sequence[int]]]  #: plan: the spans of K at which it computes elements
@@ -171,7 +171,7 @@ class ProveInvariant(Document):
     open_example: ElementAt | None  #: the first such element
     difference: Sequence[ElementAt]  #: two elements that differ; empty for another verdict
     vector: WitnessVector | None  #: the row and the column on which they differ
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -223,12 +223,12 @@ class ErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     model: str  #: the model
-    measure: Measure  #: in which magnitudes the bound is: of all elements, or the largest of the row and of the column
+    measure: Measure  #: the magnitudes in the bound: of all elements, or the largest of the row and of the column
     length: int  #: products in all
     verdict: Literal["holds", "refuted", "unknown"]  #: holds: proved; refuted: a sum wraps, and no bound holds
     premises: Sequence[str]  #: what is assumed of the inputs
     reason: str | None  #: why there is no bound
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     formula: str = ABSENT
     """the bound as a formula; this field and those below, but for `nearest`, are there where a bound was proved"""
     terms: Sequence[ErrorTerm] = ABSENT  #: the formula's terms, for programs
@@ -241,7 +241,7 @@ class ErrorBound(Document):
     """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried; of a verdict
     refuted an input on which a sum wraps, `bound` being the sum of all magnitudes: of a chain its first instructions,
     the others being like the last one"""
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -259,7 +259,7 @@ class Alike(Part):
     """Elements that follow one another and are alike."""
 
     pattern: str  #: the bit pattern of each
-    count: int  #: how many follow one another
+    count: int  #: the number of these elements
 
 
 class NearestProduct(Part):
@@ -302,15 +302,15 @@ class PlanErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     plan: str  #: the plan
-    measure: Measure  #: in which magnitudes the bounds are: of all elements, or the largest of the row and the column
+    measure: Measure  #: the magnitudes in the bounds: of all elements, or the largest of the row and the column
     verdict: Literal["holds", "unknown"]  #: holds: proved
     premises: Sequence[str]  #: what is assumed of the inputs
     reason: str | None  #: why there is no bound, or no formula
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     formula: PlanFormula | None  #: for every K that is a multiple of the plan's period
     sizes: Sequence[PlanBoundAt]  #: a bound for each K asked
     rules: Mapping[str, int]  #: rule: how often it was used
     lemmas: Sequence[LemmaOfBound]  #: what solvers proved of the datapath
     largest: Sequence[LargestBoundAt] = ABSENT  #: where no other bound is proved: a bound for each K asked
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written

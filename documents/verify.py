@@ -24,7 +24,7 @@ class Step(Part):
     """An attempt to decide a claim."""
 
     what: str  #: the attempt, in words
-    seconds: float = ABSENT  #: how long it took, in seconds
+    seconds: float = ABSENT  #: the duration in seconds
     answers: Sequence[str]  #: what the solvers answered
 
 
@@ -72,7 +72,7 @@ class Worst(Part):
     left_out: int
     """the number of inputs tried that do not count, as a result is infinite, NaN or beyond the range of exact sums; the
     bound, too, is about inputs on which every result is a number"""
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     asked: Sequence[Step]  #: what was tried
     vector: ClaimVector | None  #: the input
 
@@ -90,7 +90,7 @@ class Claim(Part):
     """One case of a claim and its outcome."""
 
     id: str  #: its name
-    about: str  #: in words
+    about: str  #: the subject of the claim, in words
     source: str  #: the publication
     says: str  #: what the source says
     quantifier: Literal["all", "exists"]  #: for all inputs, or for some input
@@ -100,14 +100,14 @@ class Claim(Part):
     expect: str | None  #: what the file expects
     verdict: str  #: holds, refuted or unknown
     as_expected: bool  #: whether the verdict is the expected one; if none is expected, whether the claim holds
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     lemmas: Sequence[ClaimLemma]  #: what was proved
     asked: Sequence[Step]  #: what was tried, in order
-    vector: ClaimVector | None  #: the input that decided, of claims about algorithms
+    vector: ClaimVector | None  #: of claims about algorithms: the input that decides the claim
     counterexample: PairProof | None  #: of claims about units: the statement that is refuted, with its vector
     shares: Shares = ABSENT  #: of claims that compare an error, or two results, with the sum of magnitudes
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
     worst: Worst = ABSENT  #: with --maximise
 

@@ -24,7 +24,7 @@ class Attempt(ABC, Generic[Question]):
         self.proof, self.start = Proof(problem), options.clock()
 
     def run(self) -> Proof:
-        """The proof. If its time ends, or at an interrupt, it has the lemmas proved until then."""
+        """The proof. If the time ends, or at an interrupt, the proof has the lemmas proved so far."""
         try:
             self._work()
             if self.confirm and self.proof.verdict == "equal":

@@ -6,7 +6,7 @@ searches for proofs (a tactic) is not trusted: it can only call rules. The rules
 each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
 
 The kernel does not guard against code that changes frozen objects (`object.__setattr__`): such code could change any
-record of theorems, too. A certificate does, as it is checked from files in another process (docs/trusted.md).
+record of theorems, too. Certificates do guard against it: another process checks them from files (docs/trusted.md).
 """
 
 from __future__ import annotations

@@ -442,7 +442,7 @@ class Mapper(Candidates):
         self.of_unknown_units = False
         if len(fitting) > COMPARED_PLANS:  # many reproduce one element by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
-        fitting = self._ends_told(fitting, looked)
+        fitting = self._likeliest_ends(fitting, looked)
         fitting.sort(key=_depth)  # of equally good plans the simplest is kept
         self.compiled.update(model for plan in fitting for model in plan.models)  # many shapes follow
         fitting = self._going_on(fitting, looked)
@@ -474,7 +474,7 @@ class Mapper(Candidates):
         ]
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
-    def _ends_told(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+    def _likeliest_ends(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """For each format of sums, the plans of one form: the likeliest form that no result refutes. The forms around
         the most frequent stage of each format are compared on values of c for which different steps after the sum give
         different results; for random c, narrow results rarely differ."""
@@ -484,11 +484,11 @@ class Mapper(Candidates):
         for plan in plans:
             stages.setdefault((stage := plan.sums[0].stage).d, Counter())[stage] += 1
         usual = [counts.most_common(1)[0][0] for counts in stages.values()]
-        best = [self._of_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
+        best = [self._with_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
         forms = [form_of(self.asked, plan) for plan in best]
         return [plan for plan in plans if form_of(self.asked, plan) in forms]
 
-    def _of_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
+    def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
         """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape, for
         values of c that distinguish the steps after the sum. Of equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
@@ -538,7 +538,7 @@ class Mapper(Candidates):
         yield from (self.stages(model, length) for model in early)
         yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
-            yield from self._of_units(of_units, length, 1)
+            yield from self._unit_stages(of_units, length, 1)
             yield self._cut(of_units, looked)
         steps = [model for own in taken for model in self.steps(own)]
         usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
@@ -557,7 +557,7 @@ class Mapper(Candidates):
             yield from usual
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()
-            yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
+            yield from self._unit_stages(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
 
     def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
@@ -575,7 +575,7 @@ class Mapper(Candidates):
         """Whether matrix units take the factors' format, before or after a likely conversion."""
         return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
-    def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
+    def _unit_stages(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units; then, in `rounds` rounds, cuts of K around each unit."""
         yield [Chain(model) for model in models]
         some = [self.stages(model, length) for model in models]
@@ -626,12 +626,12 @@ class Mapper(Candidates):
             alike.setdefault(_with_cut(plan, lambda runs: runs.share), []).append(plan)
         for key, sizes in alike.items():
             if len(sizes) > 1:
-                apart = self._told_apart(sizes, shape)
-                near = self._told_apart(_near_cuts(apart[0], shape.length), shape)
+                apart = self._best_past_cuts(sizes, shape)
+                near = self._best_past_cuts(_near_cuts(apart[0], shape.length), shape)
                 alike[key] = list(dict.fromkeys((*near, *apart, *sizes)))
         return [plan for sizes in alike.values() for plan in sizes]
 
-    def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
+    def _best_past_cuts(self, plans: list[Plan], shape: Shape) -> list[Plan]:
         """The plans that reproduce most elements at K one above the largest size of a plan's sums, or one above twice
         that size: at such K the plans' cuts differ."""
         for _ in range(APART):

@@ -61,7 +61,7 @@ class PlanAt:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the plan's operands, by name."""
         return self.plan.formats
 
     @property
