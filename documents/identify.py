@@ -148,9 +148,7 @@ class Differs(Part):
     ways: Sequence[DiffersWhere]  #: the ways in which it differs
     fresh: int  #: the number of fresh vectors that tested this
     wrong: int  #: the number of fresh vectors on which the description is wrong
-    shares: Mapping[
-        str, Sequence[int]
-    ]  #: of random and of shaped vectors: the number of vectors that differ, and the number of all
+    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, and the number of all
     inside: Sequence[int] = ABSENT
     """if the device differs only on vectors with these conditions, but not on all of them: the number that differ, and
     the number of all"""
