@@ -42,7 +42,7 @@ def held(mapper: Mapper) -> tuple[int, list[str]]:
         shape = mapper.random_shape(number)
         at, so = mapper.held(mapper.rules, shape)
         right += bool(so.all())
-        if any(mapper.found.rules[rule].confirmed for rule in at[~so & (at >= 0)]):
+        if any(mapper.findings.rules[rule].confirmed for rule in at[~so & (at >= 0)]):
             wrong.append(str(shape))
     return right, wrong
 
@@ -62,7 +62,15 @@ def main() -> None:
             mapper.run()
     right, wrong = held(mapper)
     others = f"WRONG: {', '.join(wrong)}" if wrong else ""
-    cells = (given.function, given.formats, given.shape, len(mapper.found.plans), right, f"{given.seconds:g}", others)
+    cells = (
+        given.function,
+        given.formats,
+        given.shape,
+        len(mapper.findings.plans),
+        right,
+        f"{given.seconds:g}",
+        others,
+    )
     print(table_row(*cells))
 
 

@@ -21,6 +21,8 @@ MODEL = click.option(
 
 
 def family_of(name: str, model: str | None) -> Family:
+    """The family with an id, of a file or of a GPU, for the signature of the model named by --model if it is given.
+    Raises MmaprobeError."""
     from mmaprobe.hypotheses.family import family_named
     from mmaprobe.hypotheses.gpu_family import gpu_family
     from mmaprobe.smtmodel.tables.gpus import gpu_named

@@ -34,9 +34,9 @@ def config_path() -> Path | None:
 
 
 def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
-    """The defaults of a command's options. Those at the top of the file hold for every command that has the option,
-    those in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an entry that names no
-    option of any command (at the top) or of its command (in a table)."""
+    """The defaults of the options of the command `name`. An entry at the top of the file holds for every command that
+    has the option, an entry in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an
+    entry that names no option of any command (at the top) or of its command (in a table)."""
     try:
         text = check_utf8(path.read_text(encoding="utf-8", errors=NOT_UTF8), str(path))
         content = tomllib.loads(text)
@@ -47,7 +47,7 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     for table, key, value in _entries(content):
         try:
-            if (unknown := _meant(group, name, table, key)) is not None:
+            if (unknown := _entry_option(group, name, table, key)) is not None:
                 command, option = unknown
                 if isinstance(option.type, click.types.BoolParamType) and not isinstance(value, bool):
                     raise ValueError(f"{value!r} is not a value of this option: true or false, without quotes")
@@ -73,15 +73,16 @@ def _entries(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield "", name, given
 
 
-def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, click.Option] | None:
-    """The command and the option that an entry sets; at the top of the file, the command `name` if it has the option,
-    else some command that has it. None for the beginning of a table. Raises UnknownNameError."""
+def _entry_option(group: click.Group, name: str, table: str, key: str) -> tuple[str, click.Option] | None:
+    """The command and the option that an entry sets: the command of its table; for an entry at the top of the file, the
+    command `name` if it has the option, else the first command with the option. None for the beginning of a table.
+    Raises UnknownNameError."""
     if table and table not in group.commands:
         raise UnknownNameError("command", table, group.commands)
     if not key:
         return None
     known: set[str] = set()
-    for command in [table] if table else [name, *group.commands]:  # imports other commands only if need be
+    for command in [table] if table else [name, *group.commands]:  # `name` first: looking up a command imports it
         options = _options(group.commands[command])
         if key in options:
             return command, options[key]
@@ -90,8 +91,8 @@ def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, cl
 
 
 def _line(text: str, table: str, key: str) -> int | None:
-    """The number of the line on which an entry is written or a table begins; None if the line is not found, as TOML has
-    other spellings."""
+    """The number, from 1, of the line on which an entry is written or a table begins; None where the entry has a
+    spelling of TOML that is not searched for."""
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
         if table and key and re.match(rf"\s*\[\s*{re.escape(table)}\s*\.\s*{re.escape(key)}\b", line):

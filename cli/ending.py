@@ -1,4 +1,4 @@
-"""Ends a process from another thread, when the work of its main thread does not come back."""
+"""Ends a process from another thread, when the work of its main thread does not return."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mmaprobe.smtmodel.base.interrupts import state, undo_all
 
 
 def end(text: str) -> NoReturn:
-    """Print a line, remove what is half written, end every child and then this process. No lock is taken: the main
-    thread may have it."""
+    """Print a line, end every child process, remove half-written files and end this process with exit code 3. The
+    function takes no lock, since the main thread may hold it."""
     try:
         with suppress(OSError):
             os.write(2, f"{text}\n".encode(errors="replace"))
         for child in _descendants(os.getpid()):
-            with suppress(OSError):  # its group first, which may have its orphaned children
+            with suppress(OSError):  # the child's process group first: orphaned grandchildren may be in it
                 os.killpg(child, signal.SIGKILL)
             with suppress(OSError):
                 os.kill(child, signal.SIGKILL)
@@ -30,7 +30,7 @@ def end(text: str) -> NoReturn:
 
 
 def late_text() -> str:
-    """The message about work that goes on after its time."""
+    """The message about work that goes on after its time limit."""
     from mmaprobe.cli.options import LINE
 
     doing = LINE.time_left.text()
@@ -39,7 +39,7 @@ def late_text() -> str:
 
 
 def _place() -> str:
-    """The function of this program in which the main thread is."""
+    """The innermost function of this program that the main thread is in, as text; "" where there is none."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
@@ -50,7 +50,7 @@ def _place() -> str:
 
 
 def _descendants(parent: int) -> list[int]:
-    """The processes that a process and its children have started, where Linux lists them."""
+    """The ids of the processes that a process and its children have started; none where /proc does not list them."""
     children: list[int] = []
     for listed in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(OSError):

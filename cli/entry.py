@@ -1,5 +1,5 @@
-"""The program `mmaprobe`. Until a command begins, an interrupt ends the process at once; before this module is
-loaded, an interrupt is the interpreter's to handle, and few modules are loaded here."""
+"""The program `mmaprobe`. From here until a command begins, an interrupt ends the process at once. Before that the
+interpreter handles an interrupt, so this module is loaded first and imports little."""
 
 try:
     import gc

@@ -7,7 +7,7 @@ try:
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
-#: each interrupt's effect, unless it is ignored as in a background job or under nohup
+#: the handlers of these signals in a process that ignores none (a background job, or nohup, ignores some)
 _PLAIN = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -53,7 +53,7 @@ def interrupts_raise() -> None:
     """From now on an interrupt raises KeyboardInterrupt, on which a command keeps its findings so far. Work that does
     not return is ended."""
     if _leave not in map(signal.getsignal, _PLAIN):
-        return  # this is no process of ours
+        return  # the program was not started by its own entry
     import threading
 
     from mmaprobe.smtmodel.base.interrupts import guard
@@ -87,7 +87,7 @@ def leave(code: object) -> None:
 
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # it was closed, or is None
+        with suppress(OSError, ValueError, AttributeError):  # the stream is closed, or None
             stream.flush()
     os._exit(code if isinstance(code, int) else 1 if code else 0)
 

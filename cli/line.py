@@ -1,8 +1,8 @@
-"""The line of progress: on a terminal one line that is redrawn, its time every second; with --verbose lines that stay.
+"""The line of progress: on a terminal one line, redrawn every second; with --verbose lines that stay.
 
 Not rich.progress: importing it takes 0.10 s of CPU, and it would replace only the drawing, which is this file. The
 texts that solvers, threads and workers of a cluster pass on (smtmodel/base/progress.py) would still be needed, as
-would the time limits of waits ("at most 40 s"), for which it has no column.
+would the time limits of waits ("at most 40 s"), for which rich has no column.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TICK = 1.0  # seconds between two drawings
 
 
 def _echo(text: str, nl: bool = True) -> None:
-    """Text on standard error; if it is closed, the text is dropped and the command goes on."""
+    """Print text on standard error. If standard error is closed, the text is dropped and the command goes on."""
     with suppress(OSError):
         click.echo(text, err=True, nl=nl)
 
 
 class StatusLine:
-    """Standard error, shared by the progress line and other messages, which must not mix. Thread-safe."""
+    """Standard error, which the progress line and all other messages share without mixing. Thread-safe."""
 
     def __init__(self, time_left: TimeLeft | None = None) -> None:
         self.time_left = time_left or TimeLeft()

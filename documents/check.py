@@ -13,16 +13,16 @@ Checked = Literal["checked", "fault", "incomplete"]
 class CheckFinding(Part):
     """What was found at one place of a certificate."""
 
-    place: str  #: the file, and where in it; of the words of what is stated it is `stated`
+    place: str  #: the file, and the place in the file; for the statement in words, `stated`
     says: str  #: what was found
     kind: Literal["fine", "word", "open", "fault"]
-    """fine: checked; word: it rests on the answers of the engines named; open: not checked; fault: rejected"""
+    """fine: checked; word: accepted on the answers of the engines named; open: not checked; fault: rejected"""
 
 
 class CheckFolder(Document):
     """A certificate, checked again."""
 
-    folder: str  #: where it is
+    folder: str  #: the path of the folder
     verdict: Checked
     """fault: a part was rejected; incomplete: a part could not be checked"""
     checker: str | None  #: the program that checked the proofs; null where there is no proof, or no such program

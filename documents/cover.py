@@ -34,7 +34,7 @@ class Cover(Document):
     conditions: Conditions  #: conditions of single inputs and steps
     pairs: Conditions  #: conditions of two cases of a step together
     changes: Conditions  #: changes of one parameter that a vector shows by its result
-    vectors: Sequence[Vector]  #: `d` is the unit's result; `reaches`: what each was chosen for
-    seconds: float  #: how long it took, in seconds
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    vectors: Sequence[Vector]  #: `d` is the unit's result; `reaches`: the conditions for which the vector was chosen
+    seconds: float  #: the duration in seconds
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written

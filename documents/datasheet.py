@@ -1,4 +1,4 @@
-"""The documents of `datasheet`: what a standard asks those who make a unit to say of it."""
+"""The documents of `datasheet`: what a standard asks the makers of a unit to disclose."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class ModelCount(Part):
     """The rows of one model."""
 
     model: str  #: the model
-    rows: int  #: how many rows
+    rows: int  #: the number of rows
     mismatches: int  #: rows whose `d` is not the model's result
     unobserved: int  #: rows without `d`
 
@@ -22,7 +22,7 @@ class Fact(Part):
 
     name: str  #: its place in the evaluation
     kind: str  #: number, exponent, pattern, ...
-    width: int  #: how many bits it has
+    width: int  #: the number of its bits
     value: Hex  #: its bits
     scale: int = ABSENT  #: of a number: the exponent of its last bit
     signed: bool = ABSENT  #: of a number: whether its bits are in two's complement
@@ -69,7 +69,7 @@ class Evaluate(Document):
     mismatches: int  #: compared rows in which the model gives another result
     models: Sequence[ModelCount]  #: the counts for each model
     first_mismatches: Sequence[Mismatch]  #: the first hundred mismatches
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early
 
 
 class Place(Part):
@@ -89,7 +89,7 @@ class RuledOut(Place):
 class Standing(Part):
     """How many answers agree with a hypothesis."""
 
-    answers: int  #: answers to vectors for which it has a prediction
+    answers: int  #: answers to vectors for which the hypothesis has a prediction
     agree: int  #: the number of answers that equal the prediction
     ruled_out_by: RuledOut | None  #: the first answer that is not as predicted
 
@@ -109,7 +109,7 @@ class QuestionStanding(Part):
     standing: Sequence[str]  #: hypotheses that agree with every answer
     hypotheses: Mapping[str, Standing]  #: hypothesis: its answers
     unpredicted: int  #: number of answers that no hypothesis predicts
-    first_unpredicted: Sequence[Unpredicted]  #: the first few of them
+    first_unpredicted: Sequence[Unpredicted]  #: the first few of these answers
 
 
 class EarlierDifference(Place):
@@ -124,14 +124,14 @@ class ObservedBefore(Part):
 
     answers: int  #: answers to rows with `d`
     agree: int  #: answers that equal `d`
-    first_differences: Sequence[EarlierDifference]  #: the first few answers that do not
+    first_differences: Sequence[EarlierDifference]  #: the first few answers that differ from `d`
 
 
 class RunDevice(Part):
     """The device asked."""
 
     name: str  #: as on the command line
-    description: Mapping[str, Any]  #: what the device says of itself
+    description: Mapping[str, Any]  #: the device's own description
 
 
 class Run(Document):
@@ -139,28 +139,28 @@ class Run(Document):
 
     device: RunDevice  #: the device
     answered: int  #: vectors with an answer
-    earlier: int  #: how many of them are answers of an earlier run
-    unanswered: Sequence[Place]  #: vectors without
-    questions: Sequence[QuestionStanding]  #: for the vectors with predictions: one for each question
-    observed_before: ObservedBefore  #: for the vectors that have `d`
+    earlier: int  #: the number of these answers that an earlier run gave
+    unanswered: Sequence[Place]  #: vectors without an answer
+    questions: Sequence[QuestionStanding]  #: one entry for each question whose predictions the vectors hold
+    observed_before: ObservedBefore  #: answers to the vectors that have `d`
     wrong: int = ABSENT  #: with --check: answers that are not their model's
     vectors: Sequence[Vector] = ABSENT  #: without --output: the answers
-    file: str  #: the vectors
-    output: str | None  #: where the answers are
-    error: str | None  #: the error that ended it early
+    file: str  #: the file of the vectors
+    output: str | None  #: the file of the answers
+    error: str | None  #: the error that ended the command early
 
 
 class ComparedDevice(Part):
     """One of two devices."""
 
     name: str  #: as on the command line
-    model: str  #: the model that its inputs are made by
-    description: Mapping[str, Any]  #: what the device says of itself
+    model: str  #: the model for which its inputs are made
+    description: Mapping[str, Any]  #: the device's own description
     asked: int  #: questions put to it
 
 
 class AnyInput(Input):
-    """An input of any number of products. What else the unit takes has keys of its own."""
+    """An input of any number of products. Each further operand of the unit has a key of its own."""
 
     a: Sequence[Hex]  #: bit patterns of the first factors
     b: Sequence[Hex]  #: bit patterns of the second factors
@@ -181,11 +181,11 @@ class Difference(Part):
 
     vector: Vector | None  #: the input as a vector of one instruction, if it is one
     operands: AnyInput  #: the input
-    results: Mapping[str, Hex]  #: first, second: the result of each
+    results: Mapping[str, Hex]  #: `first`, `second`: the result of each device
     exercises: Sequence[str]  #: conditions of the datapath that the input reaches
-    terms: int  #: how many terms are not zero
-    terms_found: int  #: the number of nonzero terms before it was minimised
-    neighbours: NeighboursOfSides  #: changes of one parameter that explain it
+    terms: int  #: the number of nonzero terms
+    terms_found: int  #: the number of nonzero terms before the input was minimised
+    neighbours: NeighboursOfSides  #: changes of one parameter that explain the difference
     questions: Sequence[str]  #: questions of the library that distinguish these results
 
 
@@ -216,7 +216,7 @@ class QuestionOfLibrary(Part):
     """A question of the library whose hypotheses predict differences."""
 
     id: str  #: its name
-    question: str  #: in words
+    question: str  #: the question in words
     differences: Sequence[int]  #: numbers of the differences that it explains, from 0
     complete: bool  #: whether it predicts every answer
     first: Sequence[Support]  #: hypotheses that agree with the first device
@@ -252,10 +252,10 @@ class DotProduct(AnyInput, ElementPlace):
 class ModelAgreement(Part):
     """A model's agreement with one matrix."""
 
-    agree: int  #: elements that it gives
-    changes: Sequence[str]  #: changes of one parameter with which it gives all elements
+    agree: int  #: the number of elements that the model gives
+    changes: Sequence[str]  #: changes of one parameter with which the model gives all elements
     reached_after: int | None
-    """after how many products its partial sum equals the first element; null where it never does"""
+    """the number of products after which the model's partial sum equals the first element; null if none does"""
 
 
 class ComparedModel(Part):
@@ -290,8 +290,8 @@ class PlansFound(Part):
     """The plans of one matrix."""
 
     plans: Sequence[str]  #: the plans that give every element looked at
-    complete: bool  #: whether all were tried
-    tried: int  #: how many were tried
+    complete: bool  #: whether all candidates were tried
+    tried: int  #: the number of candidates tried
     untried: Sequence[str]  #: candidates not tried for lack of time, in words
     looked_at: int  #: elements that were computed again
     best: str | None  #: if no plan gives all elements: a plan that gives most
@@ -313,8 +313,8 @@ class StepOfPlan(Part):
 class FirstSteps(Part):
     """The first step in which two plans differ."""
 
-    D1: StepOfPlan | None  #: the plan of the first matrix; null where it has no such step
-    D2: StepOfPlan | None  #: the plan of the second matrix
+    D1: StepOfPlan | None  #: the step of the first matrix's plan; null where that plan has no such step
+    D2: StepOfPlan | None  #: the step of the second matrix's plan
 
 
 class ComparedPlans(Part):
@@ -330,9 +330,9 @@ class ComparedPlans(Part):
 class ComputedAgain(Part):
     """Elements computed again by both sides."""
 
-    elements: int  #: how many
-    first: int  #: in how many the first side gives its matrix's value
-    second: int  #: in how many the second side gives its matrix's value
+    elements: int  #: the number of elements
+    first: int  #: the number of elements for which the first side gives its matrix's value
+    second: int  #: the number of elements for which the second side gives its matrix's value
 
 
 class Gemm(Part):
@@ -344,8 +344,8 @@ class Gemm(Part):
     largest: DifferingElement | None = ABSENT  #: the element with the largest difference
     model: ComparedModel = ABSENT  #: with --model: its agreement with the matrices
     plans: ComparedPlans = ABSENT  #: the plans that give the matrices
-    computed_again: ComputedAgain = ABSENT  #: by both sides
-    dot_product: DotProduct = ABSENT  #: an element to look at
+    computed_again: ComputedAgain = ABSENT  #: elements computed again by both sides
+    dot_product: DotProduct = ABSENT  #: the operands of a differing element
     element: Sequence[int] = ABSENT  #: row and column of the element that was followed up
     tile: int | None = ABSENT  #: the tile in which the sides diverge
     products: Sequence[int] = ABSENT
@@ -361,12 +361,12 @@ class Compare(Document):
     """why the devices differ, in one sentence; null if unknown. For two recordings that are not compared: the library's
     hypotheses that predict every answer of one recording and not of the other"""
     compare: str | None  #: how results are compared: bits or value
-    devices: Sequence[ComparedDevice]  #: the two
+    devices: Sequence[ComparedDevice]  #: the two devices
     compared: int  #: vectors answered by both
-    different: int  #: how many of them have different answers
-    differences: Sequence[Difference]  #: some of them, of different kinds, minimised
-    common_changes: CommonChanges  #: changes of one parameter that explain all of them
+    different: int  #: the number of these vectors with different answers
+    differences: Sequence[Difference]  #: differences of several kinds, minimised
+    common_changes: CommonChanges  #: changes of one parameter that explain all differences
     questions: Sequence[QuestionOfLibrary]  #: questions of the library whose hypotheses predict differences
     contradictions: Sequence[DeviceContradiction]  #: answers that contradict each other
     gemm: Gemm = ABSENT  #: with --gemm
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early

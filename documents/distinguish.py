@@ -15,7 +15,7 @@ class SolverAnswer(Part):
     solver: str  #: its name
     version: str  #: its version
     status: str  #: sat, unsat or unknown
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     reason: str  #: why unknown; else empty
 
 
@@ -37,7 +37,7 @@ class PairOfHypotheses(Part):
     reused_vector: bool  #: whether a vector found for another pair distinguishes these, too
     complete: bool  #: whether no further kind of input distinguishes them
     found_by_simulation: bool  #: whether samples, and no solver, found the vectors
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     asked: Sequence[QueryAsked]  #: the queries, in order
 
 

@@ -49,7 +49,7 @@ class Explain(Document):
     """One evaluation, or two of one input."""
 
     evaluations: Sequence[Evaluation]  #: one, or two with --against
-    difference: FirstDivergence | None  #: where they diverge
+    difference: FirstDivergence | None  #: where the two evaluations diverge
 
 
 class LossStep(Part):
@@ -60,7 +60,7 @@ class LossStep(Part):
     products: Sequence[int] | None  #: the numbers of its first and its last product
     cut: str  #: what alignment truncates, as a fraction
     rounded: str  #: what rounding changes, as a fraction
-    total: str | None  #: of the last step: the element less the exact result; of others: all losses up to it
+    total: str | None  #: of the last step: the element less the exact result; of other steps: all losses so far
 
 
 class ExplainElement(Document):
@@ -69,7 +69,7 @@ class ExplainElement(Document):
     plan: str  #: the plan
     length: int  #: K
     element: str  #: row and column, as `3,5`
-    inputs: str | None  #: what is lost where inputs are read, as by words and conversions, as a fraction
+    inputs: str | None  #: the loss where inputs are read (by words and conversions), as a fraction
     losses: Sequence[LossStep]  #: the steps that lose bits, and the last one
     d: Hex  #: the result
 
@@ -79,11 +79,11 @@ class SimulatedProduct(Part):
 
     name: str  #: the name of the matrix in a .npz file; empty for .npy
     shape: Sequence[int]  #: the shape of the result: rows and columns
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class Simulate(Document):
-    """Matrices through a model."""
+    """Products of matrices as a model or a plan computes them."""
 
     model: str  #: the model, or the plan
     output: str  #: the file written

@@ -30,29 +30,29 @@ class Class(Part):
 class Impossible(Part):
     """Combinations of a family's parameters that are impossible."""
 
-    combinations: int  #: how many combinations there are in all
-    left_out: int  #: how many of them are left out
-    reasons: Mapping[str, int]  #: reason: how many are left out for it
+    combinations: int  #: the number of all combinations
+    left_out: int  #: the number of combinations left out
+    reasons: Mapping[str, int]  #: reason: the number of combinations left out for it
 
 
 class Separate(Document):
     """Vectors that distinguish every two candidates of a family."""
 
     family: str  #: its name
-    candidates: int  #: how many it has
+    candidates: int  #: the number of candidates
     impossible: Impossible  #: combinations that were left out
     classes: Sequence[Class]  #: candidates that are proved equal are in one class
     vectors: Sequence[Vector]  #: vectors that distinguish the classes
     unknown: Sequence[Sequence[str]]  #: pairs that are neither distinguished nor proved equal
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class Outline(Part):
     """The summation order."""
 
-    questions: int  #: how many it took
-    tree: Sequence[str] | None = ABSENT  #: as text, line by line (with a family)
-    outline: Sequence[str] = ABSENT  #: as text, line by line (without one)
+    questions: int  #: the number of questions asked about the order
+    tree: Sequence[str] | None = ABSENT  #: with a family: the order as text, line by line
+    outline: Sequence[str] = ABSENT  #: without a family: the order as text, line by line
 
 
 class QuestionAsked(Vector):
@@ -66,7 +66,7 @@ class Explains(Part):
     """A candidate near to the device."""
 
     model: str  #: the model
-    explains: int  #: how many answers it gives
+    explains: int  #: the number of answers that it gives
 
 
 class Contradiction(Part):
@@ -80,11 +80,11 @@ class Identify(Document):
     """Which candidate of a family a device implements."""
 
     family: str  #: its name
-    device: Mapping[str, Any]  #: `name`, and what the device says of itself
+    device: Mapping[str, Any]  #: `name`, and the device's own description
     verdict: Literal["identified", "no candidate", "open"]  #: identified: one class of candidates is left
-    error: str | None  #: the error that ended it early
-    candidates: int  #: how many the family has
-    impossible: Impossible  #: combinations that were left out of it
+    error: str | None  #: the error that ended the command early
+    candidates: int  #: the number of candidates of the family
+    impossible: Impossible  #: combinations that were left out of the family
     units: Sequence[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
     consistent: Sequence[str]
@@ -92,17 +92,17 @@ class Identify(Document):
     decided: Mapping[str, Any]  #: parameter that the family varies: its value in every candidate left
     assumed: Mapping[str, Any]  #: parameter that the family does not vary: its value in all candidates
     undecided: Mapping[str, Sequence[Any]]  #: parameter: the values that are left
-    why_undecided: Sequence[str]  #: why no input distinguishes these
+    why_undecided: Sequence[str]  #: why no input distinguishes these values
     classes: Sequence[Sequence[Member]]  #: the candidates that are left; those proved equal are in one class
     open: Sequence[Sequence[str]]  #: pairs of candidates that are neither distinguished nor proved equal
-    questions: int  #: how many were asked about the arithmetic
+    questions: int  #: the number of questions about the arithmetic
     summation_order: Outline  #: the order of the additions
     validated: int  #: vectors of validation put to the device
     asked: Sequence[QuestionAsked]  #: the questions about the arithmetic
     nearest: Sequence[Explains]  #: if no candidate fits: the nearest candidates
     contradictions: Sequence[Contradiction]  #: answers that contradict each other
     would_decide: Sequence[Vector]  #: questions without an answer in the recording that would decide
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class EqualModel(Part):
@@ -115,8 +115,8 @@ class EqualModel(Part):
 class Beside(Part):
     """Units that differ from the built unit in one choice."""
 
-    refuted: int  #: the number of these that an answer refutes
-    not_told: int  #: the number of these that no answer refutes
+    refuted: int  #: the number of these units that an answer refutes
+    not_told: int  #: the number of these units that no answer refutes
 
 
 class NearInstruction(Part):
@@ -147,8 +147,8 @@ class Differs(Part):
 
     ways: Sequence[DiffersWhere]  #: the ways in which it differs
     fresh: int  #: the number of fresh vectors that tested this
-    wrong: int  #: the number of these on which it is wrong
-    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, and how many there are
+    wrong: int  #: the number of fresh vectors on which the description is wrong
+    shares: Mapping[str, Sequence[int]]  #: of random and of shaped vectors: how many differ, and the number of all
     inside: Sequence[int] = ABSENT
     """if the device differs only on vectors with these conditions, but not on all of them: the number that differ, and
     the number of all"""
@@ -157,20 +157,20 @@ class Differs(Part):
 class Build(Document):
     """The unit of a device about which nothing was known."""
 
-    device: Mapping[str, Any]  #: `name`, and what the device says of itself
+    device: Mapping[str, Any]  #: `name`, and the device's own description
     formats: Mapping[str, str]  #: the formats of a, b, c and d
-    length: int  #: how many products the device adds
+    length: int  #: the number of products that the device adds
     verdict: str
     """built: a unit gives every answer; unexplained: no unit was found that does; open: the time ended before"""
-    error: str | None  #: the error that ended it early
-    seconds: float  #: how long it took, in seconds
+    error: str | None  #: the error that ended the command early
+    seconds: float  #: the duration in seconds
     unit: str | None = ABSENT  #: the unit file; this field and those below are there where the order was found
     equal: Sequence[EqualModel] = ABSENT
     """instructions, and units that come with mmaprobe, proved equal to the unit found"""
     undecided: Sequence[str] = ABSENT  #: units that give the same answers and are not proved equal
     nearest_instruction: NearInstruction | None = ABSENT  #: the nearest instruction, if none is equal
     summation_order: Outline | None = ABSENT  #: the order of the additions
-    questions: int = ABSENT  #: how many questions about the arithmetic were asked
+    questions: int = ABSENT  #: the number of questions about the arithmetic
     validated: int = ABSENT  #: vectors of validation put to the device
     beside: Beside = ABSENT  #: units that differ in one choice, and the answers that refute them
     stage: str = ABSENT  #: the stage of the search when it ended
@@ -191,7 +191,7 @@ class Limit(Part):
     multiple, of which the others fill multiples of `turn`; multiple: 1 if K is a multiple of `step`"""
     of: str  #: M, N, K, M * N, M * N * K, rows or columns
     step: int  #: the divisor; 0 for `number`
-    turn: int  #: for `first`: the multiples filled by the others; else 0
+    turn: int  #: for `first`: a second divisor; for `block`: the size of panels (negative: of the first block); else 0
     least: int | None  #: the smallest value; null: no limit
     most: int | None  #: the largest value; null: no limit
     spans: Sequence[Sequence[int]]
@@ -206,7 +206,7 @@ class Rule(Part):
     limits: Sequence[Limit]  #: for programs: the elements within all of these limits
     confirmed: bool  #: whether it is relied on: enough new random shapes agree with this plan alone, and none differs
     agree: int  #: new random shapes in which the plan gives all of these elements
-    lengths: int = ABSENT  #: how many K the rule covers; older maps have neither this nor the next
+    lengths: int = ABSENT  #: the number of K that the rule covers; missing in older maps, as is the next field
     lengths_asked: int = ABSENT  #: the number of these K at which its elements were compared with the plan
     differ: Sequence[Sequence[int]]  #: [M, N, K] of shapes in which the plan does not give all of these elements
 
@@ -216,7 +216,7 @@ class OrderAt(Part):
 
     shape: Sequence[int]  #: M, N and K
     place: Sequence[int]  #: its row and column
-    outline: Sequence[str]  #: as text, line by line
+    outline: Sequence[str]  #: the order as text, line by line
 
 
 class IdentifyProduct(Document):
@@ -225,16 +225,16 @@ class IdentifyProduct(Document):
     files: Sequence[str]  #: the files of A, B, C (if there is one) and D
     length: int  #: K
     plans: Mapping[str, str]  #: the plans that give every element looked at: name: the plan file
-    tried: int  #: how many plans were tried
+    tried: int  #: the number of plans tried
     untried: Sequence[str]  #: without a plan: candidates not tried, at least in part, for lack of time, in words
     looked_at: int  #: elements that were computed again
     best: str | None  #: if no plan gives all elements: a plan that gives most
     best_agrees: int  #: the largest number of elements that a plan gives
     left_out: Sequence[int]  #: products k that are not in the sum; the plans add the others
     twice: Sequence[int] = ABSENT  #: products k that are added twice
-    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
+    instead: str = ABSENT  #: the value in place of the products left out, in words
     others: Sequence[OtherPlan] = ABSENT  #: the plans of `plans` that differ from the first plan on other inputs
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class LeftOut(Part):
@@ -243,7 +243,7 @@ class LeftOut(Part):
     shape: Sequence[int]  #: [M, N, K] of a matrix product with elements without a plan
     products: Sequence[int]  #: products k that are not in the sums of these elements
     twice: Sequence[int] = ABSENT  #: products k that are added twice
-    instead: str = ABSENT  #: what stands in the place of those that are not in the sums, in words
+    instead: str = ABSENT  #: the value in place of the products left out, in words
 
 
 class IdentifyGemm(Document):
@@ -251,16 +251,16 @@ class IdentifyGemm(Document):
 
     device: Mapping[str, Any]  #: `name`
     layout: Layout = ABSENT  #: the layouts of A and B, row after row (n) or column after column (t); absent: nn
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early
     rules: Sequence[Rule]  #: which elements have which plan
     plans: Mapping[str, str]  #: name: the plan file
     checked: int  #: new random shapes that were compared with the rules
-    right: int  #: the number of these in which every element is as the rules say
-    open: Sequence[Sequence[int]]  #: [M, N, K] of these with elements that have no plan
+    right: int  #: the number of these shapes in which every element is as the rules say
+    open: Sequence[Sequence[int]]  #: [M, N, K] of these shapes with elements that have no plan
     left_out: Sequence[LeftOut]  #: products missing from sums, by shape with elements without a plan
     orders: Sequence[OrderAt]  #: the orders revealed
     products_asked: int  #: matrix products asked of the library
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class ResultAt(Part):
@@ -276,7 +276,7 @@ class ResultAt(Part):
 class Depends(Part):
     """Two results of one row and one column that differ, also when computed again."""
 
-    results: Sequence[ResultAt]  #: the two
+    results: Sequence[ResultAt]  #: the two results
     a: Sequence[Hex]  #: the row of A
     b: Sequence[Hex]  #: the column of B
     others: Literal["zeros", "random"]  #: what the other rows and columns held
@@ -289,19 +289,19 @@ class IdentifyInvariant(Document):
     verdict: Literal["depends", "none seen", "open"]
     """depends: two results of the same row and column differ; none seen: all results asked are the same, which proves
     nothing about others; open: ended early"""
-    error: str | None  #: the error that ended it early
+    error: str | None  #: the error that ended the command early
     fixed: Literal["M", "N"] | None  #: the side that was the same in the shapes that were compared
     shape: Sequence[int]  #: the largest M, N and K
     lengths: Sequence[int]  #: the K asked
     stacked: bool  #: whether stacks of products were asked too
-    why_not: str | None  #: why they were not
-    products_asked: int  #: how many products the function computed
-    compared: int  #: how many results were compared
+    why_not: str | None  #: why stacks were not asked
+    products_asked: int  #: the number of products that the function computed
+    compared: int  #: the number of results compared
     depends: Depends | None  #: the two differing results
     alike: Mapping[str, Sequence[Sequence[Sequence[int]]]]
     """for M and N, if the results depend on it: groups of its values, as spans, that give row 0, or column 0, the same
     bits"""
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
 
 
 class OrderStep(Part):
@@ -309,30 +309,30 @@ class OrderStep(Part):
 
     kind: str  #: how its terms are added
     terms: Sequence[str | int]  #: the products that it adds, by their numbers, and c
-    steps: Sequence[int]  #: the earlier steps whose sums it adds, by their numbers
+    steps: Sequence[int]  #: the numbers of the earlier steps whose sums it adds
 
 
 class Order(Document):
     """The order in which a device adds."""
 
-    device: Mapping[str, Any]  #: `name`, and what the device says of itself
+    device: Mapping[str, Any]  #: `name`, and the device's own description
     formats: Mapping[str, str]  #: the formats of a, b, d, and of c where there is one
     length: int  #: the number of products
     revealed: bool  #: whether the order was found
-    error: str | None  #: why it was not found
-    questions: int  #: how many it took
-    seconds: float  #: how long it took, in seconds
+    error: str | None  #: why the order was not found
+    questions: int  #: the number of questions asked
+    seconds: float  #: the duration in seconds
     steps: Sequence[OrderStep] = ABSENT
     """the sums, in the order of their computation; this field and those below are there if the order was found"""
-    outline: Sequence[str] = ABSENT  #: as text, line by line
-    places: int = ABSENT  #: binary places that the formats allow to see
+    outline: Sequence[str] = ABSENT  #: the order as text, line by line
+    places: int = ABSENT  #: the binary places within which the answers show losses
     starts_from: str = ABSENT
     """the start of the sum; this field and those below are there if the formats can show it"""
     products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
-    products_rounded: Sequence[int] = ABSENT  #: products that are rounded before
+    products_rounded: Sequence[int] = ABSENT  #: products that are rounded before they are added
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
     twice: Sequence[int] = ABSENT  #: products that are added twice
-    instead: str = ABSENT  #: what stands in the place of those that are not in the sum, in words
+    instead: str = ABSENT  #: the value in place of the products left out, in words
     weights: Mapping[str, str] = ABSENT
-    """if some terms are subtracted or scaled: by the product's number, or c, its signed power of two"""
+    """if some terms are subtracted or scaled: number of the product, or c: the signed power of two that scales it"""
     products_not_told: str = ABSENT  #: why no answer tells whether products are rounded

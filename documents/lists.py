@@ -41,7 +41,7 @@ class ListedModel(ListedThing):
     block: int = ABSENT  #: products added in one step; of instructions of the table
     fraction_bits: int | str = ABSENT  #: bits kept below the largest exponent, or exact; of instructions of the table
     source: str  #: the publication, or where else it is from
-    evidence: str  #: what it rests on
+    evidence: str  #: the evidence for it
     recorded: Mapping[str, int] = ABSENT  #: GPU: how many of its results are recorded; of instructions of the table
     emulated: bool  #: whether the instruction is made of others
 
@@ -63,29 +63,29 @@ class ListedFamily(ListedThing):
 
 
 class ListedOption(Part):
-    """What a node takes."""
+    """An option of a node."""
 
-    name: str  #: in capitals where it is given by its place
-    meaning: str  #: in words
-    values: str  #: in words
-    default: str  #: the value if it is not given, or needed
+    name: str  #: the name, in capitals where the option is given by its place
+    meaning: str  #: the meaning in words
+    values: str  #: the admitted values in words
+    default: str  #: the value if the option is not given, or `needed`
 
 
 class ListedNode(ListedThing):
     """A node of unit files (`list nodes`)."""
 
-    written: str  #: how it is written
-    meaning: str  #: in words
-    options: Sequence[ListedOption]  #: what it takes
-    example: str  #: a unit file with it
+    written: str  #: the node as unit files write it
+    meaning: str  #: the meaning in words
+    options: Sequence[ListedOption]  #: its options
+    example: str  #: a unit file with this node
 
 
 class ListedParameter(ListedThing):
     """A parameter of models, or of algorithms (`list parameters`)."""
 
-    of: Literal["models", "algorithms"]  #: what has it
-    meaning: str  #: in words
-    values: str  #: in words
+    of: Literal["models", "algorithms"]  #: what has the parameter
+    meaning: str  #: the meaning in words
+    values: str  #: the admitted values in words
 
 
 class ListedFormat(ListedThing):
@@ -130,7 +130,7 @@ class ListedDevice(ListedThing):
     arch: str = ABSENT  #: the kind of processor; of instructions of processors
     formats: str = ABSENT  #: of a, b, c and d; of instructions of processors
     length: int = ABSENT  #: the number of products
-    here: bool | None  #: whether it can be asked; null where only asking tells
+    here: bool | None  #: whether it can be asked; null where this is unknown until it is asked
     missing: str | None  #: why it cannot be asked; null where it can
     model: str | None = ABSENT  #: the unit that it should be
 
@@ -146,9 +146,9 @@ class ListedPlan(ListedThing):
 
     formats: Formats  #: its formats
     units: Sequence[str]  #: the units that it uses
-    about: str  #: in words
+    about: str  #: the plan in words
     source: str  #: the publication, or where else it is from
-    evidence: str  #: what it rests on
+    evidence: str  #: the evidence for it
 
 
 Listed = (

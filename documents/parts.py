@@ -1,4 +1,4 @@
-"""What a document is made of: values with named fields, and what documents of several commands share."""
+"""The parts of documents: values with named fields, and the parts that documents of several commands share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Absent:
-    """The value of a field that is not there, which is false."""
+    """The value of a missing field, which is false."""
 
     def __bool__(self) -> bool:
         return False
@@ -43,8 +43,8 @@ def _first_init(self: Part, **values: Any) -> None:
 
 
 def complete(kind: type[Part]) -> None:
-    """Make a dataclass of a class, as its first value is made: commands start sooner where those that they never use
-    are left as they are."""
+    """Make a class a dataclass. This is done when the first value of the class is made: a command starts faster if the
+    classes that it never uses stay plain."""
     for one in reversed(kind.__mro__):
         if issubclass(one, Part) and "__dataclass_fields__" not in vars(one):
             del one.__init__
@@ -78,7 +78,7 @@ class Input(Part):
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **more: Any) -> Self:
-        """The input of a row, whose keys stay as they are, and then `more` keys."""
+        """The input with the keys of a row, unchanged, and the keys `more`."""
         complete(cls)
         made = object.__new__(cls)
         vars(made).update(row, **more)
@@ -105,7 +105,7 @@ class Vector(Input):
 
 
 def input_of(row: Vector) -> vectors.Vector:
-    """The input that a row is. Raises ValueError or MmaprobeError."""
+    """The vector of a row of a file. Raises ValueError or MmaprobeError."""
     from mmaprobe.smtmodel.inputs.vectors import vector_of
 
     return vector_of(plain(row))

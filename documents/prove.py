@@ -7,7 +7,7 @@ from typing import Literal
 
 from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector, Verdict
 
-#: the magnitudes in which a bound is: those of all elements, or the largest of a row of A and of a column of B
+#: the magnitudes in which a bound is expressed: of all elements, or the largest of a row of A and of a column of B
 Measure = Literal["elements", "largest"]
 
 UNCONFIRMED = "no second solver"
@@ -15,18 +15,19 @@ SMALL = 16  # exponents below it are shown as whole numbers
 
 
 def below_text(exponent: int) -> str:
-    """What the magnitudes of inputs up to this exponent are below."""
+    """The power of two, as text, below which the magnitudes of inputs up to this exponent are."""
     return str(2 << exponent) if 0 <= exponent < SMALL else f"2^{exponent + 1}"
 
 
 def proved_text(engines: Sequence[str], confirmed_by: Sequence[str], without: str = "by rules alone") -> str:
-    """Which solvers proved something, and which confirmed it; `without`: how it was proved if none was asked."""
+    """A text that names the solvers that proved a statement and those that confirmed it. `without`: the text if no
+    solver was asked."""
     by = f"by {', '.join(engines)}; {confirmed_text(', '.join(confirmed_by))}"
     return by if engines else without
 
 
 def confirmed_text(confirmed_by: str | None) -> str:
-    """Who confirmed what a solver proved."""
+    """A text that names the solvers that confirmed a proof."""
     return f"confirmed by {confirmed_by or UNCONFIRMED}"
 
 
@@ -34,10 +35,10 @@ class OneLemma(Part):
     """One step of a proof, and who answered it."""
 
     name: str  #: the statement
-    cuts: int  #: how many signals were replaced by fresh variables
+    cuts: int  #: the number of signals replaced by fresh variables
     using: str | None  #: the rule that it rests on
     answer: str  #: the solver, its version and its time
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     confirmed_by: str | None  #: a solver of another lineage that gives the same answer
 
 
@@ -58,18 +59,18 @@ class PairProof(Part):
     right: str  #: the model of the second side
     sides: Sequence[str]  #: what the sides are, in words
     verdict: Verdict  #: equal: the statement holds
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     engines: Sequence[str]  #: the solvers that proved it
     confirmed_by: Sequence[str]  #: solvers that confirmed it
     why: str | None  #: what the proof rests on besides lemmas: one expression, one normal form, or a symmetry of nodes
     lemmas: Sequence[OneLemma]  #: the steps of its proof
     unanswered: Sequence[str]  #: queries without an answer
     vector: WitnessVector | None  #: the input on which the sides differ
-    open: str = ABSENT  #: of a design that is neither, the first of its words that is not proved to be the model's
+    open: str = ABSENT  #: of a design whose verdict is unknown: the first word not proved equal to a word of the model
 
 
 class CertificatePiece(Part):
-    """One query of a certificate, which no input satisfies, and its proof."""
+    """A query of a certificate, and the proof that no input satisfies the query."""
 
     name: str  #: the name of its files, without ending
     states: str  #: what it proves
@@ -85,49 +86,49 @@ class CertificatePiece(Part):
 class Certificate(Part):
     """A folder with theorems, queries, formulas and checked proofs: its manifest."""
 
-    folder: str = ABSENT  #: where it is
+    folder: str = ABSENT  #: the path of the folder
     schema: Literal[5] = 5  #: the version of the manifest
-    question: str  #: what is stated, in lines: what, then of which inputs, units and windows
+    question: str  #: the statement, in lines: what is claimed, then the inputs, units and windows that it is about
     solver: str  #: the solver that wrote the proofs
     pieces: Sequence[CertificatePiece]  #: its queries
     sha256: Mapping[str, Hex]  #: file: its digest, of its other files
 
 
 class Prove(Document):
-    """Two models equal, or a property of one model."""
+    """Whether two models are equal, or one model has a property."""
 
     property: str  #: equal, or the property asked
     verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
-    """of two models equal, which is proved, or different, which a vector shows; of a property holds or refuted"""
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    """of two models: equal (proved) or different (a vector shows it); of a property: holds or refuted"""
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     engines: Sequence[str]  #: the solvers that proved it
     confirmed_by: Sequence[str]  #: solvers that confirmed every part; empty if a part is not confirmed
     proofs: Sequence[PairProof]  #: the statements of which it is made
     statement: str  #: the property in words
     zeros_only: Sequence[str]  #: operands of which --inputs admits zeros alone
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
 class ProvePlans(Document):
-    """Two plans equal, for one K or for every K."""
+    """Whether two plans are equal, for one K or for every K."""
 
     property: Literal["equal"] = "equal"  #: the property
     left: str  #: the first plan
     right: str  #: the second plan
     verdict: Verdict  #: equal: proved
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     length: int | None  #: K, or null for every K
-    multiples: int | None  #: it is proved for every K that is a multiple of this; null where it is about one K
+    multiples: int | None  #: the statement is about every K that is a multiple of this; null if it is about one K
     rules: Sequence[str]  #: the rules by which one plan was rewritten into the other
     engines: Sequence[str]  #: solvers that proved its lemmas
     confirmed_by: Sequence[str]  #: solvers that confirmed all lemmas
     proofs: Sequence[PairProof]  #: the lemmas
     unanswered: Sequence[str]  #: what was tried without an answer
     vector: WitnessVector | None  #: the input on which they differ
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -144,8 +145,8 @@ class PlansCompared(Part):
 
     left: str  #: the first plan
     right: str  #: the second plan
-    lengths: Sequence[Sequence[int]]  #: the K at which they do: the first and the last of each span
-    proved: Sequence[Sequence[int]]  #: those at which they are proved equal
+    lengths: Sequence[Sequence[int]]  #: these K, in spans: the first and the last K of each
+    proved: Sequence[Sequence[int]]  #: the K at which the plans are proved equal, in spans
     example: Sequence[ElementAt]  #: the two elements at the first K
     rules: Sequence[str]  #: the rules by which one plan was rewritten into the other
     engines: Sequence[str]  #: solvers that proved its lemmas
@@ -159,9 +160,9 @@ class ProveInvariant(Document):
     property: Literal["batch-invariant"] = "batch-invariant"  #: the property
     map: str  #: the file of the map
     verdict: Verdict
-    """equal: the same for all shapes, which is proved; different: two shapes and an input show it"""
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    """equal: proved to be the same for all shapes; different: two shapes and an input show it"""
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     fixed: Literal["M", "N"] | None  #: the side that is the same in the shapes that are compared
     shapes: Mapping[str, Sequence[int]]  #: M, N and K: the first and the last one asked about
     plans: Mapping[str, Sequence[Sequence[int]]]  #: plan: the spans of K at which it computes elements
@@ -169,8 +170,8 @@ class ProveInvariant(Document):
     open: Sequence[Sequence[int]]  #: the spans of K at which the map says nothing of some element
     open_example: ElementAt | None  #: the first such element
     difference: Sequence[ElementAt]  #: two elements that differ; empty for another verdict
-    vector: WitnessVector | None  #: the row and the column on which they do
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    vector: WitnessVector | None  #: the row and the column on which they differ
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -196,7 +197,7 @@ class Chain(Part):
 
     step: str  #: a bound of the error after one more instruction, given the error before it
     growth: str  #: the factor by which the earlier error grows
-    part: str  #: what is added to it, in terms of the magnitudes
+    part: str  #: the error that the instruction adds, in terms of the magnitudes
     any: str  #: the bound for a chain of any length
 
 
@@ -222,12 +223,12 @@ class ErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     model: str  #: the model
-    measure: Measure  #: in which magnitudes the bound is: of all elements, or the largest of the row and of the column
+    measure: Measure  #: the magnitudes in the bound: of all elements, or the largest of the row and of the column
     length: int  #: products in all
     verdict: Literal["holds", "refuted", "unknown"]  #: holds: proved; refuted: a sum wraps, and no bound holds
     premises: Sequence[str]  #: what is assumed of the inputs
     reason: str | None  #: why there is no bound
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     formula: str = ABSENT
     """the bound as a formula; this field and those below, but for `nearest`, are there where a bound was proved"""
     terms: Sequence[ErrorTerm] = ABSENT  #: the formula's terms, for programs
@@ -240,7 +241,7 @@ class ErrorBound(Document):
     """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried; of a verdict
     refuted an input on which a sum wraps, `bound` being the sum of all magnitudes: of a chain its first instructions,
     the others being like the last one"""
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
 
 
@@ -258,7 +259,7 @@ class Alike(Part):
     """Elements that follow one another and are alike."""
 
     pattern: str  #: the bit pattern of each
-    count: int  #: how many follow one another
+    count: int  #: the number of these elements
 
 
 class NearestProduct(Part):
@@ -288,7 +289,7 @@ class LargestBoundAt(Part):
     length: int  #: K
     bound: str  #: the bound as a formula, where c is 0
     reach: int  #: the largest elements are from 2^-reach to 2^reach
-    where: str  #: the same in words, and what else the bound asks of them
+    where: str  #: this range in words, and the other conditions of the bound on the elements
 
     @property
     def premises(self) -> str:
@@ -301,15 +302,15 @@ class PlanErrorBound(Document):
 
     property: Literal["error-bound"] = "error-bound"  #: the property
     plan: str  #: the plan
-    measure: Measure  #: in which magnitudes the bounds are: of all elements, or the largest of the row and the column
+    measure: Measure  #: the magnitudes in the bounds: of all elements, or the largest of the row and the column
     verdict: Literal["holds", "unknown"]  #: holds: proved
     premises: Sequence[str]  #: what is assumed of the inputs
     reason: str | None  #: why there is no bound, or no formula
-    seconds: float  #: how long it took, in seconds
+    seconds: float  #: the duration in seconds
     formula: PlanFormula | None  #: for every K that is a multiple of the plan's period
     sizes: Sequence[PlanBoundAt]  #: a bound for each K asked
     rules: Mapping[str, int]  #: rule: how often it was used
     lemmas: Sequence[LemmaOfBound]  #: what solvers proved of the datapath
-    largest: Sequence[LargestBoundAt] = ABSENT  #: where there is no other, for each K asked
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    largest: Sequence[LargestBoundAt] = ABSENT  #: where no other bound is proved: a bound for each K asked
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written

@@ -14,7 +14,7 @@ _WANTED = {str: "text", int: "a whole number", float: "a number", bool: "true or
 
 
 class WrongDocumentError(ValueError):
-    """A value that a document does not have there. `key`: its place, such as models.0.name."""
+    """A JSON value that no document has at this place. `key`: the place, such as models.0.name."""
 
     def __init__(self, key: str, wanted: str) -> None:
         super().__init__(f"not as a command wrote it: {wanted} is needed")
@@ -23,20 +23,21 @@ class WrongDocumentError(ValueError):
 
 @cache
 def kinds_of(part: Any) -> dict[str, Any]:
-    """The type of each field of a class of parts."""
+    """The type of each field of a class of parts, by name."""
     return get_type_hints(part, include_extras=True)
 
 
 def required(part: type[Part]) -> list[str]:
-    """The keys that are always there."""
+    """The keys that every object of this class has."""
     complete(part)
     return [field.name for field in fields(part) if field.default is not ABSENT or field.metadata]
 
 
 def read(kind: Any, value: Any, key: str = "", whole: bool = False) -> Any:
-    """The value of a type that a JSON value says. Keys that a part does not have are left out, but for those of
-    inputs; one that is not there is missed when it is asked for (AttributeError), or at once if `whole`. Raises
-    WrongDocumentError for a value of another type."""
+    """A JSON value as a value of the type `kind`. Unknown keys are left out, except in inputs, which keep them. A
+    missing key raises AttributeError when its field is read. With `whole`, a missing key, and an unknown key outside
+    inputs, raise WrongDocumentError. `key`: the place of the value. Raises WrongDocumentError for a value of another
+    type."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return _first(args, value, key, whole)
@@ -52,7 +53,7 @@ def read(kind: Any, value: Any, key: str = "", whole: bool = False) -> Any:
 
 
 def _first(kinds: Sequence[Any], value: Any, key: str, whole: bool) -> Any:
-    """The value of the first type that it fits. Raises the error that lies deepest."""
+    """A JSON value as a value of the first type that fits. If none fits, raises the error with the deepest place."""
     errors: list[WrongDocumentError] = []
     for kind in kinds:
         try:
@@ -79,7 +80,7 @@ def _part(kind: Any, value: dict[str, Any], key: str, whole: bool) -> Part:
 
 
 def _fits(kind: Any, origin: Any, args: tuple[Any, ...], value: Any) -> bool:
-    """Whether a value is one of a type without parts."""
+    """Whether a JSON value belongs to a type without parts."""
     if origin is Annotated:
         return isinstance(value, str) and args[1].fullmatch(value) is not None
     if origin is Literal:

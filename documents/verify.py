@@ -21,22 +21,22 @@ class ClaimLemma(Part):
 
 
 class Step(Part):
-    """Something that was tried."""
+    """An attempt to decide a claim."""
 
-    what: str  #: what was tried, in words
-    seconds: float = ABSENT  #: how long it took, in seconds
+    what: str  #: the attempt, in words
+    seconds: float = ABSENT  #: the duration in seconds
     answers: Sequence[str]  #: what the solvers answered
 
 
 class PartResult(Part):
-    """What one part of a claim gives."""
+    """The result of one part of a claim."""
 
     d: Hex  #: the bit pattern
     value: str  #: the number, in powers of two
     decimal: str  #: the number, in decimal digits
     error: str = ABSENT  #: |d - exact|, of finite results, in powers of two
     error_decimal: str = ABSENT  #: the error in decimal digits
-    error_ulps: float = ABSENT  #: the same in ulps of the exact sum
+    error_ulps: float = ABSENT  #: the error in ulps of the exact sum
 
 
 class FirstStep(Part):
@@ -63,23 +63,23 @@ class ClaimVector(Part):
 class Worst(Part):
     """The largest value of a quantity."""
 
-    quantity: str  #: what is made large
-    where: Sequence[str]  #: under which conditions
-    value: float | None  #: the largest found
-    exact_value: str | None  #: the same as a fraction
-    bound: str | None  #: what is proved never to be reached
-    engine: str | None  #: the solver that proved that
-    most: str | None  #: what is proved never to be exceeded, by what decided the claim
+    quantity: str  #: the quantity that is maximised
+    where: Sequence[str]  #: the conditions on the inputs
+    value: float | None  #: the largest value found
+    exact_value: str | None  #: this value as a fraction
+    bound: str | None  #: a value that is proved never to be reached
+    engine: str | None  #: the solver that proved this
+    most: str | None  #: a value that is proved never to be exceeded, by what decided the claim
     left_out: int
-    """how many inputs tried do not count, as a result is infinite, NaN or beyond the range of exact sums; the bound,
-    too, is of inputs on which every result is a number"""
-    seconds: float  #: how long it took, in seconds
+    """the number of inputs tried that do not count, as a result is infinite, NaN or beyond the range of exact sums; the
+    bound, too, is about inputs on which every result is a number"""
+    seconds: float  #: the duration in seconds
     asked: Sequence[Step]  #: what was tried
     vector: ClaimVector | None  #: the input
 
 
 class Shares(Part):
-    """Of what a claim compares with the sum of magnitudes: how large a share of that sum it is."""
+    """An error, or a difference of results, that a claim compares with the sum of magnitudes: its share of that sum."""
 
     proved: str | None
     """the least share that is proved never to be exceeded, as a fraction: by any input in the windows, also one that
@@ -91,7 +91,7 @@ class Claim(Part):
     """One case of a claim and its outcome."""
 
     id: str  #: its name
-    about: str  #: in words
+    about: str  #: the subject of the claim, in words
     source: str  #: the publication
     says: str  #: what the source says
     quantifier: Literal["all", "exists"]  #: for all inputs, or for some input
@@ -100,15 +100,15 @@ class Claim(Part):
     zeros_only: Sequence[str]  #: operands of which its restrictions admit zeros alone
     expect: str | None  #: what the file expects
     verdict: str  #: holds, refuted or unknown
-    as_expected: bool  #: whether the verdict is that, or, where nothing is expected, the claim holds
-    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
-    seconds: float  #: how long it took, in seconds
+    as_expected: bool  #: whether the verdict is the expected one; if none is expected, whether the claim holds
+    interrupted: bool  #: whether an interrupt or the time limit ended the work early
+    seconds: float  #: the duration in seconds
     lemmas: Sequence[ClaimLemma]  #: what was proved
     asked: Sequence[Step]  #: what was tried, in order
-    vector: ClaimVector | None  #: the input that decided, of claims about algorithms
+    vector: ClaimVector | None  #: of claims about algorithms: the input that decides the claim
     counterexample: PairProof | None  #: of claims about units: the statement that is refuted, with its vector
     shares: Shares = ABSENT  #: of claims that compare an error, or two results, with the sum of magnitudes
-    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: the certificates written
     certificate_error: str = ABSENT  #: why a certificate could not be written
     worst: Worst = ABSENT  #: with --maximise
 

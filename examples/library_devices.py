@@ -16,7 +16,7 @@ def jax(a, b):
 
 
 def jax_stacked(a, b):
-    """One of four products at once."""
+    """The third product of a stack of four equal products."""
     return jax(a[None].repeat(4, 0), b[None].repeat(4, 0))[2]
 
 
@@ -51,7 +51,7 @@ def session(kind):
 
 
 def cblas(a, b):
-    """cblas_sgemm or cblas_dgemm, of rows."""
+    """cblas_sgemm or cblas_dgemm, on matrices stored row after row."""
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     (m, k), n = a.shape, b.shape[1]
     d = np.zeros((m, n), a.dtype)

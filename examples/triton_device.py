@@ -35,8 +35,8 @@ def _product(
 
 def product(a, b, d, tile, precision=None, imprecise=None):
     """d = a b for tensors on the GPU, with tiles of 64 rows, 64 columns and `tile` products. `precision` is
-    input_precision of `tl.dot`, `imprecise` its max_num_imprecise_acc; None: Triton's own. Sums are kept in the format
-    of d."""
+    input_precision of `tl.dot`, `imprecise` its max_num_imprecise_acc; None: Triton's default. Sums are kept in the
+    format of d."""
     within = getattr(tl, str(d.dtype).removeprefix("torch."))
     grid = (-(-a.shape[0] // 64), -(-b.shape[1] // 64))
     _product[grid](
@@ -59,7 +59,7 @@ def on_gpu(a, b, tile, precision=None, imprecise=None):
 
 
 def dot(a, b):
-    """Of f16, bf16 or FP8."""
+    """Products of f16, bf16 or FP8 numbers."""
     return on_gpu(a, b, 64)
 
 
@@ -76,5 +76,5 @@ def ieee(a, b):
 
 
 def promoted(a, b):
-    """Of FP8, added in f32 after 128 products."""
+    """Products of FP8 numbers; the sums of 128 products are added in f32."""
     return on_gpu(a, b, 128, None, 128)

@@ -29,7 +29,7 @@ def bf16_parts(x):
     return parts
 
 
-def of_parts(a, b, unit, products, tile):
+def product_of_parts(a, b, unit, products, tile):
     """a b in f32, from the parts of a (each M x K) and of b (K x N), in tiles of `tile` products."""
     d = np.zeros((a[0].shape[0], b[0].shape[1]), np.float32)
     for k in range(0, a[0].shape[1], tile):
@@ -41,12 +41,12 @@ def of_parts(a, b, unit, products, tile):
 
 
 def tf32x3(a, b, tile=32):
-    return of_parts(tf32_parts(a), tf32_parts(b), TF32, TF32X3, tile)
+    return product_of_parts(tf32_parts(a), tf32_parts(b), TF32, TF32X3, tile)
 
 
 def bf16x3(a, b, tile=32):
-    return of_parts(bf16_parts(a), bf16_parts(b), BF16, BF16X3, tile)
+    return product_of_parts(bf16_parts(a), bf16_parts(b), BF16, BF16X3, tile)
 
 
 def bf16x6(a, b, tile=32):
-    return of_parts(bf16_parts(a), bf16_parts(b), BF16, BF16X6, tile)
+    return product_of_parts(bf16_parts(a), bf16_parts(b), BF16, BF16X6, tile)

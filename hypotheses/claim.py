@@ -34,8 +34,8 @@ Exponents = tuple[StrictInt, StrictInt]
 
 
 class _Inputs(Strict):
-    """The inputs, zeros and normal numbers: a and b in `format`, c in the parts' format. `a`, `b` and `c`: the least
-    and the largest exponent of each. `where`: predicates that every input meets."""
+    """The inputs, which are zeros and normal numbers: a and b in `format`, c in the format in which the parts take c.
+    `a`, `b` and `c`: the least and the largest exponent of each. `where`: predicates that every input meets."""
 
     format: str = "f32"
     a: Exponents
@@ -52,7 +52,7 @@ class _Inputs(Strict):
 
 
 class _Maximise(Strict):
-    """`quantity` in multiples of `unit`, over the inputs that also meet `where`."""
+    """The maximum of `quantity` in multiples of `unit`, over the inputs that also meet `where`."""
 
     quantity: str
     unit: str = "1"
@@ -60,7 +60,7 @@ class _Maximise(Strict):
 
 
 class _Several(Strict):
-    """Every multiple of a number of products, up to the largest."""
+    """Numbers of products: every multiple of `multiples` up to `most`."""
 
     multiples: StrictInt = Field(gt=0, le=256)
     most: StrictInt = Field(gt=0, le=MOST_TERMS)
@@ -145,7 +145,7 @@ class Claim(Statement):
 
     @property
     def layout(self) -> Layout:
-        """The order of an input's patterns."""
+        """The order of the bit patterns in an input."""
         return self.assertion.layout
 
     def at(self, terms: int) -> Claim:
@@ -158,7 +158,7 @@ class Claim(Statement):
 
 
 def build_claims(file: YamlFile) -> list[Statement]:
-    """The claims of a claim file, one for each case. Raises InputError with file, line and key."""
+    """The cases of the claim in a file, each a statement of its own. Raises InputError with file, line and key."""
     keys = file.data if isinstance(file.data, dict) else ()
     return list(cases_of(file, next((schema for key, schema in UNIT_CLAIMS.items() if key in keys), _ClaimFile)))
 
@@ -189,8 +189,8 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")
     addend = next(iter(addends.values()))
-    nothing = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # the exponent of c = 0: not used
-    window = Window(inputs.a, inputs.b, nothing if inputs.c == "zero" else inputs.c)
+    unused = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # c = 0 has no exponent
+    window = Window(inputs.a, inputs.b, unused if inputs.c == "zero" else inputs.c)
     with located(file, ("inputs",)):
         window.check(factors, addend)
     low, high = min(inputs.a[0], inputs.b[0]), max(inputs.a[1], inputs.b[1])
@@ -206,11 +206,11 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
 @cache
 def _shipped() -> dict[str, YamlFile]:
     """Every shipped file by the id of its claims."""
-    found = {}
+    shipped = {}
     for entry in yaml_files(files("mmaprobe.hypotheses") / "claims"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
-        found[str(file.data["id"])] = file
-    return found
+        shipped[str(file.data["id"])] = file
+    return shipped
 
 
 @cache
@@ -219,7 +219,7 @@ def claims() -> dict[str, tuple[Statement, ...]]:
     return {name: tuple(build_claims(file)) for name, file in _shipped().items()}
 
 
-def _own(path: str) -> YamlFile:
+def _user_file(path: str) -> YamlFile:
     """A user's claim file; without an `id` in it, the claim has the file's name. Raises InputError."""
     file = read_yaml(read_file(Path(path)), path)
     name = re.sub("[^a-z0-9.]+", "-", Path(path).stem.lower()).strip("-.") or "claim"
@@ -235,12 +235,12 @@ def claims_named(name: str) -> list[Statement]:
     if plain in _shipped():
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
     elif names_file(plain):
-        every, hint = build_claims(_own(plain)), ""
+        every, hint = build_claims(_user_file(plain)), ""
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
-    found = every
+    selected = every
     for key, value in assignments(chosen.split(",") if at else []).items():
-        found = [claim for claim in found if str(claim.case.get(key)) == value]
-        if not found:
+        selected = [claim for claim in selected if str(claim.case.get(key)) == value]
+        if not selected:
             raise UnknownNameError("case", name, [claim.id for claim in every], hint)
-    return found
+    return selected

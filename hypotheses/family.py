@@ -26,16 +26,17 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # the most values of one parameter; of a family
-PLAIN = "t-fdpa"  # the family of a grid that names none
+PLAIN = "t-fdpa"  # the function of a grid that names no family
 NEW_SPELLING = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
 
-#: the parameters that say in which order and in how many places a candidate adds, and what a sum keeps
+#: the parameters that fix the order of a candidate's sums, the number of sums, and the bits that a sum keeps
 STEPS = ("length", "block", "block_order", "group", "partials", "fraction_bits", "align_rounding", "late_fraction_bits",
          "scale_format")  # fmt: skip
 
 
 def steps_of(model: Model) -> tuple[Any, ...]:
-    """The family of a candidate and its parameters of `STEPS`: candidates with equal ones add in the same steps."""
+    """The family of a candidate and its values of the parameters `STEPS`. Candidates for which these are equal add in
+    the same steps."""
     member = member_of(model)
     return (member.family, *(member.values.get(name) for name in STEPS))
 
@@ -68,7 +69,7 @@ class _FamilyFile(Strict):
 
 @dataclass(frozen=True)
 class Impossible:
-    """The combinations of a family that no unit can have: how many for each reason."""
+    """The number of a family's combinations that no unit can have, by reason."""
 
     combinations: int  # possible ones included
     reasons: Mapping[str, int]
@@ -78,7 +79,7 @@ class Impossible:
         return sum(self.reasons.values())
 
     def text(self, most: int = 3) -> str:
-        """How many were left out and why: the `most` frequent reasons."""
+        """The number of combinations left out, and the `most` frequent reasons, as text."""
         parts = [f"{count} x {reason}" for reason, count in list(self.reasons.items())[:most]]
         if len(self.reasons) > most:
             rest = len(self.reasons) - most
@@ -104,7 +105,7 @@ class Grid:
         return prod(len(values) for name, values in self.values.items() if name not in self.signature)
 
     def values_of(self, name: str) -> tuple[Any, ...]:
-        """The values that a parameter takes in the grid; none if it is not a parameter of its family."""
+        """The values that a parameter takes in the grid; none if the grid's family lacks the parameter."""
         if name == FAMILY:
             return (self.function.name,)
         for known in (self.signature, self.values, self.function.fixed, self.function.defaults):
@@ -114,7 +115,8 @@ class Grid:
 
 
 def point_of(model: Model) -> Grid:
-    """The grid whose only combination is a model; values that are its function's defaults are not listed."""
+    """The grid whose only combination is a model. Values equal to the defaults of the family's function are not
+    listed."""
     member = member_of(model)
     function = FUNCTIONS[member.family]
     own = {name: (value,) for name, value in member.values.items() if function.defaults.get(name, ...) != value}
@@ -133,13 +135,12 @@ class Family:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats of a, b, c and d in vectors, in which a result in e8m13 is a pattern of f32."""
+        """The formats of a, b, c and d in vectors. Vectors hold a result of e8m13 as a pattern of f32."""
         return _formats(self.base)
 
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
-        """Parameter -> its values: the parameters in which candidates differ, and those that the family's file
-        gives."""
+        """The values of each parameter in which candidates differ or that the family's file lists."""
         listed = {name for grid in self.grids for name in (*grid.values, *grid.signature)}
         chosen = {name: tuple(dict.fromkeys(value for grid in self.grids for value in grid.values_of(name)))
                   for name in PARAMETERS}  # fmt: skip
@@ -155,7 +156,7 @@ class Family:
 
         Raises InputError if there are none, OutOfTimeError after the `deadline` (of time.monotonic).
         """
-        models, impossible = self._made(deadline)
+        models, impossible = self._enumerate(deadline)
         if not models:
             raise self._error(f"no candidate is left for {self.base.reference}: {impossible.text()}")
         return list(models)
@@ -163,24 +164,25 @@ class Family:
     @property
     def impossible(self) -> Impossible:
         """The combinations that are not candidates because no unit can have them."""
-        return self._made(None)[1]
+        return self._enumerate(None)[1]
 
-    def _made(self, deadline: float | None) -> tuple[list[Model], Impossible]:
-        """The candidates, and the impossible combinations. A call continues where an earlier call ran out of time."""
-        found, reasons, rest = self._making
+    def _enumerate(self, deadline: float | None) -> tuple[list[Model], Impossible]:
+        """The candidates by their keys, and the impossible combinations. A call continues where an earlier call ran out
+        of time. Raises OutOfTimeError after the `deadline`."""
+        models, reasons, rest = self._enumeration
         while deadline is None or time.monotonic() < deadline:
             try:
                 grid, values = next(rest)
                 member = grid.function(**values).without_idle()
             except StopIteration:
-                return list(found.values()), Impossible(self.combinations, dict(reasons.most_common()))
+                return list(models.values()), Impossible(self.combinations, dict(reasons.most_common()))
             except ParameterError as error:
                 reasons[str(error)] += 1
                 continue
-            if member.key not in found:
-                found[member.key] = self._model(member)
+            if member.key not in models:
+                models[member.key] = self._model(member)
         raise OutOfTimeError(
-            f"time ran out when {counted(len(found), 'candidate')} of {self.id} were made, "
+            f"time ran out when {counted(len(models), 'candidate')} of {self.id} were made, "
             f"of {counted(self.combinations, 'combination')}"
         )
 
@@ -190,14 +192,14 @@ class Family:
         return sum(grid.size for grid in self.grids)
 
     @cached_property
-    def _making(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
+    def _enumeration(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
         """The candidates so far, the reasons of the impossible combinations so far, and the combinations left."""
         if self.combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
         return {}, Counter(), ((grid, values) for grid in self.grids for values in grid.combinations())
 
     def _model(self, member: Member) -> Model:
-        """A candidate, named as the base's instruction with every parameter in which the two differ."""
+        """The model of a candidate. Its reference is the base's instruction with each parameter that differs."""
         name, base = self.base.instruction, self.base
         kept = self._kept(member.family)
         changes = [each for each in PARAMETERS if each in kept and kept[each] != member.values[each]]
@@ -221,9 +223,9 @@ class Family:
         return self._instruction.kept(family)
 
     def retargeted(self, model: Model) -> Family:
-        """The same parameters for the signature (formats, length, scale factors) of another model.
+        """The family with the same parameters for the signature (formats, length, scale factors) of another model.
 
-        Blocks that do not divide its length are dropped; one block of the whole length is always a candidate.
+        Blocks that do not divide the length are dropped; one block of the whole length is always a candidate.
         """
         length, width = model.length, model.d.width
         scales = {} if model.scale is None else {"scale_format": model.scale.name, "scale_block": model.scale_block}
@@ -242,10 +244,10 @@ class Family:
 
 
 def _formats(row: Model) -> tuple[str, ...]:
-    return row.a.name, row.b.name, row.c.name, _travels(row.d)
+    return row.a.name, row.b.name, row.c.name, _vector_format(row.d)
 
 
-def _travels(fmt: Format) -> str:
+def _vector_format(fmt: Format) -> str:
     return "f32" if fmt.name == "e8m13" else fmt.name
 
 
@@ -262,7 +264,7 @@ def build_family(file: YamlFile) -> Family:
     except ParameterError as error:
         raise file.error(("length",), str(error).removeprefix("length: ")) from None
     grids = _grids(file, parsed)
-    base = _of_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
+    base = _with_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
     signature = {"length": parsed.length}
     plain = [replace(grid, signature=signature) for grid in grids]
     return Family(parsed.id, base, tuple(plain), parsed.about, file)
@@ -309,12 +311,12 @@ def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given:
 
 
 def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
-    """An instruction of the table with the family's formats, whose name the family's vectors have; a chain of fused
-    multiply-adds if the table has no such instruction."""
+    """An instruction of the table with the family's formats; without one, a chain of fused multiply-adds. Vectors of
+    the family name this model."""
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        if (row.a, row.b, row.c, _travels(row.d)) != wanted or (row.scale is not None) != scaled:
+        if (row.a, row.b, row.c, _vector_format(row.d)) != wanted or (row.scale is not None) != scaled:
             continue
         if best is None or row.length == parsed.length:
             best = reference
@@ -326,8 +328,8 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     return parse_reference(best or f"ieee/fma/{d}.{a}.{b}.{c}")
 
 
-def _of_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
-    """The base, if it has the family's length; else the base with this length, and all products added in one step."""
+def _with_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
+    """The base at the family's length. A base of another length then adds all products in one step."""
     if base.length == length:
         return base
     sizes = [size for grid in grids for size in grid.values_of("scale_block") if length % size == 0]
@@ -359,26 +361,26 @@ def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any
         given = [given]
     if not given:
         raise file.error(path, "no values")
-    found = []
+    values = []
     for index, value in enumerate(given):
         try:
             parsed = parse_parameter(name, value)
             check_parameter(name, parsed)
         except MmaprobeError as error:
             raise file.error((*path, index), str(error).removeprefix(f"{name}: ")) from None
-        found.append(parsed)
-    return tuple(dict.fromkeys(found))
+        values.append(parsed)
+    return tuple(dict.fromkeys(values))
 
 
 @cache
 def families() -> dict[str, Family]:
     """Every shipped family by id."""
-    found = {}
+    shipped = {}
     for entry in sorted((files("mmaprobe.hypotheses") / "families").iterdir(), key=lambda item: item.name):
         if entry.name.endswith(".yaml"):
             family = build_family(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
-            found[family.id] = family
-    return found
+            shipped[family.id] = family
+    return shipped
 
 
 def family_named(name: str) -> Family:

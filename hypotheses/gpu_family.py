@@ -1,4 +1,4 @@
-"""The instructions of one GPU as candidates: which of them does a device implement, or none?"""
+"""The instructions of one GPU as the candidates for a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mmaprobe.smtmodel.units.unit_files import units_of
 def gpu_family(name: str, asked: Model) -> Family | None:
     """The instructions of a GPU with the formats, length and scale factors of a model; None if `name` is no GPU.
 
-    Raises NotModelledError for a GPU whose architecture the table lacks, InputError where it has no such instruction.
+    Raises NotModelledError for a GPU whose architecture is not modelled, and InputError for a GPU without such an
+    instruction.
     """
     arch, known = architecture_of(name), gpu_named(name)
     if arch is None or known is None:

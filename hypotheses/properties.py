@@ -27,6 +27,6 @@ FALLING = "of monotonic it is asked whether results fall: there is nothing to co
 
 
 def check_compared(wanted: str, compare: object) -> None:
-    """Raises ParameterError if a way to compare results is given (not None) for a property that compares no results."""
+    """Raises ParameterError if `compare` is given (not None) for a property that does not compare two results."""
     if compare is not None and wanted.startswith("monotonic"):
         raise ParameterError("compare", FALLING)

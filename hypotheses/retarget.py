@@ -37,29 +37,31 @@ ROUNDED_INPUT = "rounded_input"
 
 
 class RetargetError(MmaprobeError):
-    """A question that makes no sense for a model."""
+    """A question whose hypotheses have no meaning for a model."""
 
 
 def hypothesis_model(base: Model, values: Mapping[str, Any]) -> Model:
-    """The base model with a hypothesis's parameters, relative values computed. Raises ParameterError and others.
+    """The base model with a hypothesis's parameters, relative values computed. Raises ParameterError and the other
+    errors of `with_parameters`.
 
-    `enough` and the words of `block_order` depend on the hypothesis's other parameters; other symbols on the base
-    model.
+    `enough` and the words of `block_order` depend on the hypothesis's other parameters. All other symbols depend on the
+    base model.
     """
     first = {name: _first_value(base, name, value) for name, value in values.items()}
     known = {name: value for name, value in first.items() if not isinstance(value, _Later)}
     later = {name: value for name, value in first.items() if isinstance(value, _Later)}
     if later:
         changed = with_parameters(base, known)
-        known |= {name: value.of(changed) for name, value in later.items()}
+        known |= {name: value.value_for(changed) for name, value in later.items()}
     return with_parameters(base, {name: known[name] for name in values})
 
 
 class _Later:
-    """A value that waits for the other parameters of its hypothesis."""
+    """A value that depends on the other parameters of its hypothesis. `value_for`: the value for the model with these
+    parameters."""
 
-    def __init__(self, of: Callable[[Model], Any]) -> None:
-        self.of = of
+    def __init__(self, value_for: Callable[[Model], Any]) -> None:
+        self.value_for = value_for
 
 
 def _first_value(base: Model, name: str, value: Any) -> Any:
@@ -132,8 +134,8 @@ def _calculated(name: str, text: str, value: int, sign: str | None, amount: str 
 
 
 def _order(model: Model, word: str) -> str | Blocks:
-    """The order of the products that a word means. `ascending`: the first product first; `descending`: the last product
-    first; `strided`: step i takes k = i modulo the number of steps."""
+    """The order of products that a word of `ORDERS` stands for. `ascending`: the first product first; `descending`: the
+    last product first; `strided`: step i adds the products k with k = i modulo the number of steps."""
     known = member_of(model).known
     length, block = known["length"], known["block"]
     if word == "ascending":
@@ -155,7 +157,8 @@ def _rounded_input(base: Model) -> str:
 
 
 def enough_carry_bits(model: Model) -> int:
-    """The least n with which the magnitude of no fused sum reaches 2^(n + 1) units of the maximum exponent."""
+    """The least number n of carry bits such that no fused sum of the model reaches 2^(n + 1) times the power of two of
+    its largest exponent."""
     known = member_of(model).known
     fused = [node for node in walk(model.unit.result) if isinstance(node, FusedSum)]
     bound = _largest_term(model, known) * (known["block"] // _group(known))
@@ -170,7 +173,8 @@ def enough_carry_bits(model: Model) -> int:
 
 
 def _largest_term(model: Model, known: Mapping[str, Any]) -> Fraction:
-    """The largest significand that a term of the sum may have: a product, or the exact sum of a group, scaled."""
+    """The largest significand of a term of the sum. A term is a product, or the exact sum of a group, times its scale
+    factors."""
     product = known.get("product", "unnormalised")
     if product == "normalised":
         largest = 2 - Fraction(1, 1 << (model.a.fraction + model.b.fraction + 1))
@@ -178,7 +182,7 @@ def _largest_term(model: Model, known: Mapping[str, Any]) -> Fraction:
         largest = _largest_significand(format_named(product.removeprefix("rounded_")))
     else:
         largest = _largest_significand(model.a) * _largest_significand(model.b)
-    if (group := _group(known)) > 1:  # a group's sum is in fixed point: it includes the exponents of its products
+    if (group := _group(known)) > 1:  # the sum of a group is in fixed point, so it includes the products' exponents
         largest = _largest_value(model.a) * _largest_value(model.b) * group
     return largest if model.scale is None else largest * _largest_significand(model.scale) ** 2
 

@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int) -> None:
-    """`check_inputs` of the key `inputs` of a file. Raises InputError."""
+    """Raises InputError, with file, line and key, where `check_inputs` refuses the key `inputs` of a file."""
     try:
         check_inputs(inputs, model, length)
     except ParameterError as error:
@@ -53,7 +53,7 @@ class Question:
 
     `one_vector`: a hypothesis whose result on a single input must differ from the results of all other hypotheses;
     None: each pair of hypotheses is asked about separately.
-    `dropped`: hypotheses of the file that make no sense for the model it was re-targeted to, each with the reason.
+    `dropped`: hypotheses of the file that make no sense for the question's model, each with the reason.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Question:
 
     @property
     def length(self) -> int:
-        """The number of products of an input: that of the shortest model (longer models take zeros beyond)."""
+        """The number of products of an input: the length of the shortest model (longer models take zeros beyond)."""
         return min(model.length for model in self.models.values())
 
     @property
@@ -161,11 +161,11 @@ def retarget(file: YamlFile, reference: str) -> Question:
     models: dict[str, Model] = {}
     dropped: dict[str, str] = {}
     for name, values in parsed.hypotheses.items():
-        found = _retargeted(base, values, models, parsed.compare)
-        if isinstance(found, str):
-            dropped[name] = found
+        outcome = _retargeted(base, values, models, parsed.compare)
+        if isinstance(outcome, str):
+            dropped[name] = outcome
         else:
-            models[name] = found
+            models[name] = outcome
     wanted = parsed.one_vector
     if wanted is not None and wanted in dropped:
         raise RetargetError(f"{own.id} makes no sense for {base.reference}: {wanted!r} is left out ({dropped[wanted]})")
@@ -202,8 +202,8 @@ def _retargeted(base: Model, values: dict[str, Any], earlier: dict[str, Model], 
 
 
 def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
-    """The restrictions of inputs for the other model: where `zero_terms` names the addend, by the index after the last
-    product, it names the addend of the other model."""
+    """The restrictions of inputs for the other model. The index of the addend in `zero_terms`, which is the number of
+    products, becomes that of the other model. Raises RetargetError."""
     inputs, length = own.inputs, question.length
     terms = tuple(length if index == own.length else index for index in inputs.zero_terms)
     beyond = [str(index) for index in inputs.zero_terms if index != own.length and index >= length]
@@ -229,14 +229,14 @@ def same_arithmetic(first: Model, second: Model) -> bool:
 
 
 def _same(first: Model, second: Model) -> bool:
-    """Whether two hypotheses are the same model; two instructions with the same arithmetic are different hypotheses."""
+    """Whether two hypotheses are the same model. Two instructions with the same arithmetic are different hypotheses."""
     bases = [model.instruction for model in (first, second)]
     return bases[0] == bases[1] and same_arithmetic(first, second)
 
 
 def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:
-    """The model of one hypothesis: the file's model, or the hypothesis's own `model`, with the parameters given
-    there."""
+    """The model of one hypothesis: its own `model`, else the file's, with the hypothesis's parameters. Raises
+    InputError."""
     path: tuple[str, ...] = ("hypotheses", name, "model") if "model" in values else ("model",)
     try:
         model = parse_reference(str(values.get("model", base)))

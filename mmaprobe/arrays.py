@@ -1,4 +1,4 @@
-"""Arguments that are arrays of numbers, from whatever holds them."""
+"""Arguments that are arrays of numbers: NumPy arrays, and objects of other libraries with __array__ or DLPack."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2"}
 
 def rounding_of(convert: object) -> Rounding | None:
     """The rounding that an argument names, by its name or its short name (`rne`, `rtz`). Raises MmaprobeError."""
-    found = mode_named(convert) if isinstance(convert, str) else convert
-    if found is not None and found not in ROUNDINGS:
+    rounding = mode_named(convert) if isinstance(convert, str) else convert
+    if rounding is not None and rounding not in ROUNDINGS:
         raise UnknownNameError("rounding", str(convert), ROUNDINGS)
-    return found
+    return rounding
 
 
 def patterns_of(
     name: str, given: object, fmt: Format, axes: int, convert: str | None, most: int | None = None
 ) -> NDArray[Any]:
-    """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with `axes`
-    axes (or up to `most` axes, if `most` is given), and for numbers that the format does not hold where no conversion
-    is asked for."""
+    """The bit patterns of an argument in a format, in the argument's shape. Raises MmaprobeError unless the argument is
+    an array of numbers with `axes` axes (or up to `most` axes, if `most` is given), and for numbers that the format
+    does not hold if `convert` names no rounding."""
     rounding = rounding_of(convert)
     array = array_of(name, given, type_of(fmt))
     if not axes <= array.ndim <= (axes if most is None else most):
@@ -70,15 +70,15 @@ def check_rounded(given: Sequence[Any], convert: str | None) -> None:
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """The NumPy array of an argument: an array of numbers, or of the type `patterns`, the type of bit patterns in
-    formats for which NumPy has no numbers. Raises MmaprobeError."""
+    """The NumPy array of an argument: numbers, or values of the type `patterns`, which holds bit patterns of a format
+    that NumPy has no numbers of. Raises MmaprobeError."""
     if np.ma.is_masked(given):
         raise ParameterError(name, "some elements are masked, which no unit knows: say what they are, x.filled(0)")
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
         raise WantedError(name, given, WANTED, _MAKE if isinstance(given, (list, tuple, float, int)) else "")
     try:
         array = with_bf16(array_from(given))
-    except Exception as error:  # whatever a library raises where NumPy cannot have its array
+    except Exception as error:  # a library may raise anything when NumPy asks for its array
         reason = " ".join(str(error).split())
         raise ParameterError(name, f"NumPy cannot read this {type(given).__name__}: {reason}") from None
     if format_of(array.dtype) is None and array.dtype != patterns:

@@ -12,7 +12,7 @@ from mmaprobe.queries.kernel.bounds.forms import EXACT, Factor, Form, Monomial
 from mmaprobe.queries.kernel.bounds.wording import up_float
 
 Numbers = NDArray[np.float64]
-TINY = 2.0**-1074  # a product below it is lost
+TINY = 2.0**-1074  # the smallest positive number of f64: a smaller product may become 0
 
 
 class Magnitudes:
@@ -28,6 +28,7 @@ class Magnitudes:
         self.up = 1 + (self.k + 64) * 2.0**-52
 
     def size(self, name: str, raised: bool) -> Numbers:
+        """The magnitudes of an operand, those that are not zero raised to the smallest normal number if `raised`."""
         if (name, raised) not in self.sizes:
             plain = np.abs(self.given[name])
             lifted = np.maximum(plain, self.least[name]) if raised else plain
@@ -43,6 +44,7 @@ class Magnitudes:
             return np.where(np.isfinite(sizes), np.minimum(near, every), every)
 
     def sum(self, left: tuple[str, bool], right: tuple[str, bool], places: NDArray[np.int64]) -> Numbers:
+        """An upper bound of the sums of products of two sizes over some places of K."""
         one, other = self.size(*left)[:, places], self.size(*right)[places]
         return np.asarray((one @ other) * self.up + (self.k + 4) * TINY)
 
@@ -63,7 +65,7 @@ class Magnitudes:
 
 
 def is_evaluated(form: Form) -> bool:
-    """Whether a form is in magnitudes of a, b, c and the exact result alone."""
+    """Whether a form contains only magnitudes of a, b, c and the exact result."""
     return all(
         factor.name in ("a", "b", "c", EXACT) and not factor.factors
         for atom in form.parts for item in atom for factor in item
@@ -71,7 +73,8 @@ def is_evaluated(form: Form) -> bool:
 
 
 def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
-    """An upper bound, for every element of the result, of the value of a form in which magnitudes have places."""
+    """An upper bound, for every element of the result, of the value of a form whose magnitudes are of single elements,
+    each at a place of K."""
     groups: dict[tuple[tuple[str, bool], tuple[str, bool], Fraction], list[int]] = {}
     total: Any = np.zeros(sizes.given["c"].shape)
     with np.errstate(all="ignore"):
@@ -92,7 +95,8 @@ def evaluated(form: Form, sizes: Magnitudes) -> Numbers:
 
 
 def summed(form: Form, sizes: Magnitudes) -> Numbers:
-    """The same upper bound for a form whose magnitudes are sums over all products, as in the bound of a plan."""
+    """An upper bound, for every element of the result, of the value of a form whose magnitudes stand for sums over all
+    products, as in the bound of a plan."""
     total: Any = np.zeros(sizes.given["c"].shape)
     every = np.arange(sizes.k)
     with np.errstate(all="ignore"):

@@ -1,4 +1,5 @@
-"""How two results of one product differ: bits, units in the last place, proved bounds, and a few terms that show it."""
+"""Differences of two results of one product: bits, units in the last place, proved bounds, and a few terms that show
+the difference."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ SHOWN = 8  # terms of a vector that is evaluated bit by bit, at most
 
 
 def steps_between(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.float64]:
-    """How many units in the last place lie between two arrays of numbers, given as patterns of a signed format: the
-    numbers of the format in between are counted. Infinite where one of the two is a NaN, zero where both are."""
+    """The distance in units in the last place between two arrays of numbers, given as patterns of a signed format: the
+    number of steps from one number of the format to the next. Infinite where one number is a NaN, zero where both
+    are NaNs."""
     sign = np.int64(1) << np.int64(fmt.width - 1)
     one, other = ((bits & (sign - 1)) * np.where(bits & sign, -1, 1) for bits in
                   (side.astype(np.uint64).view(np.int64) for side in (x, y)))  # fmt: skip
@@ -57,7 +59,7 @@ def bound_of(rule: Rule, a: Any, b: Any) -> NDArray[np.float64] | None:
         return None
 
 
-Factors = Mapping[str, Patterns]  # patterns of scale factors by name: those of a row and those of a column
+Factors = Mapping[str, Patterns]  # patterns of the scale factors of a row and of a column, by the operand's name
 
 
 def _repeated(scales: Factors | None, times: int) -> Factors | None:
@@ -70,9 +72,9 @@ def _repeated(scales: Factors | None, times: int) -> Factors | None:
 def few_terms(
     one: Rule, other: Rule, a: Patterns, b: Patterns, shape: Shape, scales: Factors | None = None
 ) -> list[int] | None:
-    """Places of K such that two rules add the products there, all others being zero, to different sums, but to equal
-    sums once one of these places, whichever, is left out. `a`, `b`: a row and a column; `shape`: of the product in
-    which the rules find their plans. None where the sums of all products are equal."""
+    """A minimal set of places of K that shows a difference of two rules. If all other products are zero, the sums
+    differ; if any one of these products is zero too, the sums are equal. None if the sums of all products are equal.
+    `a`, `b`: patterns of a row and a column; `shape`: of the product for which the rules choose their plans."""
     left, right = (_first_plan(rule, shape) for rule in (one, other))
 
     def differ(sets: list[list[int]]) -> NDArray[np.bool_]:
@@ -106,7 +108,8 @@ def explained(
     scales: Factors | None = None,
 ) -> Explained | None:  # fmt: skip
     """The few terms of an element on which two rules differ, the result of each rule, and both evaluations bit by bit
-    where few instructions give the results. `a`, `b`, `scales`: of the row and the column."""
+    if one instruction can take these terms. None if the rules give equal sums. `a`, `b`, `scales`: patterns of the row
+    and the column of the element."""
     places = few_terms(one, other, a, b, shape, scales)
     if places is None:
         return None
@@ -132,7 +135,8 @@ def _first_plan(rule: Rule, shape: Shape) -> Rule:
 
 
 def _why(left: Rule, right: Rule, a: Patterns, b: Patterns, places: list[int]) -> list[str]:
-    """Both evaluations of the terms alone, moved to the front, if the sums still differ there."""
+    """The text of both evaluations of these terms, moved to the first places of K. It is empty if the sums are equal
+    there, if there are more terms than `SHOWN` or than an instruction takes, or if a rule rounds its inputs."""
     length = max(unit.length for rule in (left, right) for unit in rule.plan.models)
     if len(places) > min(SHOWN, length):
         return []

@@ -1,4 +1,4 @@
-"""The divergence of two machines in a network, whatever its framework: its products one by one, each on both
+"""The divergence of two machines in a network of any framework: the network's products one by one, each on both
 machines."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 256  # the most rows and columns of a product for which the bound is eval
 
 @dataclass(frozen=True)
 class Divergences:
-    """The result of `diverge`. `str()` is a table, a notebook shows the page. `document`: everything as a value;
+    """The result of `diverge`. `str()` is a table, a notebook shows the picture. `document`: the findings as values;
     `results`: the model's results on both machines."""
 
     document: Diverged
@@ -66,20 +66,20 @@ class Divergences:
 @dataclass
 class Comparison:
     """A comparison of the products of a run on one machine, in their order, with products of the same factors on
-    another machine."""
+    another machine. `bounds`: whether differences are compared with proved bounds."""
 
     one: Machine
     other: Machine
     bounds: bool
     rows: list[dict[str, Any]] = field(default_factory=list)
     results: list[tuple[Multiplied, Patterns]] = field(default_factory=list)
-    found: Explained | None = None
+    explanation: Explained | None = None
 
     def first(self, seen: Multiplied) -> None:
         """Add a product of the first run."""
-        self.rows.append(_own(seen, self.one, self.other, self.bounds))
-        if self.found is None and self.rows[-1]["own"]:
-            self.found = _explained(seen, self.one, self.other)
+        self.rows.append(_own_differences(seen, self.one, self.other, self.bounds))
+        if self.explanation is None and self.rows[-1]["own"]:
+            self.explanation = _explained(seen, self.one, self.other)
         self.results.append((seen, seen.d.copy()))
 
     def document(
@@ -107,7 +107,7 @@ class Comparison:
             largest = [float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) for x, y in pairs]
         return Diverged(
             machines=(self.one.name, self.other.name), framework=framework, products=products,
-            first=next((row.number for row in products if row.own), None), explained=self.found,
+            first=next((row.number for row in products if row.own), None), explained=self.explanation,
             outputs=sum(x.size for x, _ in pairs),
             differ=sum(int((bits_of(x) != bits_of(y)).sum()) for x, y in pairs), largest=max(largest, default=0.0),
         )  # fmt: skip
@@ -122,8 +122,9 @@ def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
     return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c, seen.scales)[0])
 
 
-def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
-    """The differences that arise in this product: both machines compute it from the factors of the first run."""
+def _own_differences(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
+    """The fields of `Divergence` about differences that arise in this product, which both machines compute from the
+    factors of the first run."""
     asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
     d, e = seen.d, bits_of(twin)
     differ = d != e
@@ -135,12 +136,13 @@ def _own(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[s
         "own_ulps": whole_of(steps_between(d, e, fmt)), "own_largest": float(np.nanmax(apart, initial=0.0)),
     }  # fmt: skip
     if bounds:
-        row["bound"] = _share(seen, one, other, differ) if differ.any() else 0.0
+        row["bound"] = _share_of_bounds(seen, one, other, differ) if differ.any() else 0.0
     return row
 
 
-def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
-    """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs."""
+def _share_of_bounds(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bool_]) -> float | None:
+    """The largest |difference of the sums| as a share of the sum of both bounds, in the first block that differs. None
+    if a bound is not known, or a rule rounds its inputs."""
     if seen.scales is not None:
         return None
     block = int(np.argwhere(differ)[0][0])
@@ -154,8 +156,8 @@ def _share(seen: Multiplied, one: Machine, other: Machine, differ: NDArray[np.bo
         limit = bound_of(rule, x, y)
         if limit is None or rule.convert is not None:
             return None
-        found = rule.product(bits[0][None], bits[1][None])[0]
-        sums.append(found.view(f"f{found.itemsize}").astype(np.float64))
+        patterns = rule.product(bits[0][None], bits[1][None])[0]
+        sums.append(patterns.view(f"f{patterns.itemsize}").astype(np.float64))
         limits.append(limit)
     apart, whole = np.abs(sums[0] - sums[1]), limits[0] + limits[1]
     return float(np.max(np.divide(apart, whole, out=np.zeros_like(apart), where=whole > 0)))
@@ -166,14 +168,14 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
 
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
-    """The element with the largest difference, reduced to few terms."""
+    """The element with the largest difference in units in the last place, reduced to few terms."""
     steps = steps_between(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
     block, row, column = (int(x) for x in place)
     left, right = (_rule(seen, machine) for machine in (one, other))
     if (left.plan.a.name, right.plan.a.name) != (seen.asked.a, seen.asked.a):
-        return None  # a rule that rounds its inputs has patterns of another format
+        return None  # a rule that rounds its inputs takes patterns of another format
     a, b = np.ascontiguousarray(seen.a[block, row]), np.ascontiguousarray(seen.b[block, :, column])
     scales = None if seen.scales is None else {
         name: np.ascontiguousarray(side[block, row] if name == "scale_a" else side[block, :, column])

@@ -119,5 +119,5 @@ def identify_gemm(
     mapper = mapper_of(function, asked, sides, seconds_of("timeout", timeout), device_timeout,
                        layout=layout)  # fmt: skip
     failure = mapper.searched()
-    document = document_of_map(mapper.found, name_of(function), time.monotonic() - start, failure, layout)
-    return IdentifiedGemm(document, tuple(mapper.found.plans), failure is None and mapper.found.whole)
+    document = document_of_map(mapper.findings, name_of(function), time.monotonic() - start, failure, layout)
+    return IdentifiedGemm(document, tuple(mapper.findings.plans), failure is None and mapper.findings.whole)

@@ -34,8 +34,8 @@ SPOKEN = {
 
 @dataclass(frozen=True, repr=False)
 class Listed(Sequence[Row], Generic[Row]):
-    """The `rows` of a list of a `kind`, each a value whose attributes are the keys of `mmaprobe list --json`: `id`,
-    `summary` and those of its kind. `repr()` and a notebook show the first rows."""
+    """A list of things of one `kind`. `rows`: values whose attributes are the keys of `mmaprobe list --json`: `id`,
+    `summary` and the keys of this kind. `repr()` and a notebook show the first rows."""
 
     kind: str
     rows: tuple[Row, ...]
@@ -77,13 +77,13 @@ def units(
 
     Source: `source` and `evidence` of each row, as `mmaprobe list` prints them: recordings of GPUs, or a publication.
     """
-    return _of_formats("models", _models(), words, {"a": a, "b": b, "c": c, "d": d})
+    return _listed_by_format("models", _models(), words, {"a": a, "b": b, "c": c, "d": d})
 
 
 def plans(
     *words: str, a: str | None = None, b: str | None = None, c: str | None = None, d: str | None = None
 ) -> Listed[lists.ListedPlan]:
-    """The known plans: how libraries divide K, and add the products left over.
+    """The known plans: how libraries divide K and add the sums of the parts.
 
     Units: `words` and `a`, `b`, `c`, `d` as for `units`; `c="none"`: plans that read no c.
 
@@ -91,11 +91,11 @@ def plans(
 
     Source: each row has `source` and `evidence` (docs/plans.md).
     """
-    return _of_formats("plans", _plans(), words, {"a": a, "b": b, "c": c, "d": d})
+    return _listed_by_format("plans", _plans(), words, {"a": a, "b": b, "c": c, "d": d})
 
 
 def formats(*words: str) -> Listed[lists.ListedThing]:
-    """The formats of numbers, and how formats of one's own are spelled.
+    """The formats of numbers, and the spellings of further formats.
 
     Units: `words` as for `units`; `width`, `exponent` and `fraction` of a row in bits.
 
@@ -136,13 +136,15 @@ def _listed(kind: str, every: Sequence[Row], words: Sequence[str]) -> Listed[Row
     for word in words:
         if not isinstance(word, str):
             raise WantedError("words", word, "a string such as 'hopper'")
-    found = chosen(every, words)
-    if words and not found and (none := unknown(every, words)):
-        raise ParameterError("words", nothing(kind, none, every))
-    return Listed(kind, tuple(found))
+    rows = matching(every, words)
+    if words and not rows and (none := words_in_no_row(every, words)):
+        raise ParameterError("words", no_match_text(kind, none, every))
+    return Listed(kind, tuple(rows))
 
 
-def _of_formats(kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]) -> Listed[Row]:
+def _listed_by_format(
+    kind: str, every: Sequence[Row], words: Sequence[str], wanted: Mapping[str, str | None]
+) -> Listed[Row]:
     from mmaprobe.named import WantedError
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS
     from mmaprobe.smtmodel.base.errors import UnknownNameError
@@ -166,24 +168,24 @@ def _format(row: lists.ListedThing, name: str) -> str:
 # -- filters
 
 
-def chosen(every: Sequence[Row], words: Sequence[str]) -> list[Row]:
+def matching(every: Sequence[Row], words: Sequence[str]) -> list[Row]:
     """The rows that contain all words. Raises NotModelledError for a GPU without units."""
-    return [row for row in every if all(has(row, pattern) for pattern in meant(words))]
+    return [row for row in every if all(is_match(row, pattern) for pattern in search_patterns(words))]
 
 
-def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[str]:
+def words_in_no_row(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[str]:
     """The words that no row contains."""
-    patterns = zip(words, meant(words), strict=True)
-    return [word for word, pattern in patterns if not any(has(row, pattern) for row in every)]
+    patterns = zip(words, search_patterns(words), strict=True)
+    return [word for word, pattern in patterns if not any(is_match(row, pattern) for row in every)]
 
 
-def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
-    """The message that no line has all of the words: where each of them is, and for each that is in no line, the
-    closest word that is."""
+def no_match_text(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
+    """The message that no line has all of the words. It says in which lines each word is; for a word in no line, it
+    suggests the nearest word that is in one."""
     known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", _searched(row))})
     if kind == "models":
         known += [row.id for row in _gpus()]
-    none = unknown(every, words)
+    none = words_in_no_row(every, words)
     near = [found for word in none if (found := nearest(word, [*known, *SPOKEN], 0.7))]
     hint = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
     if kind == "models" and len(near) < len(none):
@@ -193,11 +195,12 @@ def nothing(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing])
 
 
 def _where(every: Sequence[lists.ListedThing], word: str) -> str:
-    """How many lines have a word: of which formats if it is a GPU or an architecture, else of which architectures."""
+    """The number of lines with a word, as text, with their formats if the word is a GPU or an architecture, else with
+    their architectures."""
     from mmaprobe.smtmodel.tables.gpus import architecture_of
 
-    [pattern] = meant([word])
-    rows = [row for row in every if has(row, pattern)]
+    [pattern] = search_patterns([word])
+    rows = [row for row in every if is_match(row, pattern)]
     models = [row for row in rows if isinstance(row, lists.ListedModel)]
     archs = {row.id.partition("/")[0]: None for row in models}
     formats = {row.formats.a: None for row in models}
@@ -206,31 +209,31 @@ def _where(every: Sequence[lists.ListedThing], word: str) -> str:
     return f"{word!r} is in {counted(len(rows), 'line') if rows else 'none'}{kinds}"
 
 
-def meant(words: Sequence[str]) -> list[str]:
-    """The patterns to search for: a word matches anywhere, as itself or as a name of formats; a GPU is replaced by its
-    architecture, which must match as a whole name. Raises NotModelledError."""
+def search_patterns(words: Sequence[str]) -> list[str]:
+    """The regular expression of each word. A word matches anywhere, as itself or as a common name of formats. A GPU is
+    replaced by its architecture, which must match as a whole name. Raises NotModelledError."""
     from mmaprobe.smtmodel.tables.gpus import architecture_of
 
-    found = ((architecture_of(word), word) for word in words)
-    return [rf"{re.escape(arch)}(?![.0-9])" if arch else _spoken(word) for arch, word in found]
+    named = ((architecture_of(word), word) for word in words)
+    return [rf"{re.escape(arch)}(?![.0-9])" if arch else _spoken(word) for arch, word in named]
 
 
 def _spoken(word: str) -> str:
-    """The pattern of a word that may be the name of a format, as NumPy, PyTorch and IEEE 754 write it too:
-    float8_e4m3fn, torch.float16, binary32."""
+    """The regular expression of a word. A name of a format as NumPy, PyTorch or IEEE 754 write it (float8_e4m3fn,
+    torch.float16, binary32) also matches this project's names."""
     name = re.sub(r"(?:fp|float|f)[468]_?(?=e[0-9])|(?<=e[0-9]m[0-9])fn$", "", word.lower().removeprefix("torch."))
     name = re.sub(r"^(?:float|binary)(?=[0-9]+$)", "fp", name)
     return f"(?:{re.escape(word)}|{SPOKEN.get(name) or re.escape(name) or '$'})"
 
 
-def has(row: lists.ListedThing, pattern: str) -> bool:
+def is_match(row: lists.ListedThing, pattern: str) -> bool:
     """Whether the line of a row, or its formats, contain a pattern; `rtx-blackwell` does not contain `blackwell`."""
     return re.search(f"(?<!rtx-){pattern}", _searched(row), re.IGNORECASE) is not None
 
 
 def _searched(row: lists.ListedThing) -> str:
-    """The text in which words are searched: the line, and the formats of a unit or a plan, which its name may spell in
-    another way (i8) or leave out."""
+    """The text in which words are searched: the line, and the formats of a unit or a plan, since a name may spell a
+    format in another way (i8) or leave it out."""
     formats = (_format(row, name) for name in "abcd") if isinstance(row, (lists.ListedModel, lists.ListedPlan)) else ()
     return " ".join([row.id, row.summary, *formats])
 
@@ -290,7 +293,8 @@ def _families() -> list[lists.ListedFamily]:
 
 
 def _devices() -> list[lists.ListedDevice]:
-    """The instructions of processors, this machine's first, and GPUs, each with the reason if it cannot be used."""
+    """The instructions of processors, this machine's first, and GPUs, each with the reason why it cannot be used, if
+    there is one."""
     from importlib.util import find_spec
 
     from mmaprobe.runner.cpu import INSTRUCTIONS, instructions_here, why_missing

@@ -1,4 +1,4 @@
-"""Error against size: studies that ship, and those of files of one's own."""
+"""Error against size, measured by shipped studies and by study files of a user."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Studied:
-    """What a study measured. `name`: its id; `sizes`: an array; `values`: by (distribution, curve, measure) an array
-    with one number for each size; `curves`: by name, what each is of; `svg`: the drawing, where matplotlib is
-    installed: a notebook shows it, else a table."""
+    """The measurements of a study. `name`: the id of the study; `sizes`: an array; `values`: by (distribution, curve,
+    measure) an array with one number for each size; `curves`: by name the model, plan or algorithm of each curve;
+    `svg`: the drawing, None without matplotlib. A notebook shows the drawing, or else a table."""
 
     name: str
     sizes: NDArray[np.int64]
@@ -59,9 +59,9 @@ def study(
 
     Shapes: each curve has one number for each size, in ascending order of `sizes`.
 
-    Units: `sizes` in the unit of the study's axis, its own if they are not given; the same `seed` gives the same
-    numbers; errors are relative to the norms that the study names. `folder`: where the table and the pictures are kept,
-    as `mmaprobe study` keeps them: points that are there are not measured again.
+    Units: `sizes` in the unit of the study's axis (default: the sizes of the study file); the same `seed` gives the
+    same numbers; errors are relative to the norms that the study names. `folder`: where the table and the pictures are
+    kept, as `mmaprobe study` keeps them: points in this table are not measured again.
 
     Raises MmaprobeError: a name that is not known, a file with a mistake, sizes that the study does not take.
 
@@ -86,14 +86,14 @@ def study(
             run(chosen, wanted, seed, table, lambda done, total, point: None)
         drawn = draw(chosen, wanted, seed, table, path.with_suffix(""))
         svg = next((one.read_text(encoding="utf-8") for one in drawn if one.suffix == ".svg"), None)
-    found: dict[tuple[str, str, str], list[float]] = {}
+    curves: dict[tuple[str, str, str], list[float]] = {}
     for point, _ in points(chosen, wanted, seed):
         for measure, value in zip(chosen.measures, table.rows[point.key], strict=True):
-            found.setdefault((point.distribution, point.series, measure), []).append(value)
+            curves.setdefault((point.distribution, point.series, measure), []).append(value)
     return Studied(
         chosen.id,
         np.array(wanted, np.int64),
-        {key: np.array(values, np.float64) for key, values in found.items()},
+        {key: np.array(values, np.float64) for key, values in curves.items()},
         _curves(chosen),
         svg,
     )
@@ -105,9 +105,9 @@ def _curves(chosen: Study) -> dict[str, str]:
 
 def _sizes(given: Any) -> tuple[int, ...]:
     try:
-        found = tuple(sorted({whole_of("sizes", size) for size in given}))
+        sizes = tuple(sorted({whole_of("sizes", size) for size in given}))
     except TypeError:
         raise WantedError("sizes", given, "a list of whole numbers") from None
-    if not found:
+    if not sizes:
         raise ParameterError("sizes", "none is given")
-    return found
+    return sizes

@@ -1,4 +1,4 @@
-"""Products computed in a framework's context: each product, for a listener, and the number of products of each kind."""
+"""The products that a machine computes for a framework: each product, for a listener, and the counts of each kind."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def bits_of(numbers: NDArray[Any]) -> Patterns:
 
 @dataclass(frozen=True)
 class Multiplied:
-    """A product that a machine computed: patterns of A, B and D (blocks x M x K and so on), c as numbers that broadcast
-    to D, patterns of scale factors; `place`: the part of the network that asked for it."""
+    """A product that a machine computed. `shape`: blocks, M, N and K; `a`, `b`, `d`: patterns (blocks x M x K, blocks x
+    K x N, blocks x M x N); `c`: numbers that broadcast to D; `scales`: patterns of scale factors; `place`: the part of
+    the network that asked for the product."""
 
     operator: str
     backward: bool
@@ -40,7 +41,8 @@ class Multiplied:
 
 @dataclass
 class Tally:
-    """The products of a context so far. `listener` receives each product; its arrays may change afterwards."""
+    """The products of a context so far, and how often the framework ran other operators (`native`, `unknown`).
+    `listener` receives each product, whose arrays may change afterwards."""
 
     machine: Machine
     framework: str
@@ -61,7 +63,8 @@ class Tally:
         self, operator: str, backward: bool, asked: ProductRequest, shape: tuple[int, int, int, int], addend: bool,
         after: str, arrays: Callable[[], Mapping[str, Any]],
     ) -> None:  # fmt: skip
-        """Add one product; `arrays`: a, b, c, d and scales of `Multiplied`, for the listener."""
+        """Add one product. `arrays`: returns a, b, c, d and scales of `Multiplied`; it is called only for a
+        listener."""
         plans = self.plans_of(asked, shape, addend)
         known = self.machine.rule_of(asked, shape, addend=addend).known_for(operator, shape, asked.layout)
         self.products[operator, backward, (asked.a, asked.b, asked.d), shape, plans, *known, after] += 1

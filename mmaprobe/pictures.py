@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explained:
-    """One evaluation, or the same input under two units. `str()` draws it as text, a notebook shows `svg`.
-    `explanations`: the signals of each unit, stage by stage; `divergence`: the first that differ, with both values."""
+    """The evaluation of one input by one unit or by two. `str()` draws it as text, a notebook shows `svg`.
+    `explanations`: the signals of each unit, stage by stage; `divergence`: the first signal that differs, with both
+    values."""
 
     explanations: tuple[Explanation, ...]
     divergence: Divergence | None = None
@@ -39,12 +40,12 @@ class Explained:
 
     @property
     def other(self) -> Any:
-        """The result of the second unit; None where one was explained."""
+        """The result of the second unit; None if only one unit was explained."""
         return _number(self.explanations[1]) if len(self.explanations) > 1 else None
 
     @property
     def difference(self) -> str | None:
-        """Where two units first diverge, in words; None where they agree, and for the explanation of a single unit."""
+        """Where two units first diverge, in words; None if they agree, or if only one unit was explained."""
         from mmaprobe.reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)
@@ -58,7 +59,7 @@ class Explained:
 
     @property
     def svg(self) -> str:
-        """The picture, a document of its own."""
+        """The picture as an SVG document."""
         from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
         from mmaprobe.reports.drawings.svg import svg_of
 
@@ -99,8 +100,8 @@ def explain(
     """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
-    number (+0 without it; a unit that does not read c takes none). `more`: by name what else a unit takes, as in a
-    `Case`: of scale factors `scale_a` and `scale_b`, one element for each block.
+    number (default: +0; a unit that does not read c takes none). `more`: the unit's further operands by name, as in a
+    `Case`: `scale_a` and `scale_b` have one element for each block of products.
 
     Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
@@ -130,7 +131,8 @@ def explain(
 def operands_of(
     model: Model, length: int, given: tuple[Any, Any, Any], further: Mapping[str, Any], convert: str | None
 ) -> Operands[int]:
-    """The patterns of one input; `further`: the other operands, by name. Raises MmaprobeError."""
+    """The patterns of one input of at most `length` products. `given`: a, b and c; `further`: the other operands, by
+    name. Raises MmaprobeError."""
     a, b, c = given
     x, y = patterns_of("a", a, model.a, 1, convert), patterns_of("b", b, model.b, 1, convert)
     if x.shape != y.shape or len(x) > length:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def build(question: Question) -> int:
-    """Ask an unknown device, say what it computes, and give the exit code. Raises MmaprobeError."""
+    """Build the unit of an unknown device from its answers, print the findings, and return the exit code. Raises
+    MmaprobeError."""
     from mmaprobe.queries.building.report import described, document_of
     from mmaprobe.queries.compare.steady import ContradictionError
     from mmaprobe.queries.order.probe import UnrevealedError

@@ -97,7 +97,7 @@ def datasheet(
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
     if output.suffix == ".md":
         refuse("a page in Markdown asks no solver", "limit", "store")
-        _short(subject, output)
+        _write_short(subject, output)
         return
 
     def write(ask: _Asker) -> int:
@@ -121,11 +121,11 @@ def datasheet(
             return
         say(f"{output}: {counted(count, 'sheet')} with what is known; still to ask the solvers: "
             f"{counted(known.waiting, 'question')}, {duration(limit)} each at most")  # fmt: skip
-        asker = _Asker(options, limit, known.found, asks=True)
+        asker = _Asker(options, limit, known.answers, asks=True)
         try:
             write(asker)
         except KeyboardInterrupt:
-            write(_Asker(options, limit, asker.found, asks=False))
+            write(_Asker(options, limit, asker.answers, asks=False))
             raise
     say(f"{output}: {counted(known.known, 'answer')} without asking, {asker.asked} asked, {asker.open} open")
 
@@ -164,24 +164,24 @@ def _declare(subject: str, limit: float, store: Path | None, as_json: bool) -> N
 
 
 def _model_and_basis(subject: str) -> tuple[Model, str]:
-    """The model of a reference, or of a document of identify, and the basis of the model."""
+    """The model of a reference or of a document of identify, and the evidence for the model in words."""
     from mmaprobe.reports.datasheet import basis_of_identified, basis_of_model, model_of_identified
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     if not _is_document(subject):
         model = parse_reference(subject)
         return model, basis_of_model(model)
-    return _of_identified(subject, lambda document: (model_of_identified(document), basis_of_identified(document)))
+    return _from_identified(subject, lambda document: (model_of_identified(document), basis_of_identified(document)))
 
 
 def _is_document(subject: str) -> bool:
-    """Whether a subject is a file that is no unit: what identify printed."""
+    """Whether a subject is a file other than a unit file: it should be a document of identify."""
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
     return is_file(subject) and not is_unit_file(subject)
 
 
-def _of_identified(subject: str, make: Callable[[Identify | Build], T]) -> T:
+def _from_identified(subject: str, make: Callable[[Identify | Build], T]) -> T:
     """The value that `make` returns for a document of identify. Raises InputError."""
     from mmaprobe.reports.datasheet import identification
     from mmaprobe.reports.report import documents, wrong_document
@@ -192,7 +192,7 @@ def _of_identified(subject: str, make: Callable[[Identify | Build], T]) -> T:
         raise wrong_document(error, subject) from None
 
 
-def _short(subject: str | None, output: Path) -> None:
+def _write_short(subject: str | None, output: Path) -> None:
     """Write the Markdown page of a GPU. Raises ParameterError for any other subject."""
     from mmaprobe.reports.gpu_page import gpu_page
     from mmaprobe.smtmodel.base.errors import ParameterError
@@ -215,7 +215,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
     if _is_document(subject):
-        return [_of_identified(subject, lambda document: sheet_of_identified(document, ask))]
+        return [_from_identified(subject, lambda document: sheet_of_identified(document, ask))]
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
     if subject.endswith(".json"):
@@ -247,13 +247,13 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
 
 class _Asker:
     """Answers questions about properties of models: without a solver where an answer follows, else (if `asks`) by
-    solvers, for `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`:
-    the answers of an earlier pass, None where no answer follows."""
+    solvers, for `limit` seconds each. An open question is asked again only if `limit` is larger than before.
+    `answers`: the answers of an earlier pass by the key of the question, None where no answer follows."""
 
-    def __init__(self, options: Options, limit: float, found: dict[str, KnownProperty | None], asks: bool) -> None:
+    def __init__(self, options: Options, limit: float, answers: dict[str, KnownProperty | None], asks: bool) -> None:
         from mmaprobe.queries.tactics.settling import Settled
 
-        self.options, self.limit, self.found, self.asks = options, limit, found, asks
+        self.options, self.limit, self.answers, self.asks = options, limit, answers, asks
         self.known = self.asked = self.unknown = self.left = self.bounds = 0
         within = replace(options, timeout=None if asks else 0.0)  # each lemma has its own limit
         self.settle = Settled(within, seconds=limit)
@@ -285,7 +285,7 @@ class _Asker:
         if known is not None and (known.verdict != "unknown" or known.limit >= self.limit):
             self.known += 1
         elif self.asks:
-            known = self.found[key] = self._ask(wanted, model, problems, key)
+            known = self.answers[key] = self._ask(wanted, model, problems, key)
         else:
             self.left += 1
         self.unknown += known is None or known.verdict == "unknown"
@@ -296,32 +296,32 @@ class _Asker:
         open."""
         from mmaprobe.reports.datasheet import KnownProperty
 
-        if key in self.found:
-            return self.found[key]
+        if key in self.answers:
+            return self.answers[key]
         store = self.options.store
         if store is None:
             return None
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
-        known = self._of_proofs(wanted, problems, replace(self.options, stored=True))
+        known = self._from_proofs(wanted, problems, replace(self.options, stored=True))
         left = store.find_result(key)
         if known.verdict == "unknown" or (left is None and not _is_certain(known)):
-            self.found[key] = None if left is None else KnownProperty(**left)
+            self.answers[key] = None if left is None else KnownProperty(**left)
         else:
-            self.found[key] = known
-        return self.found[key]
+            self.answers[key] = known
+        return self.answers[key]
 
     def _ask(self, wanted: str, model: Model, problems: list[Problem], key: str) -> KnownProperty:
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
         started = time.monotonic()
-        known = self._of_proofs(wanted, problems, self.options)
+        known = self._from_proofs(wanted, problems, self.options)
         known = replace(known, limit=self.limit, seconds=round(time.monotonic() - started, 1))
         if self.options.store is not None and not _is_certain(known):
             left = {"verdict": "unknown", "limit": self.limit, "seconds": known.seconds}
             self.options.store.record_result(key, left)
         return known
 
-    def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
+    def _from_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
         """The verdict of proofs on a property. Raises KeyboardInterrupt where a proof was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
         from mmaprobe.queries.tactics.records import confirmations_of, engines_of

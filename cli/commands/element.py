@@ -40,27 +40,27 @@ def explain_element(name: str, files: tuple[str, ...], c: Path | None, element: 
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
     check_addend(plan, len(files) == 3, files[-1])
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
-    found = element_losses(model, operands, exact_element(plan, operands.a, operands.b, operands.c))
+    losses = element_losses(model, operands, exact_element(plan, operands.a, operands.b, operands.c))
     if as_json:
-        print_json(losses_of(model, element, found))
+        print_json(losses_of(model, element, losses))
         return
     unread = "" if plan.addend else ", c is not read"
     click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")
-    _show(found)
-    click.echo(f"d = {result_text(found.result, model.d)}")
+    _show(losses)
+    click.echo(f"d = {result_text(losses.result, model.d)}")
 
 
-def _show(found: ElementLosses) -> None:
+def _show(losses: ElementLosses) -> None:
     rows: list[tuple[str, ...]] = [("step", "format", "products", "truncated", "rounded", "total loss")]
-    if found.words:
-        rows.append(("inputs as read", "", "", "", "", _signed(found.words)))
-    for one in found.steps:
-        parts = (_signed(part) if part else "" for part in (one.cut, one.rounded))
-        rows.append((one.step, one.format.name, _products(one), *parts, _signed(one.total)))
+    if losses.words:
+        rows.append(("inputs as read", "", "", "", "", _signed(losses.words)))
+    for step_loss in losses.steps:
+        parts = (_signed(part) if part else "" for part in (step_loss.cut, step_loss.rounded))
+        rows.append((step_loss.step, step_loss.format.name, _products(step_loss), *parts, _signed(step_loss.total)))
     for line in table_lines(rows) if len(rows) > 1 else ():
         click.echo(f"  {line}")
-    lossy = sum(1 for step in found.steps if step.cut or step.rounded)
-    click.echo(f"  {lossy} of {found.count} rounded steps lose bits")
+    lossy = sum(1 for step in losses.steps if step.cut or step.rounded)
+    click.echo(f"  {lossy} of {losses.count} rounded steps lose bits")
 
 
 def _signed(loss: Fraction | None) -> str:

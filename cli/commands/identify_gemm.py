@@ -67,7 +67,7 @@ def map_gemm(question: Question) -> int:
         raise OutOfTimeError(f"the time was over before a product was asked: give more{given}") from error
     failure = mapper.searched()
     progress("")
-    mapped = mapper.found
+    mapped = mapper.findings
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
     if failure is not None and (mapper.is_late or isinstance(failure, OutOfTimeError)):  # or while the function ran

@@ -35,12 +35,14 @@ def ask_invariant(question: Question) -> int:
         message = f"{question.shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N"
         raise ParameterError("--shape", message)
     top = Shape(*most)
-    found = dependence_of(
+    outcome = dependence_of(
         question.device_name, asked, top, question.fixed, question.timeout, question.device_timeout, progress
     )
     progress("")
-    document = document_of_dependence(found, question.device_name, asked, top, question.fixed, time.monotonic() - start)
-    _show(document, found.depends, asked)
+    document = document_of_dependence(
+        outcome, question.device_name, asked, top, question.fixed, time.monotonic() - start
+    )
+    _show(document, outcome.depends, asked)
     if question.as_json:
         print_json(document)
     return {"none seen": 0, "depends": 1, "open": 3}[document.verdict]

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.base.wording import counted, table_lines
 if TYPE_CHECKING:
     from mmaprobe.documents import lists
 
-#: what mmaprobe/listed.py has rows of, and the words of the glossary
+#: the kinds of mmaprobe/listed.py, and the words of the glossary
 KINDS = ("models", "hypotheses", "families", "parameters", "nodes", "formats", "algorithms", "studies", "claims",
          "devices", "plans", "gpus", "words")  # fmt: skip
 
@@ -41,7 +41,7 @@ class KindOrGpu(Choice):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
-            exists = value and bool(listed.chosen(listed.KINDS["models"](), (str(value),)))
+            exists = value and bool(listed.matching(listed.KINDS["models"](), (str(value),)))
             hint = f" `mmaprobe list models {value}` lists the instructions with it." if exists else ""
             if "Did you mean" not in error.message:
                 near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])
@@ -71,14 +71,14 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
     mmaprobe list algorithms multiword
     """
     from mmaprobe.listed import KINDS as LISTS
-    from mmaprobe.listed import chosen, nothing
+    from mmaprobe.listed import matching, no_match_text
 
     if kind not in KINDS:
         kind, words = "models", (kind, *words)
     known = LISTS[kind]() if kind in LISTS else _words()
-    rows: Sequence[lists.ListedThing] = chosen(known, words)
+    rows: Sequence[lists.ListedThing] = matching(known, words)
     if not rows:
-        raise click.BadParameter(nothing(kind, words, known), param_hint="'[WORD]...'")
+        raise click.BadParameter(no_match_text(kind, words, known), param_hint="'[WORD]...'")
     named = [row for row in rows if (row.id,) == words]
     if as_json:
         refuse("a document has every row", "every")
@@ -96,12 +96,12 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
         click.echo(f"... and {len(lines) - shown} more: --all shows them, a WORD those with it", err=True)
 
 
-#: kinds of rows: a single row, named alone, is shown with all that it takes
+#: kinds of rows: a single row, named alone, is shown with its options
 DETAILED = ("nodes", "algorithms")
 
 
 def _of_a_screen(lines: Sequence[str]) -> int:
-    """How many lines a terminal shows at once, two rows left for the prompt and the end."""
+    """The number of lines that fit on the terminal, long lines wrapped, if two rows stay free."""
     size = shutil.get_terminal_size()
     room = max(5, size.lines - 2)
     for number, line in enumerate(lines):
@@ -112,7 +112,7 @@ def _of_a_screen(lines: Sequence[str]) -> int:
 
 
 def _details(row: Any) -> list[str]:
-    """A node, or an algorithm, with what it takes and an example."""
+    """The lines about a node or an algorithm: its meaning, its options and an example."""
     from mmaprobe.documents.lists import ListedNode
 
     if isinstance(row, ListedNode):
@@ -124,14 +124,14 @@ def _details(row: Any) -> list[str]:
         options = [(name, meaning, row.defaults[name]) for name, meaning in row.parameters.items()]
         head = f"{row.id}: {row.summary.partition('; parameters: ')[0]}"
         last, example = "As an algorithm of a claim or a study, of products as a plan too:", [_example(row, options)]
-    found = [head]
+    lines = [head]
     for name, meaning, default in options:
-        found.append(f"  {name}: {meaning}{f' (if not given: {default})' if default else ''}")
-    return [*found, "", last, *(f"  {line}" for line in example)]
+        lines.append(f"  {name}: {meaning}{f' (if not given: {default})' if default else ''}")
+    return [*lines, "", last, *(f"  {line}" for line in example)]
 
 
 def _example(row: lists.ListedAlgorithm, options: Sequence[tuple[str, str, str]]) -> str:
-    """The algorithm with its unit and its second parameter as they are by default."""
+    """The algorithm's name with the default of its first parameter."""
     given = [f"{name}={default}" for name, _, default in options[:1] if default]
     return f"{row.id}@{','.join(given)}" if given else row.id
 
@@ -144,7 +144,7 @@ def _words() -> list[lists.ListedThing]:
 
 
 def _by_processor(rows: Sequence[Any]) -> list[lists.ListedThing]:
-    """The rows of devices, where each other kind of processor has one row for all its instructions."""
+    """The rows of devices. The instructions of a kind of processor other than this machine's share one row."""
     from mmaprobe.documents import lists
     from mmaprobe.runner.cpu import ELSEWHERE, instructions_here
 

@@ -114,7 +114,7 @@ class Invariant(Statement["Invariance", ProveInvariant]):
                 f"  the map says nothing of some results at K = {_spans(document.open)}, the first one "
                 f"{_named(document.open_example)}: --shapes leaves them out"
             )
-            if not any(map(found.left_open, found.found.needs)):
+            if not any(map(found.left_open, found.enumeration.needs)):
                 say("  results of which it speaks are the same wherever K is")
 
 

@@ -105,8 +105,8 @@ def _write(row: dict[str, Any]) -> None:
 
 
 def _summary(session: VectorRun, output: str | None, file: str) -> None:
-    """Print the number of answers, their meaning, those that are not their model's, and the command that shows
-    more."""
+    """Print the number of answers, the hypotheses that agree with them, with --check the answers that differ from
+    their model's, and the command that shows which candidates are left."""
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
 
     for line in session.standings.lines():

@@ -52,7 +52,8 @@ def show(model: str, pictures: PictureFiles) -> None:
 
 
 def _picture(model: Model, width: float | None) -> Drawing:
-    """The tree of the sums of a unit with its steps, or the sums of a plan along K."""
+    """The drawing of a model: of a unit the tree of its sums, of a plan at one K how the plan divides K. `width`: in
+    pixels, None: natural width."""
     from mmaprobe.queries.order.structure import tree_of
     from mmaprobe.queries.order.text import Outliner
     from mmaprobe.reports.drawings.order_drawing import order_drawing

@@ -127,6 +127,7 @@ def simulate(
 
 
 def _map_or_plan(text: str) -> PlanMap | Plan:
+    """The map of plans or the plan that --plan names. Raises MmaprobeError."""
     from mmaprobe.queries.plans.mapping import read_map
     from mmaprobe.smtmodel.base.errors import ParameterError
     from mmaprobe.smtmodel.tables.reference import LENGTH, is_unit_file, keys_of, parse_plan_path
@@ -158,6 +159,9 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
+    """One product of matrices, or of stacks of matrices: numbers in NumPy's type of the result's format, else bit
+    patterns. `files`: the names of the matrices in errors; `factors`: scale factors by operand, and `metadata` of a
+    sparse instruction. Raises MmaprobeError."""
     from mmaprobe.cli.array_files import errors_name
     from mmaprobe.queries.plans.planmap import PlanMap
     from mmaprobe.queries.plans.rules import Shape

@@ -84,10 +84,10 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if certificate is not None and not outcome.certificates:
             say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
-            from mmaprobe.queries.certificates.place import emptied
+            from mmaprobe.queries.certificates.place import empty_folder
 
             if len(claims) > 1 and not any(earlier.certificates for earlier in documents):
-                emptied(certificate)
+                empty_folder(certificate)
             folder = certificate if len(claims) == 1 else certificate / _folder_name(claim.id)
             document, failure = attach(
                 document,

@@ -20,8 +20,8 @@ CONTRADICTIONS = 3  # contradictions printed as text
 
 
 def show_identified(document: Identify, family: Family, identification: Identification, why: str) -> None:
-    """Print the document, with the operands of `identification`; `why`: the reason why the units of the document are
-    equal."""
+    """Print the document, with the operands of `identification`. `why`: the reason why the units of the document are
+    equal to the one identified."""
     say(
         f"{counted(document.candidates, 'candidate')}, {counted(document.questions, 'question')}, "
         f"{document.summation_order.questions} more for the "

@@ -1,4 +1,4 @@
-"""What is said of the unit found: its names, the GPUs that have it, and how far the device was sampled."""
+"""Text about the unit that was identified: its names, the GPUs that have it, and how far the device was sampled."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mmaprobe.smtmodel.tables.gpus import gpus_of
 
 
 def say_names(names: Sequence[str], why: str) -> None:
-    """Print the names of the unit found, the reason, and the GPUs that have it."""
+    """Print the names of the identified unit, the reason why these units are equal, and the GPUs that have them."""
     also = f" (also: {some_of(names[1:])})" if names[1:] else ""
     say(f"the unit found is {names[0]}{also}, proved equal {why.removeprefix('proved ')}")
     say_gpus(names)
 
 
 def sampled(validated: int) -> str:
-    """How far a device whose unit was found was sampled, in words; nothing is proved of the device."""
+    """A sentence on how far a device was sampled: nothing is proved about the device itself."""
     vectors = counted(validated, "vector")
     return f"the device was sampled: {vectors} of validation without a difference from the unit found"
 

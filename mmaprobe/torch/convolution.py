@@ -1,7 +1,9 @@
 """Convolutions as matrix products of patches and weights (im2col).
 
-K of the result runs over the channels of a group and the places of the kernel; K of the weights' gradient over images
-and places of the result. The gradient of the input is a transposed convolution.
+Places are spatial positions: of an image, of a kernel, or of a result. K of the result runs over the channels of a
+group and the places of the kernel. K of the weights' gradient runs over
+images and places of the result. The gradient of the input is a transposed convolution. A function `multiply` takes
+groups x M x K and groups x K x N, and c that broadcasts to the result.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ Places = Sequence[int]
 
 
 def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: int) -> Any:
-    """The patches of padded images (N x C x ...), as groups x (N * places) x (channels of a group * kernel); and the
-    places of the result."""
+    """The patches of padded images (N x C x ...), shape groups x (N * places) x (channels of a group * kernel), and the
+    shape of the result's places."""
     windows, axes = x, len(kernel)
     for place in range(axes):
         windows = windows.unfold(2 + place, dilation[place] * (kernel[place] - 1) + 1, stride[place])
@@ -31,7 +33,7 @@ def _patches(x: Any, kernel: Places, stride: Places, dilation: Places, groups: i
 
 
 def _padded(x: Any, padding: Sequence[tuple[int, int]]) -> Any:
-    """Images with zeros on both sides of each dimension of places; a negative number cuts places off."""
+    """Images padded with zeros on both sides of each dimension of places; a negative number cuts places off."""
     flat = [size for pair in reversed(padding) for size in pair]
     return torch.nn.functional.pad(x, flat) if any(flat) else x
 
@@ -47,7 +49,7 @@ def _spread(x: Any, stride: Places) -> Any:
 
 
 def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilation: Places, groups: int) -> Any:
-    """The convolution of padded images; weights: C' x C / groups x kernel."""
+    """The convolution of padded images. `weight`: C' x (C / groups) x kernel."""
     kernel = weight.shape[2:]
     patches, places = _patches(x, kernel, stride, dilation, groups)
     out = weight.shape[0] // groups
@@ -59,16 +61,17 @@ def _plain(multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, dilati
     return d.permute(1, 0, 2 + axes, *range(2, 2 + axes)).reshape(x.shape[0], groups * out, *places)
 
 
-def _laid(found: Any, *sides: Any) -> Any:
+def _in_memory_format(result: Any, *sides: Any) -> Any:
     """A result in PyTorch's memory layout: channels last if one of the sides has channels last."""
     own = [suggest_memory_format(side) for side in sides]
-    return found.contiguous(
+    return result.contiguous(
         memory_format=next((one for one in own if one != torch.contiguous_format), torch.contiguous_format)
     )
 
 
-def _turned(weight: Any, groups: int) -> Any:
-    """Weights of the transposed convolution: C x C' / groups x kernel becomes C' x C / groups, the kernel reversed."""
+def _plain_weights(weight: Any, groups: int) -> Any:
+    """The weights of a transposed convolution, C x (C' / groups) x kernel, as those of a plain one, C' x (C / groups) x
+    kernel, with the kernel reversed."""
     c, out, *kernel = weight.shape
     split = weight.reshape(groups, c // groups, out, *kernel).transpose(1, 2)
     return split.flip(tuple(range(3, 3 + len(kernel)))).reshape(groups * out, c // groups, *kernel)
@@ -78,17 +81,17 @@ def _transposed(
     multiply: Any, x: Any, weight: Any, bias: Any, stride: Places, padding: Places, dilation: Places, groups: int,
     more: Places,
 ) -> Any:  # fmt: skip
-    """The transposed convolution: spread images, convolved with the turned weights. `more`: further places at the end
-    of the result."""
+    """The transposed convolution, as a plain one of spread images. `more`: further places at the end of the result."""
     edges = []
     for size, step, pad, extra in zip(weight.shape[2:], dilation, padding, more, strict=True):
         edge = step * (size - 1) - pad
         edges.append((edge, edge + extra))
     whole = _padded(_spread(x, stride), edges)
-    return _plain(multiply, whole, _turned(weight, groups), bias, [1] * len(stride), dilation, groups)
+    return _plain(multiply, whole, _plain_weights(weight, groups), bias, [1] * len(stride), dilation, groups)
 
 
 def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Stride, padding, dilation and output padding, each with a number for every spatial dimension."""
     axes = given["weight"].dim() - 2
     names = ("stride", "padding", "dilation", "output_padding")
     sizes = [list(given[name]) * (axes if len(given[name]) == 1 else 1) for name in names]
@@ -96,34 +99,35 @@ def _sizes(given: Mapping[str, Any]) -> tuple[list[int], list[int], list[int], l
 
 
 def forward(multiply: Any, given: Mapping[str, Any]) -> Any:
-    """aten::convolution."""
+    """aten::convolution. `given`: its arguments by name."""
     stride, padding, dilation, more = _sizes(given)
     x, weight, bias, groups = given["input"], given["weight"], given.get("bias"), given["groups"]
     if given["transposed"]:
-        found = _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
+        result = _transposed(multiply, x, weight, bias, stride, padding, dilation, groups, more)
     else:
         whole = _padded(x, [(pad, pad) for pad in padding])
-        found = _plain(multiply, whole, weight, bias, stride, dilation, groups)
-    return _laid(found, x, weight)
+        result = _plain(multiply, whole, weight, bias, stride, dilation, groups)
+    return _in_memory_format(result, x, weight)
 
 
 def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
-    """aten::convolution_backward: the gradients of the input, the weights and the bias that are asked for."""
+    """aten::convolution_backward: the gradients of the input, the weights and the bias, None for each that
+    `output_mask` leaves out. `given`: its arguments by name."""
     stride, padding, dilation, _ = _sizes(given)
     grad, x, weight, groups = given["grad_output"], given["input"], given["weight"], given["groups"]
-    of_input, of_weight, of_bias = given["output_mask"]
+    needs_input, needs_weight, needs_bias = given["output_mask"]
     axes = weight.dim() - 2
     gradients: list[Any] = [None, None, None]
     edges = [(pad, pad) for pad in padding]
-    if of_input and given["transposed"]:
+    if needs_input and given["transposed"]:
         gradients[0] = _plain(multiply, _padded(grad, edges), weight, None, stride, dilation, groups)
         gradients[0] = gradients[0][(..., *(slice(0, size) for size in x.shape[2:]))]
-    elif of_input:
+    elif needs_input:
         reach = [(o - 1) * s - 2 * p + d * (k - 1) + 1 for o, s, p, d, k in
                  zip(grad.shape[2:], stride, padding, dilation, weight.shape[2:], strict=True)]  # fmt: skip
         more = [size - own for size, own in zip(x.shape[2:], reach, strict=True)]
         gradients[0] = _transposed(multiply, grad, weight, None, stride, padding, dilation, groups, more)
-    if of_weight:
+    if needs_weight:
         images, other = (grad, x) if given["transposed"] else (x, grad)
         patches, places = _patches(_padded(images, edges), weight.shape[2:], stride, dilation, groups)
         cut = (..., *(slice(0, size) for size in places))
@@ -136,6 +140,6 @@ def backward(multiply: Any, given: Mapping[str, Any]) -> Any:
             rows = other.reshape(other.shape[0], groups, own, prod(other.shape[2:]))
         rows = rows.permute(1, 2, 0, 3).reshape(groups, own, patches.shape[1])
         gradients[1] = multiply(rows, patches).reshape(weight.shape)
-    if of_bias:
+    if needs_bias:
         gradients[2] = grad.sum((0, *range(2, 2 + axes)))
-    return (*(None if one is None else _laid(one, x, weight) for one in gradients[:2]), gradients[2])
+    return (*(None if one is None else _in_memory_format(one, x, weight) for one in gradients[:2]), gradients[2])

@@ -1,4 +1,4 @@
-"""Where do two machines part in a model? Its products one by one, each on both machines."""
+"""The divergence of two machines in a PyTorch model: the model's products one by one, each on both machines."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def diverge(
     model: Any, inputs: Any, a: Any, b: Any, *, loss: Callable[[Any], Any] | None = None, bounds: bool = True,
     unknown: Unknown = "error",
 ) -> Divergences:  # fmt: skip
-    """Where two machines part in a model: of each of its products, which results differ and by how much.
+    """Where two machines diverge in a model: for each of its products, which results differ and by how much.
 
-    `model`: a module, or a function, which gives the same twice; `inputs`: its arguments, a tuple, a mapping or one
-    value; `a`, `b`: machines as for `emulate`, or contexts that it returns; `loss`: of the model's result, whose
-    gradients are asked for too; `bounds`: whether differences are compared with proved bounds, which takes seconds for
-    each plan and K.
+    `model`: a module or a function that gives the same result twice; `inputs`: its arguments, a tuple, a mapping or one
+    value; `a`, `b`: machines as for `emulate`, or contexts that `emulate` returns; `loss`: a function of the model's
+    result, whose gradients are computed too; `bounds`: whether differences are compared with proved bounds, which takes
+    seconds for each plan and K.
 
     Shapes: any that the model takes.
 
-    Units: differences are in the result's units and in units in the last place (ulps); `own` ones are those that a
-    product makes of the same factors, `carried` ones those between the two runs.
+    Units: differences are in the result's units and in units in the last place (ulps). An `own` difference arises in a
+    product of the same factors; a `carried` difference lies between the two runs.
 
     Raises MmaprobeError: as `emulate`; ParameterError where the model does not ask for the same products twice.
 
@@ -45,21 +45,22 @@ def diverge(
     one, other = (side.machine if isinstance(side, Emulation) else machine_of(side) for side in (a, b))
     comparison = Comparison(one, other, bounds)
     second: list[Multiplied] = []
-    results = _ran(model, inputs, loss, one, unknown, comparison.first)
-    again = _ran(model, inputs, loss, other, unknown, lambda seen: second.append(replace(seen, d=seen.d.copy())))
+    results = _run(model, inputs, loss, one, unknown, comparison.first)
+    again = _run(model, inputs, loss, other, unknown, lambda seen: second.append(replace(seen, d=seen.d.copy())))
     leaves = [(numbers(x), numbers(y)) for x, y in zip(_leaves(results), _leaves(again), strict=True)]
     return Divergences(comparison.document(second, f"PyTorch {torch.__version__}", leaves), (results, again))
 
 
-def _ran(
-    model: Any, inputs: Any, loss: Any, machine: Machine, unknown: Unknown, tell: Callable[[Multiplied], None]
+def _run(
+    model: Any, inputs: Any, loss: Any, machine: Machine, unknown: Unknown, listener: Callable[[Multiplied], None]
 ) -> Any:
-    """What a model returns on a machine; `tell` is told of each product, whose arrays may change afterwards."""
+    """The value that a model returns on a machine. `listener` receives each product, whose arrays may change
+    afterwards."""
     where: list[str] = []
     own = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
 
     def listen(seen: Multiplied) -> None:
-        tell(replace(seen, place=where[-1] if where else ""))
+        listener(replace(seen, place=where[-1] if where else ""))
 
     if not callable(own):
         raise WantedError("model", model, "a module or a function")
@@ -77,7 +78,7 @@ def _ran(
 
 @contextmanager
 def _named(model: Any, where: list[str]) -> Iterator[None]:
-    """Within the block, `where` has the names of the model's modules that are being called, the innermost last."""
+    """Within the block, `where` lists the names of the model's modules that are being called, the innermost last."""
     hooks = []
 
     def leave(*_: Any) -> None:  # the return value of a hook would replace the module's result
@@ -95,14 +96,14 @@ def _named(model: Any, where: list[str]) -> Iterator[None]:
 
 
 def _leaves(result: Any) -> list[Any]:
-    """The tensors of numbers in what a model returns."""
+    """The tensors of numbers in a model's result, in order, those in dataclasses included."""
     leaves, _ = torch.utils._pytree.tree_flatten(result)
     parts = [x for one in leaves for x in (_leaves(vars(one)) if hasattr(one, "__dataclass_fields__") else [one])]
     return [x.detach() for x in parts if isinstance(x, torch.Tensor) and x.dtype in FORMAT_OF]
 
 
 def assert_same_bits(actual: Any, expected: Any) -> None:
-    """Two tensors have the same type, shape and bits: two NaNs are the same only if their bits are.
+    """Assert that two tensors have the same type, shape and bits. Two NaNs are the same only if their bits are.
 
     Shapes: the same.
 
@@ -132,15 +133,15 @@ def assert_same_bits(actual: Any, expected: Any) -> None:
 def assert_within_bound(
     actual: Any, a: Any, b: Any, *, machine: Any = None, unit: Any = None, plan: Any = None
 ) -> None:
-    """A result is as near to the exact product as a machine's own is, whatever the order of its sums: within the proved
-    bound of its plan, and half a unit in the last place for the rounding to the type of the result.
+    """Assert that a result, summed in any order, is as near to the exact product as a machine's own results are: within
+    the proved bound of the machine's plan, plus half a unit in the last place for rounding to the type of the result.
 
     Shapes: `a` M x K, `b` K x N, `actual` M x N.
 
     Units: those of the result.
 
-    Raises AssertionError, which says how many are beyond the bound, and the worst of them; MmaprobeError as `matmul`,
-    and where the plan has no bound.
+    Raises AssertionError, which says how many results are beyond the bound, and names the worst; MmaprobeError as
+    `matmul`, and where the plan has no bound.
 
     Source: as for `mmaprobe.bound`.
     """

@@ -32,7 +32,7 @@ from mmaprobe.named import choice_of
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.torch import convolution
 from mmaprobe.torch.products import BACKWARD, Backward, product
-from mmaprobe.torch.scaled import Blocked, blocked, outside, packed, scales_of
+from mmaprobe.torch.scaled import Blocked, blocked, packed, scaled_sums, scales_of
 from mmaprobe.torch.tensors import FORMAT_OF, TYPE_OF, format_of, layout_of, numbers, patterns
 from mmaprobe.torch.threads import followed
 
@@ -405,7 +405,7 @@ def _scaled(multiply: Products, given: Mapping[str, Any]) -> Any:
         raise UnsupportedProductError("e2m1 has scale factors of blocks")
     else:
         sums = multiply(a[None], b[None], d="f32", fast=bool(given.get("use_fast_accum")))[0]
-    return outside(sums, scales, given.get("bias"), given.get("out_dtype") or torch.bfloat16)
+    return scaled_sums(sums, scales, given.get("bias"), given.get("out_dtype") or torch.bfloat16)
 
 
 def _addbmm(multiply: Products, given: Mapping[str, Any]) -> Any:

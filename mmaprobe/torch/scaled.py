@@ -1,4 +1,5 @@
-"""Products with scale factors as PyTorch asks for them: of whole matrices, of rows and columns, or of blocks of K."""
+"""Products with scale factors of PyTorch. A scale factor belongs to a whole matrix, a row or a column, or a block of
+K."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _BLOCKS = {BLOCKS_OF_16: (torch.float8_e4m3fn, "ue4m3", 16), BLOCKS_OF_32: (torc
 
 @dataclass(frozen=True)
 class Blocked:
-    """A product of one block of patterns, tensors of uint8 (1 x M x K and 1 x K x N), with the patterns of scale
-    factors (1 x M x K / block, 1 x K / block x N)."""
+    """A product with a scale factor for each block of K. `a`, `b`: patterns, tensors of uint8 (1 x M x K and 1 x K x
+    N); `scales`: patterns of the scale factors (1 x M x K / block, 1 x K / block x N)."""
 
     asked: ProductRequest
     a: Any
@@ -35,7 +36,7 @@ def packed(tensor: Any) -> bool:
 
 
 def _matrix(tensor: Any) -> tuple[str, Any]:
-    """The format and the patterns of a matrix (rows x K)."""
+    """The format and the patterns (uint8) of a matrix (rows x K)."""
     bits = tensor.detach().contiguous().view(torch.uint8)
     if not packed(tensor):
         return format_of("a", tensor), bits
@@ -60,8 +61,8 @@ def blocked(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: int, swizzled: t
 
 
 def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> Any:
-    """The patterns of scale factors (rows x blocks), taken from the layout of tiles of 128 x 4 in which cuBLAS reads
-    them (cuBLAS, "1D Block Scaling Factors Layout") if they are `swizzled`."""
+    """The patterns of scale factors, shape rows x blocks. `swizzled`: whether `factor` has the layout of tiles of 128 x
+    4 that cuBLAS reads (cuBLAS, "1D Block Scaling Factors Layout"). Raises UnsupportedProductError."""
     bits = factor.detach().contiguous().view(torch.uint8).ravel()
     down, along = (-(-rows // 128), -(-blocks // 4)) if swizzled else (rows, blocks)
     wanted = down * along * (512 if swizzled else 1)
@@ -75,9 +76,9 @@ def _factors(factor: Any, rows: int, blocks: int, swizzled: bool) -> Any:
 
 @dataclass(frozen=True)
 class Scales:
-    """The scale factors of one product. `recipe`: of the factors of blocks, None for factors of matrices or rows alone;
-    `blocks`: the factors of blocks; `swizzled`: whether those of a and of b are swizzled; `sides`: the factors of
-    matrices or rows, f32."""
+    """The scale factors of one product, for a and for b. `recipe`: the kind of the factors of blocks, None without such
+    factors; `blocks`: the factors of blocks; `swizzled`: whether the factors of blocks are swizzled; `sides`: the
+    factors of whole matrices, rows or columns, f32."""
 
     recipe: int | None
     blocks: tuple[Any, Any]
@@ -86,7 +87,7 @@ class Scales:
 
 
 def scales_of(given: Mapping[str, Any]) -> Scales:
-    """The factors of _scaled_mm or _scaled_mm_v2. Raises UnsupportedProductError."""
+    """The factors among the arguments, by name, of _scaled_mm or _scaled_mm_v2. Raises UnsupportedProductError."""
     if "recipe_a" not in given:
         return _first_version(given["self"], given["mat2"], given["scale_a"], given["scale_b"])
     if given.get("contraction_dim"):
@@ -121,8 +122,9 @@ def _first_version(a: Any, b: Any, one: Any, other: Any) -> Scales:
     return Scales(None, (None, None), (False, False), (one, other))
 
 
-def outside(sums: Any, scales: Scales, bias: Any, kind: Any) -> Any:
-    """The sums times the factors of matrices or rows in f32, plus the bias, rounded to a type."""
+def scaled_sums(sums: Any, scales: Scales, bias: Any, kind: Any) -> Any:
+    """The sums (M x N) times the factors of whole matrices, rows and columns in f32, plus the bias, rounded to a
+    type."""
     one, other = scales.sides
     if one is not None or other is not None:
         x = torch.ones(1, device=sums.device) if one is None else one

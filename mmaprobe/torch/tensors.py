@@ -1,4 +1,4 @@
-"""Tensors as bit patterns, and numbers as tensors: the same memory wherever a tensor lies on the processor."""
+"""Tensors as bit patterns, and arrays of numbers as tensors. Both share the memory of a tensor on the processor."""
 
 from __future__ import annotations
 
@@ -42,26 +42,27 @@ def format_of(name: str, tensor: Any) -> str:
 
 
 def layout_of(a: Any, b: Any) -> Layout:
-    """How two matrices, or stacks of them, lie in memory, as PyTorch tells libraries of linear algebra; matrices other
-    than rows or columns without gaps between numbers are copied into rows first."""
+    """The layouts of two matrices, or of stacks of matrices, that PyTorch passes to a library of linear algebra. A
+    matrix whose rows and columns both have gaps between numbers is first copied into rows."""
     letters = ["t" if _rows(side.mT) and not _rows(side) else "n" for side in (a, b)]
     return cast(Layout, "".join(letters))
 
 
 def _rows(side: Any) -> bool:
-    """Whether the numbers of each row lie one after another."""
+    """Whether the numbers of each row lie one after another in memory."""
     *_, between, step = side.stride()
     return bool(step == 1 and between >= max(1, side.shape[-1]))
 
 
 def words(tensor: Any) -> Any:
-    """The bits of a tensor as integers, in the same memory."""
+    """The bits of a tensor as integers of the same width, in the same memory."""
     plain = tensor.detach().resolve_neg()
     return plain.view(_BITS[plain.element_size()])
 
 
 def patterns(tensor: Any) -> NDArray[Any]:
-    """The bits of a tensor. A tensor in the processor's memory shares that memory, with its strides."""
+    """The bits of a tensor as unsigned integers. The array shares the memory and the strides of a tensor on the
+    processor."""
     bits = words(tensor).cpu().numpy()
     unsigned: NDArray[Any] = bits.view(np.dtype(f"u{bits.itemsize}"))
     return unsigned
@@ -73,7 +74,8 @@ def numbers(tensor: Any) -> NDArray[Any]:
 
 
 def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
-    """A tensor of a type on the memory of an array of its numbers, moved to a device."""
+    """A tensor of the type `kind` with the numbers of an array, on a device. On the processor it shares the array's
+    memory if the array is contiguous."""
     if not array.size:
         return torch.empty(array.shape, dtype=kind, device=device)
     plain = np.ascontiguousarray(array)
@@ -84,7 +86,7 @@ def tensor_of(array: NDArray[Any], kind: Any, device: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class DeviceMemory(Memory):
-    """The memory of a device, in which PyTorch makes sums into D."""
+    """The memory of a device, in which PyTorch computes D from the sums."""
 
     device: Any
     library = torch

@@ -24,17 +24,18 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
 
-NonzeroLeaves = frozenset[Leaf] | None  # the leaves that are not zero; None: any leaves
+NonzeroLeaves = frozenset[Leaf] | None  # the leaves that may be nonzero; None: all leaves
 BUILT = "built"  # the reference of units made of drafts
-BATCH = 512  # vectors of validation at a time
+BATCH = 512  # vectors of validation put to the device at once
 TOGETHER = 64  # units evaluated between two looks at the clock
-SHARED = 1 << 15  # the most units times answers evaluated together, while the values that the units share are kept
+SHARED = 1 << 15  # the most units times answers evaluated together, which bounds the memory of shared values
 
 
 @dataclass(frozen=True)
 class Answered:
-    """Questions and their answers. `rank`: the first stage about which the answers give information. `number`: an
-    identifier of the questions, which stays the same when `rank` is changed."""
+    """Questions and their answers. `rows`: a question in each row; `answers`: the pattern of d for each; `rank`: the
+    first stage about which the answers give information; `kept`: the terms that may be nonzero; `number`: an identifier
+    of the questions, which `replace` keeps."""
 
     rows: Table
     answers: Patterns
@@ -74,8 +75,8 @@ class DeviceAnswers:
         return sum(len(asked.rows) for asked in self.validated)
 
     def bits(self, alone: bool = False) -> int:
-        """The largest number of significant bits of an answer so far; 0 without answers. `alone`: only of answers to
-        questions in which c is zero."""
+        """The largest number of significant bits of an answer so far; 0 without answers. `alone`: whether only the
+        answers to questions with c = 0 count."""
         if not self.bank:
             return 0
         rows, results = joined_rows(self.bank)
@@ -90,8 +91,8 @@ class DeviceAnswers:
         whole = parts[exponents > 0] | np.uint64(1 << d.fraction)
         return max((int(x).bit_length() - (int(x) & -int(x)).bit_length() + 1 for x in whole), default=0)
 
-    def in_time(self) -> None:
-        """Raises OutOfTimeError where the time for the present work is over."""
+    def check_time(self) -> None:
+        """Raises OutOfTimeError when the time for the present work is over."""
         limit = self.clock.limit
         if limit is not None and time.monotonic() > limit:
             raise OutOfTimeError(
@@ -106,7 +107,7 @@ class DeviceAnswers:
         return asked
 
     def checked(self, rows: Table, rank: int) -> Answered:
-        """Put vectors of validation to the device."""
+        """Put vectors of validation to the device. Raises the errors of `ask`."""
         answers = np.zeros(len(rows), dtype=np.uint64)
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]
@@ -131,7 +132,7 @@ class DeviceAnswers:
         """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
         results: list[Patterns] = []
         for start in range(0, len(units), TOGETHER):
-            self.in_time()
+            self.check_time()
             models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
             results.append(self.same(evaluate_models(models, table)))
         return np.concatenate(results) if results else np.zeros((0, len(table)), dtype=np.uint64)

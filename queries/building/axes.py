@@ -1,5 +1,5 @@
-"""Drafts to try once the steps of a tree are decided: tiers of products and of the ends of the range; and
-neighbours."""
+"""Drafts to try once the steps of a tree are decided: tiers for products and for the smallest and largest numbers; and
+the neighbours of a draft."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mmaprobe.queries.building.draft import (
     changed,
     first_bits,
     in_mode,
-    of_rounding,
+    round_by,
     round_to,
     with_rounding,
 )
@@ -55,10 +55,10 @@ from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # roundings of terms before they are added
 ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # modes in which no result reaches the next power of two
-APART = 4  # the most roles of which subsets, such as the roles that round products, are tried
+APART = 4  # the most roles whose subsets are tried, for instance as the roles that round products
 
 
-Axis = Callable[[Draft], Iterable[Draft]]  # from a draft to drafts, one for each of some values of one part
+Axis = Callable[[Draft], Iterable[Draft]]  # gives variants of a draft: one for each of some values of one part
 
 
 def tier_of(*axes: Axis) -> Tier:
@@ -88,39 +88,40 @@ def parts_axis(parts: Iterable[Parts]) -> Axis:
 def product_tiers(
     kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """The tiers of products: how a sum of two products begins, and how products are rounded before they are added.
+    """The tiers of products: the start of a sum of two products, and the rounding of products before they are added.
     `adders`: the roles of the steps that add products. `fused`: asks the device which products are fused into the
-    addition, where other products are rounded before the addition."""
+    addition while other products are rounded before it."""
     binary = "binary" in kinds
     starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
-    begun, first = starts_axis(starts), starts_axis(starts[:1])
+    start_axis, first = starts_axis(starts), starts_axis(starts[:1])
     plain = [round_to(fmt) for fmt in (asked.d, *likely.INNER)]
 
-    def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
-        for own in hows:
+    def rounding(draft: Draft, roundings: Iterable[Round | None]) -> Iterator[Draft]:
+        for own in roundings:
             changed = replace(draft, products=own)
             hidden = own is not None and _exact(own, asked)
             yield replace(changed, unshown=changed.unshown | {"products"}) if hidden else changed
 
     def known(draft: Draft) -> Iterator[Draft]:
-        """Products rounded as the sums are; one mode for each format in which rounding changes only tiny or infinite
-        products."""
+        """Products with the roundings of the sums. A rounding that changes only tiny or infinite products is tried in
+        one mode for each format."""
         every = product_roundings(draft)
         exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
-        hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
-        return rounding(draft, hows)
+        roundings = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
+        return rounding(draft, roundings)
 
     def other(draft: Draft) -> Iterator[Draft]:
         every = (in_mode(own, mode) for own in plain for mode in (MODES[:1] if _exact(own, asked) else MODES))
         return rounding(draft, dict.fromkeys(every))
 
     def in_some(draft: Draft) -> Iterator[Draft]:
-        """Some steps add exact products, others rounded ones: a loop of fused steps, and the steps left over."""
+        """Some roles add exact products and other roles rounded products, as in a loop of fused steps with steps left
+        over."""
         for few in some_of(adders) if draft.products is not None else ():
             yield replace(draft, unrounded=few)
 
     def one_by_one(draft: Draft) -> Iterator[Draft]:
-        """Some products are exact, the others rounded, whatever steps add them."""
+        """Some single products are exact and all others rounded, in steps of any role."""
         if draft.products is not None and (few := fused()):
             yield replace(draft, fused=few)
 
@@ -131,7 +132,7 @@ def product_tiers(
     def read_apart(draft: Draft) -> Iterator[Draft]:
         for mode in likely.DIRECT:
             pairs = product(_readings(asked.a, mode), _readings(asked.b, mode))
-            yield from tier_of(begun, parts_axis(read_once(*pair) for pair in pairs))(draft)
+            yield from tier_of(start_axis, parts_axis(read_once(*pair) for pair in pairs))(draft)
 
     def addend(draft: Draft) -> Iterator[Draft]:
         """c rounded to a shorter format, or to fewer bits than its own format has."""
@@ -139,23 +140,24 @@ def product_tiers(
         yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
     def normalised(draft: Draft) -> Iterable[Draft]:
-        """Products normalised; where steps align terms, also all terms, or subnormal factors, normalised."""
+        """Drafts with normalised products; if steps align terms, also with all terms, or with subnormal factors,
+        normalised."""
         return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
     def in_parts(several: bool, kept: bool = False) -> Tier:
-        """Products of parts, which are listed when they are needed, as there are many."""
+        """The tier of products of parts. Its many drafts are listed only when the tier is tried."""
         ends = starts_axis(dict.fromkeys((starts[0], starts[-1])))
         return lambda draft: tier_of(ends, parts_axis(drafts_of_parts(asked, several, kept)))(draft)
 
     both = (Reading(bits, mode) for bits, mode in product(range(2, asked.a.precision), MODES))
-    narrow = [tier_of(parts_axis(read_once(way, way) for way in both), known, begun)]
-    tiers = [tier_of(known, begun)]
+    narrow = [tier_of(parts_axis(read_once(way, way) for way in both), known, start_axis)]
+    tiers = [tier_of(known, start_axis)]
     if binary:
         swapped = starts_axis(likely.SWAPPED)
         tiers.append(tier_of(swapped, lambda draft: (replace(draft, products=own) for own in product_roundings(draft))))
-    tiers += [tier_of(known, begun, in_some)] if len(adders) > 1 else []
-    tiers += [tier_of(known, begun, one_by_one)] if binary else []
-    tiers += [tier_of(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
+    tiers += [tier_of(known, start_axis, in_some)] if len(adders) > 1 else []
+    tiers += [tier_of(known, start_axis, one_by_one)] if binary else []
+    tiers += [tier_of(start_axis, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
     tiers += [tier_of(other, starts_axis(starts[:2])), tier_of(first, shortened)]
     tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
     tiers += [read_apart, in_parts(False), in_parts(True)]
@@ -169,12 +171,12 @@ def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
 
 def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
     """Drafts in which some numbers enter an alignment with the exponent of their leading bit, instead of the exponent
-    that the format (or, for a product, its factors) gives: no numbers; products; all terms; subnormal factors;
-    subnormal factors, c and running sums."""
+    that the format, or the factors of a product, give. These numbers are in turn: none; products; all terms; subnormal
+    factors; subnormal factors, c and running sums."""
 
     def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
-        of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
-        return replace(draft, product=of, counted=counted)
+        varied = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
+        return replace(draft, product=varied, counted=counted)
 
     def wider(left: Node, right: Node) -> Product:
         return Product(Round(left, Rounding(formats[0])), Round(right, Rounding(formats[1])))
@@ -196,12 +198,12 @@ def without_subnormals(fmt: Format) -> Format | None:
 
 def product_roundings(draft: Draft) -> list[Round | None]:
     """Likely roundings of products: none, and those of the sums."""
-    roundings = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
+    roundings = [own for step in draft.steps for own in (step.round, step.leaves) if own is not None]
     return [None, *dict.fromkeys(roundings)]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
-    """The numbers of bits to which an input may be rounded when it is read; None: it is read in full."""
+    """The roundings of an input that is read to fewer bits; None: the input is read in full."""
     known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else likely.READ_BITS
     return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
@@ -214,7 +216,7 @@ def with_tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     exponent, unless `own` first rounds to another number of bits."""
     precision, changed = own.rounding.format.precision, with_rounding(own, subnormals=kind)
     if first_bits(own) in (None, precision):
-        return of_rounding(changed.rounding, precision if unbounded else None)
+        return round_by(changed.rounding, precision if unbounded else None)
     return changed
 
 
@@ -225,20 +227,20 @@ def one_factor_flushed(draft: Draft) -> list[Draft]:
 
 def with_ends_of(draft: Draft, like: Draft) -> Draft:
     """A draft with the treatment of tiny results, zeros and overflow of the draft `like`."""
-    ends, last = like.hows(), like.hows()[like.last]
+    ends, last = like.roundings(), like.roundings()[like.last]
 
     def ended(own: Round, given: Round) -> Round:
-        how = given.rounding
-        tiny = with_tiny(own, how.subnormals, first_bits(given) == how.format.precision)
-        return with_rounding(tiny, zero=how.zero, overflow=how.overflow)
+        parameters = given.rounding
+        tiny = with_tiny(own, parameters.subnormals, first_bits(given) == parameters.format.precision)
+        return with_rounding(tiny, zero=parameters.zero, overflow=parameters.overflow)
 
-    draft = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    draft = draft.with_roundings({place: ended(own, ends.get(place, last)) for place, own in draft.roundings().items()})
     floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
     return with_floor(draft, floor.pop()) if len(floor) == 1 else draft
 
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
-    """The draft with the exponent `zeros` of zero terms in every fused sum."""
+    """The draft in which zero terms have the exponent `zeros` in every fused sum."""
     return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
@@ -268,24 +270,27 @@ def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
 
 
 def with_signs(draft: Draft) -> Iterator[Draft]:
-    """Drafts with both signs of segments that are zero."""
+    """The drafts with each sign of zero segments; if products are not of segments, the draft itself."""
     for positive in (True, False) if draft.parts.kept else (draft.parts.positive,):
         yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
 def reading_axis(ways: Sequence[Reads]) -> Axis:
-    """The axis of the ways in which subnormal factors, and a subnormal c, are read."""
+    """The axis of the ways in which subnormal factors and a subnormal c are read."""
     return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
 
 
 def every_tiny(draft: Draft) -> Iterator[Draft]:
     """Each treatment of tiny results, the same in every rounding."""
-    return (draft.every_how(partial(with_tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
+    return (
+        draft.with_each_rounding(partial(with_tiny, kind=kind, unbounded=unbounded))
+        for kind, unbounded in likely.TINIES
+    )
 
 
 def each_rounding(parameter: str, values: Sequence[Any]) -> Axis:
     """The axis of a parameter of roundings with the same value in every rounding."""
-    return lambda draft: (draft.every_how(partial(with_rounding, **{parameter: value})) for value in values)
+    return lambda draft: (draft.with_each_rounding(partial(with_rounding, **{parameter: value})) for value in values)
 
 
 def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
@@ -293,35 +298,35 @@ def last_rounding(parameter: str, values: Sequence[Any]) -> Axis:
 
     def axis(draft: Draft) -> Iterator[Draft]:
         for last, rest in product(values, values):
-            hows = draft.hows().items()
-            apart = {at: with_rounding(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
-            yield draft.with_hows(apart)
+            roundings = draft.roundings().items()
+            apart = {at: with_rounding(own, **{parameter: last if at == draft.last else rest}) for at, own in roundings}
+            yield draft.with_roundings(apart)
 
     return axis
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers. `apart`: each rounding may treat tiny results in its own
-    way."""
+    """The tiers for the treatment of subnormal numbers in inputs and results. `apart`: whether each rounding may treat
+    tiny results in its own way."""
 
     def differing(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
-        groups = [[place] for place in hows]
-        if len(hows) > 4:  # one treatment for the last rounding, and one for all others
-            groups = [[draft.last], [place for place in hows if place != draft.last]]
+        roundings = draft.roundings()
+        groups = [[place] for place in roundings]
+        if len(roundings) > 4:  # one treatment for the last rounding, and one for all others
+            groups = [[draft.last], [place for place in roundings if place != draft.last]]
         for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            yield draft.with_hows({place: with_tiny(own, *chosen[place]) for place, own in hows.items()})
+            yield draft.with_roundings({place: with_tiny(own, *chosen[place]) for place, own in roundings.items()})
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
-        """Products that are rounded only where they are tiny, as all other products are numbers of the format."""
+        """Products are rounded, which changes only tiny products: all others are numbers of the format."""
         for mode in MODES if _exact(round_to(asked.d), asked) else ():
             yield replace(draft, products=round_to(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
-        """Sums in fixed point, in which products are cut at one place; small products look like zeros."""
+        """Sums in fixed point, which cut products at one place, so that small products count as zeros."""
         draft = without_gates(
-            draft.every_how(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
+            draft.with_each_rounding(partial(with_tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep")
         )
         for role, step in enumerate(draft.steps[:APART]):
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
@@ -347,35 +352,35 @@ def tiny_tier(role: int) -> Tier:
     places: tuple[Place, ...] = (role, ("leaves", role)) if role else (role, ("leaves", role), "convert")
 
     def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
+        roundings = draft.roundings()
         for kind in likely.TINIES[:2]:
-            yield draft.with_hows({at: with_tiny(hows[at], *kind) for at in places if at in hows})
+            yield draft.with_roundings({at: with_tiny(roundings[at], *kind) for at in places if at in roundings})
 
     return kept_or_flushed
 
 
 def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
-    """The tiers for a tree whose roles are each known to keep or to flush tiny sums: how tiny sums are flushed, how
-    subnormal inputs are read, and which steps alone round tiny products. Where every product is a number of the format,
-    the start of a sum shows only here."""
+    """The tiers for a tree of which it is known which roles keep and which flush tiny sums. They try the ways of
+    flushing, the reading of subnormal inputs, and the roles that round tiny products. They also try the starts of sums,
+    as these show only here if every other product is a number of the format."""
 
     def flushing(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows()
-        flushed = [place for place, own in hows.items() if own.rounding.subnormals != "keep"]
+        roundings = draft.roundings()
+        flushed = [place for place, own in roundings.items() if own.rounding.subnormals != "keep"]
         for kind, unbounded in product(likely.TINIES[1:4] if flushed else likely.TINIES[1:2], (False, True)):
-            kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
-            yield draft.with_hows({at: with_tiny(own, *kinds[at]) for at, own in hows.items()})
+            kinds = {at: kind if at in flushed else ("keep", unbounded) for at in roundings}
+            yield draft.with_roundings({at: with_tiny(own, *kinds[at]) for at, own in roundings.items()})
 
     def in_some(draft: Draft) -> Iterator[Draft]:
         for few in some_of(adders) if draft.products is not None and _exact(draft.products, asked) else ():
             yield replace(draft, unrounded=few)
 
-    plain, begun = (flushing, reading_axis(likely.READS)), starts_axis((*likely.STARTS, *likely.SWAPPED))
-    return [tier_of(*plain), tier_of(begun, *plain), tier_of(in_some, begun, *plain)]
+    plain, start_axis = (flushing, reading_axis(likely.READS)), starts_axis((*likely.STARTS, *likely.SWAPPED))
+    return [tier_of(*plain), tier_of(start_axis, *plain), tier_of(in_some, start_axis, *plain)]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
-    """The signs of zeros, in tiers."""
+    """The tiers for the signs of zeros."""
 
     def plain(draft: Draft) -> list[Draft]:
         return [without_gates(with_negated(draft, frozenset())).with_zeros(positive=False)]
@@ -386,7 +391,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
             yield from starts_axis(("zero", "first"))(draft)
 
     def negated(draft: Draft) -> Iterator[Draft]:
-        """Some steps' sums are subtracted, or the last sum's sign is changed."""
+        """The sums of one or two roles, or of all roles, have their signs changed."""
         roles = range(len(draft.steps))
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
         yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
@@ -404,7 +409,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
 
 def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
-    """The tiers of results beyond the largest number."""
+    """The tiers for results beyond the largest number."""
 
     def limited(draft: Draft) -> Iterator[Draft]:
         yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
@@ -444,9 +449,9 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
     """The drafts with one choice changed, which vectors of validation must refute."""
     yield from ordinary_neighbours(draft, asked)
     yield from with_floors(draft, asked.d)
-    for place, own in draft.hows().items():
+    for place, own in draft.roundings().items():
         for other in _other_ends(own):
-            yield draft.with_hows({place: other})
+            yield draft.with_roundings({place: other})
     yield from at_ends(draft, weights)
     yield from with_signs(draft)
     yield draft.with_zeros(positive=not draft.c.positive_zeros)
@@ -458,15 +463,15 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
 def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     """The neighbours that differ from the draft on ordinary numbers."""
     for role, step in enumerate(draft.steps):
-        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked.d) if role else ())):
+        for other in (*_other_steps(step, asked), *(_other_conversions(step, asked.d) if role else ())):
             yield draft.with_step(role, other)
     yield from (replace(draft, product=other) for other in varied_expressions(draft.product, asked.d))
     for leaves in dict.fromkeys(step.leaves for step in draft.steps):
         if leaves is not None and draft.store is None:
             yield from (replace(draft, store=Store(size, leaves)) for size in store_periods(asked))
-    for place, own in draft.hows().items():
+    for place, own in draft.roundings().items():
         for mode in MODES:
-            yield draft.with_hows({place: in_mode(own, mode)})
+            yield draft.with_roundings({place: in_mode(own, mode)})
     yield from normalising(draft, asked)
     yield from starts_axis((*likely.STARTS, *likely.SWAPPED))(draft)
     for products in product_roundings(draft):
@@ -485,12 +490,12 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
     for fmt in likely.INNER:
         if fmt != asked.d:
             steps = tuple(_in_format(step, fmt) for step in draft.steps)
-            yield replace(draft, steps=steps, convert=round_to(asked.d, draft.hows()[0].rounding.mode))
+            yield replace(draft, steps=steps, convert=round_to(asked.d, draft.roundings()[0].rounding.mode))
 
 
 def _in_format(step: Step, fmt: Format) -> Step:
     """The step whose sum, if it is rounded, is rounded to another format."""
-    return step if step.how is None else replace(step, how=with_rounding(step.how, format=fmt))
+    return step if step.round is None else replace(step, round=with_rounding(step.round, format=fmt))
 
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
@@ -499,28 +504,28 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     if step.aligned is None:
         yield from in_fixed_point(step, asked, 1)
         for more in likely.FEWER:
-            yield replace(step, sum=fused_sum(step.rounding(asked.d).precision + more))
+            yield replace(step, sum=fused_sum(step.result_format(asked.d).precision + more))
         return
     yield from (with_alignment(step, align, sticky=False) for align in MODES)
-    if step.how is None and isinstance(step.sum, FusedSum):
+    if step.round is None and isinstance(step.sum, FusedSum):
         yield replace(step, sum=Cancelling(step.sum))
 
 
-def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
-    """The step without the conversion of its result for other roles; of a step without a conversion: the step with one,
-    or with the rounding of its sum added or left out."""
+def _other_conversions(step: Step, d: Format) -> Iterator[Step]:
+    """Steps whose result is passed to steps of other roles in another way: without its conversion; for a step without a
+    conversion, with a conversion, or with the rounding of the sum added or left out."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
     if step.aligned is None:
-        yield replace(step, how=round_to(d) if step.how is None else None)
+        yield replace(step, round=round_to(d) if step.round is None else None)
     for short in likely.SHORT:
-        if short.precision < step.rounding(d).precision:
+        if short.precision < step.result_format(d).precision:
             yield replace(step, leaves=round_to(short))
     for wide in likely.ROOMY:
-        if wide.precision > step.rounding(d).precision:  # rounded as before where another role adds it, else wide
-            own = step.how or round_to(d)
-            yield replace(step, how=with_rounding(own, format=wide), leaves=own)
+        if wide.precision > step.result_format(d).precision:  # rounded as before where another role adds it, else wide
+            own = step.round or round_to(d)
+            yield replace(step, round=with_rounding(own, format=wide), leaves=own)
 
 
 def _other_ends(own: Round) -> Iterator[Round]:
@@ -547,8 +552,8 @@ def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
     most = largest + (asked.length + 1).bit_length() + 2  # every sum, however often rounded, is less than 2^most
     if asked.scale is not None:
         least, own, most = -ANY, -ANY, ANY
-    hows = draft.hows().items()
-    return draft.with_hows({at: _simplest(x, own if at in TERMS_ROUNDED else least, most) for at, x in hows})
+    roundings = draft.roundings().items()
+    return draft.with_roundings({at: _simplest(x, own if at in TERMS_ROUNDED else least, most) for at, x in roundings})
 
 
 def _exact(own: Round, asked: Signature) -> bool:

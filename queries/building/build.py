@@ -399,7 +399,7 @@ class Builder:
                 tiers = stage.tiers[depth : depth + 1]
                 tiers = tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in tiers]
                 whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
-                if right := self.search.through([base], whole):
+                if right := self.search.by_tiers([base], whole):
                     return self.search.drafted(drafts_of(right), lambda given: [given], None)
         return []
 

@@ -20,7 +20,7 @@ REMEMBERED = 1 << 15  # units that are cached by draft
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit, and its draft; None for a shipped unit, or one found by single changes."""
+    """A unit and its draft. `draft`: None for a shipped unit and for a unit made by changes to another (mending.py)."""
 
     draft: Draft | None
     unit: Unit
@@ -45,12 +45,14 @@ class Sketch:
         self._units: dict[tuple[Draft, NonzeroLeaves], Unit] = {}
 
     def start(self) -> list[Draft]:
+        """The drafts to begin with, one for each tree: every step rounds an exact sum to the format of d."""
         addend = round_to(self.asked.c) if self.weights.get("c", ADDED)[1] else None
         steps = (Step(round_to(self.asked.d)),) * self.count
         return [Draft(steps, tree, addend=addend) for tree in range(len(self.parts))]
 
     def unit(self, draft: Draft, kept: NonzeroLeaves) -> Unit:
-        """The unit of a draft; if only the leaves `kept` are not zero, restricted to these. Raises ParameterError."""
+        """The unit of a draft, restricted to the leaves `kept` (None: all leaves). Raises ParameterError if the draft's
+        parts exclude each other."""
         if (draft, kept) not in self._units:
             if len(self._units) >= REMEMBERED:
                 self._units.clear()
@@ -58,7 +60,7 @@ class Sketch:
         return self._units[draft, kept]
 
     def possible_unit(self, draft: Draft, kept: NonzeroLeaves) -> Unit | None:
-        """As `unit`; None where the draft's parts exclude each other."""
+        """As `unit`; None if the draft's parts exclude each other."""
         try:
             return self.unit(draft, kept)
         except ParameterError:

@@ -1,9 +1,9 @@
 """Drafts: units with open parts.
 
-A draft is a summation tree with an expression for each part of the arithmetic: the sums of each role, the roundings
-between and after them, the products, the inputs. Such an expression consists of nodes, with holes for its operands. In
+A draft has an expression for each part of the arithmetic of a summation tree: the sums of each role, the roundings
+between and after sums, the products, the inputs. Such an expression consists of nodes, with holes for its operands. In
 each of these places other expressions are tried (steps.py, axes.py), and so are variants of the nodes and further nodes
-around these (likely.py). A draft also holds what belongs to no single place: the starts of sums, the order of
+around these (likely.py). A draft also has choices that belong to no single place: the starts of sums, the order of
 additions, and products that differ from the others.
 """
 
@@ -67,55 +67,55 @@ def fused(
 
 @cache
 def round_to(fmt: Format, mode: Mode = "nearest_even", bits: int | None = None, first: Mode | None = None) -> Round:
-    """A rounding to `fmt`, perhaps after a first rounding to `bits` bits with unbounded exponent, in the mode `first`
-    (None: `mode`)."""
-    return of_rounding(Rounding(fmt, mode), bits, first)
+    """A rounding to `fmt`. If `bits` is given, a first rounding to `bits` bits with unbounded exponent comes before, in
+    the mode `first` (None: `mode`)."""
+    return round_by(Rounding(fmt, mode), bits, first)
 
 
-def of_rounding(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
+def round_by(rounding: Rounding, bits: int | None = None, first: Mode | None = None) -> Round:
+    """The node that rounds a hole by `rounding`, with a first rounding as in `round_to`."""
     if bits is None:
         return Round(TERM, rounding)
     assert not is_stochastic(rounding.mode)  # no unit that is built takes random bits
     return Round(Cut(TERM, bits, first or rounding.mode), rounding)
 
 
-def rounded(term: Node, how: Round) -> Node:
-    """A term, rounded."""
-    return Round(replace(how.term, term=term) if isinstance(how.term, Cut) else term, how.rounding)
+def rounded(term: Node, own: Round) -> Node:
+    """The term rounded by `own`, which is a rounding of a hole."""
+    return Round(replace(own.term, term=term) if isinstance(own.term, Cut) else term, own.rounding)
 
 
-def first_bits(how: Round) -> int | None:
+def first_bits(own: Round) -> int | None:
     """The number of bits to which a rounding first rounds with unbounded exponent; None without such a first
     rounding."""
-    return how.term.bits if isinstance(how.term, Cut) else None
+    return own.term.bits if isinstance(own.term, Cut) else None
 
 
-def in_mode(how: Round, mode: Mode) -> Round:
-    """The rounding in another mode; a first rounding to fewer bits too, if it is in the same mode as the rounding."""
-    own, term = how.rounding, how.term
-    if isinstance(term, Cut) and term.mode == own.mode:
+def in_mode(own: Round, mode: Mode) -> Round:
+    """The rounding in another mode. A first rounding to fewer bits changes its mode too, if both had one mode."""
+    rounding, term = own.rounding, own.term
+    if isinstance(term, Cut) and term.mode == rounding.mode:
         term = replace(term, mode=mode)
-    return Round(term, replace(own, mode=mode))
+    return Round(term, replace(rounding, mode=mode))
 
 
-def with_rounding(how: Round, **parameters: Any) -> Round:
+def with_rounding(own: Round, **parameters: Any) -> Round:
     """The rounding with other parameters, such as those for tiny results, zeros and overflow."""
-    return Round(how.term, replace(how.rounding, **parameters))
+    return Round(own.term, replace(own.rounding, **parameters))
 
 
 def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
-    """The expression with every node of a kind changed; the given expression where that is impossible."""
+    """The expression with every node of a kind changed; the given expression if a node refuses the change."""
     return _possible(root, lambda: rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {}))
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
-    """The expression with a node replaced by another; the given expression where that is impossible."""
+    """The expression with a node replaced by another; the given expression if a node refuses the new operand."""
     return _possible(root, lambda: replaced(root, lambda part: new if part == old else None))
 
 
 def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
-    """The rewritten expression; `root` where a node refuses its new parts or parameters, so that a refused combination
-    is no further candidate."""
+    """The rewritten expression; `root`, which is a candidate already, if a node refuses its new parts or parameters."""
     try:
         return rewritten()
     except ParameterError:
@@ -125,12 +125,12 @@ def _possible(root: Node, rewritten: Callable[[], Node]) -> Node:
 @dataclass(frozen=True)
 class Step:
     """The arithmetic of the steps of one role. `sum`: an expression over TERMS; or over PRODUCTS, which are summed
-    first, and OTHERS. `how`: the rounding of the sum; None: it is not rounded. `leaves`: a further rounding where the
-    result is an operand of a step of another role. `negated`: the terms are added with their signs changed, in the
-    mirrored mode, and the sign of the rounded sum is changed back, so that exact cancellation gives -0 when rounding to
-    nearest."""
+    first, and OTHERS. `round`: the rounding of the sum; None: the sum is not rounded. `leaves`: a further rounding
+    where the result is an operand of a step of another role. `negated`: the terms are added with their signs changed,
+    in the mirrored mode, and the sign of the rounded sum is changed back, so that exact cancellation gives -0 when
+    rounding to nearest."""
 
-    how: Round | None
+    round: Round | None
     sum: Node = EXACT
     leaves: Round | None = None
     negated: bool = False
@@ -161,41 +161,42 @@ class Step:
 
     @property
     def between(self) -> Rounding | None:
-        """How the sum of the products alone is rounded before other terms join it; None if that sum is not rounded."""
+        """The rounding of the sum of the products alone, before other terms join it; None if that sum is not
+        rounded."""
         first = None if self.joins is None else self.joins.operands[0]
         return first.rounding if isinstance(first, Round) else None
 
-    def rounding(self, d: Format) -> Format:
+    def result_format(self, d: Format) -> Format:
         """The format of the step's result."""
-        return d if self.how is None else self.how.rounding.format
+        return d if self.round is None else self.round.rounding.format
 
 
 @dataclass(frozen=True)
 class Store:
-    """After every `every` steps of the root's chain, the running sum is rounded once more, by `how`."""
+    """After every `every` steps of the root's chain, the running sum is rounded once more, by `round`."""
 
     every: int
-    how: Round
+    round: Round
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A unit without its summation tree. `tree`: the index of the tree, where several trees are possible. `steps`: the
-    steps of each role.
+    """The arithmetic of a unit, apart from its summation tree. `tree`: the index of the tree, if several trees are
+    possible. `steps`: the arithmetic of the steps, by role.
 
     `product`: an expression over FACTORS; `a`, `b` and `c`: how these inputs are read; `products`: the rounding of
     products (None: they are exact); `addend`: the rounding of c times its power of two (None: there is no such
     rounding). `convert`: a further rounding of the last step's result, to the format of d. `counted`: numbers enter an
     alignment with the exponents of their leading bits.
 
-    `start`: how a step that adds two products, the first of a chain, begins: "pair": both in one sum; "first": the
-    first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
-    includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the roles
-    of steps whose products are exact though `products` rounds; `fused`: single products that are exact though
-    `products` rounds. `parts`: the parts of a and b that are multiplied. `scaled`: what a device multiplies by powers
-    of two: terms before they are added, or the largest sums whose terms all have the same power. `odd`: products with
-    other fraction bits than their neighbours, and how many more (fewer if negative). `unshown`: the places of roundings
-    whose modes no answer has distinguished.
+    `start`: how the first step of a chain, which adds two products, begins: "pair": both in one sum; "first": the first
+    product is rounded before the second is added; "zero": the first product is added to +0, and a fused sum of products
+    alone includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `unrounded`: the
+    roles of steps whose products are exact though `products` rounds; `fused`: single products that are exact though
+    `products` rounds. `parts`: the parts of a and b that are multiplied. `scaled`: the values that a device multiplies
+    by powers of two: terms before they are added, or the largest sums whose terms all have the same power. `odd`:
+    products with other fraction bits than their neighbours, and the difference (negative: fewer bits). `unshown`: the
+    places of roundings whose modes no answer has distinguished.
     """
 
     steps: tuple[Step, ...]
@@ -217,28 +218,28 @@ class Draft:
     odd: Odd | None = None
     unshown: frozenset[Place] = frozenset()
 
-    def hows(self) -> dict[Place, Round]:
+    def roundings(self) -> dict[Place, Round]:
         """Every rounding, by its place."""
-        hows: dict[Place, Round | None] = {role: step.how for role, step in enumerate(self.steps)}
-        hows |= {"products": self.products, "addend": self.addend, "convert": self.convert}
-        hows["store"] = None if self.store is None else self.store.how
-        hows |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
-        return {place: how for place, how in hows.items() if how is not None}
+        roundings: dict[Place, Round | None] = {role: step.round for role, step in enumerate(self.steps)}
+        roundings |= {"products": self.products, "addend": self.addend, "convert": self.convert}
+        roundings["store"] = None if self.store is None else self.store.round
+        roundings |= {("leaves", role): step.leaves for role, step in enumerate(self.steps)}
+        return {place: own for place, own in roundings.items() if own is not None}
 
-    def with_hows(self, hows: Mapping[Place, Round]) -> Draft:
+    def with_roundings(self, roundings: Mapping[Place, Round]) -> Draft:
         """The draft with other roundings at these places."""
         steps = tuple(
-            replace(step, how=hows.get(role, step.how), leaves=hows.get(("leaves", role), step.leaves))
+            replace(step, round=roundings.get(role, step.round), leaves=roundings.get(("leaves", role), step.leaves))
             for role, step in enumerate(self.steps)
         )
-        store = self.store and replace(self.store, how=hows.get("store", self.store.how))
-        products, addend = hows.get("products", self.products), hows.get("addend", self.addend)
-        convert = hows.get("convert", self.convert)
+        store = self.store and replace(self.store, round=roundings.get("store", self.store.round))
+        products, addend = roundings.get("products", self.products), roundings.get("addend", self.addend)
+        convert = roundings.get("convert", self.convert)
         return replace(self, steps=steps, products=products, addend=addend, convert=convert, store=store)
 
-    def every_how(self, change: Callable[[Round], Round]) -> Draft:
+    def with_each_rounding(self, change: Callable[[Round], Round]) -> Draft:
         """The draft with every rounding changed."""
-        return self.with_hows({place: change(how) for place, how in self.hows().items()})
+        return self.with_roundings({place: change(own) for place, own in self.roundings().items()})
 
     def with_step(self, role: int, step: Step) -> Draft:
         return replace(self, steps=(*self.steps[:role], step, *self.steps[role + 1 :]))

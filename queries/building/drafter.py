@@ -1,4 +1,4 @@
-"""Units made from a summation tree and a draft: the tree has the steps, the draft the expression of each step."""
+"""Units made from a summation tree and a draft: the tree gives the steps, the draft the expression of each step."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ class Drafter:
         if parts.passes == "whole" and not (isinstance(self.root, Sum) and self.root.has_c):
             raise ParameterError("passes", "a second pass needs c, which takes the result of the first")
         for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
-            result = self._result(_Making(self, draft, pairs, result))
+            result = self._result(_UnitMaker(self, draft, pairs, result))
         assert result is not None
         return Unit(
             asked.a, asked.b, asked.c, asked.length, result, asked.scale, asked.scale_block if asked.scale else 0
         )
 
-    def _result(self, making: _Making) -> Node:
+    def _result(self, making: _UnitMaker) -> Node:
         result, draft = making.value(self.root, (), 1, 0), making.draft
         if isinstance(self.root, Sum) and making.multiplies(self.root):
             result = making.multiplied(result, self.root)
-        last = draft.convert or (None if isinstance(result, (Round, Repeat)) else draft.steps[0].how)
+        last = draft.convert or (None if isinstance(result, (Round, Repeat)) else draft.steps[0].round)
         return result if last is None else rounded(result, last)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
@@ -132,30 +132,31 @@ class Drafter:
         return [self.weights.get(leaf, ADDED) for branch in branches for leaf in leaves_of(branch)]
 
 
-class _Making:
-    """Makes one unit. `pairs`: the parts of a and b to multiply. `before`: an expression in place of c. `base`: in the
-    body of a loop, the loop's first product, to which indices of products are relative."""
+class _UnitMaker:
+    """Makes one unit. `pairs`: the parts of a and b to multiply. `before`: an expression in place of c (None: c).
+    `base`: in the body of a loop, the loop's first product, to which indices of products are relative."""
 
     def __init__(
         self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None, base: int = 0
     ) -> None:
         self.drafter, self.draft, self.pairs, self.before, self.base = drafter, draft, pairs, before, base
-        self.odd: dict[Node, int] = {}  # by term, its fraction bits kept minus the step's
+        self.odd: dict[Node, int] = {}  # by term: the fraction bits of the term minus those of its step
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
         """The pairs of parts of each pass of a step: one pair in each pass, or all in one."""
         return [(pair,) for pair in self.pairs] if self.draft.parts.passes == "steps" else [self.pairs]
 
-    def does(self, node: Sum) -> Step:
+    def arithmetic_of(self, node: Sum) -> Step:
         """The arithmetic of a step of the tree."""
         return self.draft.steps[self.drafter.roles[id(node)]]
 
     def multiplies(self, branch: Sum) -> bool:
-        """Whether this sum as a whole is multiplied by a power of two: all its terms have the same power."""
+        """Whether a sum as a whole is multiplied by a power of two, since all its terms have the same power."""
         return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
 
     def multiplied(self, value: Node, branch: Sum) -> Node:
+        """The value of a sum times the power of two of its terms."""
         return times_power_of_two(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
 
     def weighed(self, term: Node, leaf: Leaf) -> Node:
@@ -181,11 +182,11 @@ class _Making:
             raise TooDeepError
         result, number, below = None, 0, start
         for period, stretch in stretches:
-            for _, alike in groupby(stretch, key=self.does_then):
+            for _, alike in groupby(stretch, key=self.step_key):
                 steps = list(alike)
                 last, alone = steps[-1][0], False
                 if result is None:
-                    result, steps = self.begun(start, steps, loop, level, depth)
+                    result, steps = self.chain_start(start, steps, loop, level, depth)
                     alone = self.draft.start in SWAPPED  # the first step adds the earlier product
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
@@ -204,12 +205,13 @@ class _Making:
         assert result is not None
         return result
 
-    def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
-        """The arithmetic of a step of a chain; the number of stores of the running sum before it; and for each product
-        of the step, whether it keeps other fraction bits, and whether it is exact where other products are rounded."""
+    def step_key(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
+        """The key by which consecutive steps of a chain are alike: the arithmetic of the step; the number of stores of
+        the running sum before the step; for each product, whether it keeps other fraction bits, and whether it is exact
+        while others are rounded."""
         fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
         leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
-        return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
+        return self.arithmetic_of(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
 
     def stored(self, branches: Iterable[Sum | Leaf]) -> int:
         """The number of stores of the running sum before the last of these branches is added."""
@@ -222,17 +224,17 @@ class _Making:
         """The value of a branch as an operand of the step `node`, which adds `added` to it: rounded again if the roles
         differ, or if the running sum is stored in between."""
         if isinstance(branch, Sum):
-            leaves = self.does(branch).leaves
+            leaves = self.arithmetic_of(branch).leaves
             if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
                 value = rounded(value, leaves)
             if self.multiplies(branch) and not self.multiplies(node):
                 value = self.multiplied(value, branch)
         store = self.draft.store
         if store is not None and self.stored([branch]) < self.stored(added):
-            value = rounded(value if isinstance(branch, Sum) else self.alone(node, [value]), store.how)
+            value = rounded(value if isinstance(branch, Sum) else self.alone(node, [value]), store.round)
         return value
 
-    def begun(
+    def chain_start(
         self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
     ) -> tuple[Node, list[Added]]:
         """The first expression of a chain, and the steps that follow."""
@@ -269,12 +271,13 @@ class _Making:
         return stride_of(map(self.drafter.outliner.first, numbers)) is not None
 
     def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
+        """The loop of some steps that repeat with a period, from the running sum `start`."""
         assert self.drafter.outliner is not None
         first = self.drafter.outliner.first
         base = first(steps[0][1][0])
         stride = first(steps[period][1][0]) - base
         places = [base + number * stride for number in range(len(steps) // period)]
-        shifted = _Making(self.drafter, self.draft, self.pairs, self.before, self.base + base)
+        shifted = _UnitMaker(self.drafter, self.draft, self.pairs, self.before, self.base + base)
         body: Node = Running(level)
         for number, (node, added) in enumerate(steps[:period]):
             body = shifted.joined(body, steps[number - 1][0], node, added) if number else body
@@ -284,7 +287,7 @@ class _Making:
     def step(
         self, node: Sum, added: Sequence[Sum | Leaf], running: Node | None, loop: Loop, level: int, depth: int
     ) -> Node:
-        """One step: the running sum (None: there is none) plus `added`."""
+        """The expression of one step: the running sum (None: there is none) plus the branches `added`."""
         leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
         sums = [
             self.joined(self.value(child, loop, level, depth + 1), child, node, added)
@@ -299,14 +302,14 @@ class _Making:
         if running is None and node.kind == "binary" and len(leaves) == 2:
             if self.draft.start == "pair":
                 return self.in_passes(node, leaves, [], loop, level)
-            begun, [(_, [other])] = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
+            chain_start, [(_, [other])] = self.chain_start(leaves[0], [(node, (leaves[1],))], loop, level, depth)
             assert isinstance(other, int)
-            return self.in_passes(node, [other], [begun], loop, level)
+            return self.in_passes(node, [other], [chain_start], loop, level)
         if running is not None:
             ends = [running, *ends]
         elif node.kind == "fused" and self.draft.start == "zero" and not ends:
             ends = [Constant()]
-        if not leaves or self.does(node).first is None:
+        if not leaves or self.arithmetic_of(node).first is None:
             return self.in_passes(node, leaves, [*sums, *ends], loop, level)
 
         def groups(kind: Groups) -> list[list[Node]]:
@@ -337,6 +340,7 @@ class _Making:
         return [Each(level, range(len(leaves)), self.product(leaves[0], places, pair)) for pair in pairs]
 
     def term(self, leaf: Leaf, loop: Loop) -> Node:
+        """A leaf as a term: a product of all parts, or c times its weight, rounded."""
         draft = self.draft
         if leaf != "c":
             terms = [self.product(leaf, loop, pair) for pair in self.pairs]
@@ -349,7 +353,7 @@ class _Making:
         return addend if draft.addend is None else rounded(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
-        """The product of two parts as a term: multiplied, rounded and scaled."""
+        """The product of two parts as a term: weighed, rounded, and multiplied by its scale factors."""
         draft, asked = self.draft, self.drafter.asked
         product = self.weighed(self._product(leaf, Index(leaf - self.base, loop), pair), leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
@@ -372,29 +376,29 @@ class _Making:
     # -- sums
 
     def alone(self, node: Sum, terms: Sequence[Node]) -> Node:
-        """Terms added with a step's arithmetic, without products."""
+        """Terms other than products, added with a step's arithmetic."""
         return self.total(node, lambda _: [], terms)
 
     def total(self, node: Sum, products: Formed, others: Sequence[Node]) -> Node:
         """The products of a step and its other operands, added and rounded as in the step."""
-        does, d = self.does(node), self.drafter.asked.d
-        sum_of, fmt = does.sum, does.rounding(d)
-        if does.first is not None and not any(products("")):
-            assert does.aligned is not None
-            sum_of = replace(does.aligned, items=(TERMS,))  # no products to add these terms to
-            if does.between is not None and isinstance(does.joins, FusedSum):
-                sum_of = replace(does.joins, items=(TERMS,))
-        if not does.negated:
+        arithmetic, d = self.arithmetic_of(node), self.drafter.asked.d
+        sum_of, fmt = arithmetic.sum, arithmetic.result_format(d)
+        if arithmetic.first is not None and not any(products("")):
+            assert arithmetic.aligned is not None
+            sum_of = replace(arithmetic.aligned, items=(TERMS,))  # no products to add these terms to
+            if arithmetic.between is not None and isinstance(arithmetic.joins, FusedSum):
+                sum_of = replace(arithmetic.joins, items=(TERMS,))
+        if not arithmetic.negated:
             [result] = self.filled(sum_of, products, others, fmt)
-            return result if does.how is None else rounded(result, does.how)
-        if does.how is None:
+            return result if arithmetic.round is None else rounded(result, arithmetic.round)
+        if arithmetic.round is None:
             raise ParameterError("negated", "only a rounded sum can be negated in a draft")
         turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
         inverted = [self.opposite(term, fmt) for term in others]
         [result] = self.filled(
             turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
         )
-        return negated_number(rounded(result, mirrored_how(does.how)), fmt)
+        return negated_number(rounded(result, mirrored_round(arithmetic.round)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
         """The terms of a sum's expression with holes filled; a hole may stand for several terms. A sum that adds other
@@ -453,7 +457,7 @@ class _Making:
         if isinstance(term, Running):
             if fmt != self.drafter.asked.c:
                 raise ParameterError("normalised", "a sum so far starts from c in another format")
-            term = Round(term, Rounding(fmt))  # no value changes, but the running sum can be a factor
+            term = Round(term, Rounding(fmt))  # no value changes, but a factor must be a number of a format
         if isinstance(term, Constant) or not term.is_number:
             return term
         return Product(term, power_of_two(0), True)
@@ -478,12 +482,12 @@ def mirrored(mode: Mode) -> Mode:
     return MIRRORED.get(mode, mode)
 
 
-def mirrored_how(how: Round) -> Round:
+def mirrored_round(own: Round) -> Round:
     """A rounding in the mirrored mode; a first rounding to fewer bits is mirrored too."""
-    term, mode = how.term, how.rounding.mode
+    term, mode = own.term, own.rounding.mode
     assert not is_stochastic(mode)  # no built unit takes random bits
     term = replace(term, mode=mirrored(term.mode)) if isinstance(term, Cut) else term
-    return Round(term, replace(how.rounding, mode=mirrored(mode)))
+    return Round(term, replace(own.rounding, mode=mirrored(mode)))
 
 
 GROUPED: Mapping[Groups, Callable[[int], int]] = {

@@ -41,11 +41,11 @@ SHORT = INNER[2:4]  # formats in which running sums are stored
 WIDE = FORMATS["f64"]  # the format for sums with more bits than the result
 # -- sums
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
-GUARDS = range(1, 9)  # bits kept of an inexact sum beyond those of its format
-FEWER = range(9)  # bits beyond a format's to which a seemingly exact sum may be cut
+GUARDS = range(1, 9)  # bits beyond its format's that an inexact sum keeps
+FEWER = range(9)  # bits beyond its format's that a seemingly exact sum may keep
 MOST_BITS = 40  # the most bits of a fused sum, unless the result has more
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # groups of products that are summed first
-JOINED = range(10)  # bits of a finished sum beyond those of its terms
+JOINED = range(10)  # bits of the finished sum of products beyond the bits of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits to which the sum with a late addend is cut
 STORED = tuple(2**k for k in range(1, 12))  # numbers of steps between two stores of a running sum
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")
@@ -58,7 +58,7 @@ READ_BITS = (8, 11, 12, 16, 22, 24)  # bits that may be read of inputs in long f
 
 
 def zero_floors(d: Format) -> Sequence[int | None]:
-    """The exponents of zero terms of fused sums."""
+    """The likely exponents of zero terms of fused sums; None: zero terms do not count."""
     floors = [None, *range(d.emin - 18, d.emin + 1)]
     return [*floors, *range(-139, -126)] if d.emin > -100 else floors
 
@@ -88,14 +88,14 @@ def varied_expressions(root: Node, d: Format) -> Iterator[Node]:
 
 
 def with_inserted_node(root: Node, d: Format) -> Iterator[Node]:
-    """The expressions with a further node around one of their nodes, with any values of its parameters."""
+    """The expressions with one more node around one of their nodes, with each value of each of its parameters."""
     return _changed(
         root, lambda part: [one for more in nodes_around(part) for one in (more, *_other(more, d)) if one != part]
     )
 
 
 def nodes_around(part: Node) -> Iterator[Node]:
-    """The nodes of every kind that may stand around a node."""
+    """Nodes of every kind around a node, as the kinds themselves list them."""
     for kind in kinds():
         yield from kind.around(part)
 

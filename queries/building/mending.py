@@ -23,10 +23,10 @@ from mmaprobe.smtmodel.nodes.rewriting import at_place, rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-CHANGES = 3  # the most changes, made one after another
+CHANGES = 3  # the most successive changes of a unit
 WIDER = ("f32", "f64")  # formats to which a sum may be rounded before a format of fewer bits
-SORTED = 3  # the number of terms of a sum that may sort its terms
-TAKEN = 3  # units that are changed further
+SORTED = 3  # the number of terms of a sum for which sorting of the terms is tried
+TAKEN = 3  # the number of nearest units that are changed further
 Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another answer
 
 
@@ -41,27 +41,27 @@ def in_mode(unit: Unit, mode: Mode) -> Unit:
     return unit.computing(rebuilt(unit.result, changed, {}))
 
 
-def beside(unit: Unit) -> Iterator[Unit]:
+def near_units(unit: Unit) -> Iterator[Unit]:
     """The units that differ in one parameter, of all terms or of one term of a fused sum, or by one rounding."""
     seen = {unit.result}
     for _, _, near in neighbours(Model("", unit)):
         if near.unit.result not in seen and (unit.length, unit.d) == (near.unit.length, near.unit.d):
             seen.add(near.unit.result)
             yield unit.computing(near.unit.result)
-    for result in (*_of_one_term(unit.result), *_rounded_twice(unit.result), *_sorted(unit)):
+    for result in (*_with_one_term_changed(unit.result), *_rounded_twice(unit.result), *_sorted(unit)):
         if result not in seen:
             yield unit.computing(result)
 
 
-def _of_one_term(root: Node) -> Iterator[Node]:
+def _with_one_term_changed(root: Node) -> Iterator[Node]:
     """The expressions in which one term of a fused sum keeps one bit less, or one bit more."""
     for node in walk(root):
         if not isinstance(node, FusedSum) or node.carry_bits is not None:
             continue
         for at, item in enumerate(node.items):
-            for parts, place in _apart(item):
+            for parts, place in _single_terms(item):
                 for change in (-1, 1):
-                    changed = _kept(node, at, parts, place, change)
+                    changed = _with_changed_bits(node, at, parts, place, change)
                     if changed is not None:
                         yield with_node(root, node, changed)
 
@@ -81,20 +81,20 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
 
 
 def _sorted(unit: Unit) -> Iterator[Node]:
-    """The expressions in which a sum of three terms adds them in the order of their exponents; where a product may lie
-    below the exponents of c, also the expressions in which c has an exponent where it is zero."""
+    """The expressions in which a sum of three terms adds its terms in the order of their exponents. If a product may
+    lie below the exponents of c, each sum is also tried with a c that counts with an exponent even if it is zero."""
     p, ways = unit.d.precision, (False, True) if unit.c.emin > unit.a.emin + unit.b.emin + 1 else (False,)
     for node in walk(unit.result):
         if not isinstance(node, (ExactSum, FusedSum)) or sum(item.count for item in node.items) != SORTED:
             continue
-        terms = [parts[place] for item in node.items for parts, place in _apart(item)]
+        terms = [parts[place] for item in node.items for parts, place in _single_terms(item)]
         for counts, bits in product(ways, ((2 * p + 2, 3 * p + 6), (p + 2, p + 2))):
             own = (Counting(term) if counts and term.is_addend else term for term in terms)
             with suppress(ParameterError):  # a sum of terms other than inputs and products
                 yield with_node(unit.result, node, SortedSum(tuple(own), bits))
 
 
-def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:
+def _single_terms(item: Node) -> Iterator[tuple[list[Node], int]]:
     """For each term of an operand: the operand split so that this term stands alone, and the position of the term."""
     if not isinstance(item, Each):
         yield [item], 0
@@ -112,7 +112,7 @@ def _range(item: Each, places: Sequence[int]) -> list[Node]:
     return [replace(item, places=tuple(places))]
 
 
-def _kept(node: FusedSum, at: int, parts: Sequence[Node], place: int, change: int) -> Node | None:
+def _with_changed_bits(node: FusedSum, at: int, parts: Sequence[Node], place: int, change: int) -> Node | None:
     """The sum in which one part of the operand at position `at` keeps `change` more fraction bits (fewer if negative);
     None if no such sum exists."""
     terms: list[tuple[int, Node]] = []
@@ -133,7 +133,7 @@ def mended(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> l
     for _ in range(CHANGES):
         if not nearest or nearest[0][0] == 0:
             break
-        tried = dict.fromkeys(other for _, unit in nearest for other in beside(unit))
+        tried = dict.fromkeys(other for _, unit in nearest for other in near_units(unit))
         least = nearest[0][0]
         nearest = [(count, unit) for count, unit in _nearest(list(tried), wrong) if count < least]
     return [unit for count, unit in nearest if count == 0]

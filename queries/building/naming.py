@@ -1,4 +1,4 @@
-"""The instructions of the table, and the shipped units, that are equal to a unit: by normal form, else by proof."""
+"""The instructions of the table and the shipped units that equal a unit: by normal form, else by proof."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Naming:
 def name_of(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
 ) -> Naming:
-    """The models of `others` that are equal to `own`; all of them agree with it on the inputs asked so far. Normal
-    forms are compared first, then rewriting is tried; at most `most` of the rest (None: all) are evaluated on every
-    input if there are few inputs, else compared by proof, until the deadline (of time.monotonic)."""
+    """The models of `others` that equal `own`, with which all of them agree on the inputs asked so far. Normal forms
+    are compared first, then rewriting is tried. At most `most` of the remaining models (None: all) are evaluated on
+    every input if there are few inputs, else compared by proof, until the deadline (of time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
     same, witnesses, rest = _by_evaluation(own, _without(others, equal)[:most], deadline)
@@ -71,8 +71,8 @@ def name_of(
 def _by_evaluation(
     own: Model, others: Sequence[Model], deadline: float | None
 ) -> tuple[list[tuple[Model, str]], list[tuple[int, ...]], list[Model]]:
-    """The models with the same result as `own` on every input, each with the reason; an input on which each other model
-    differs; and the models with too many inputs to evaluate, or not reached before the deadline."""
+    """The models with the same result as `own` on every input, each with the reason; for each differing model, an input
+    on which it differs; and the models with too many inputs to evaluate, or not reached before the deadline."""
     same: list[tuple[Model, str]] = []
     witnesses: list[tuple[int, ...]] = []
     left: list[Model] = []
@@ -109,8 +109,8 @@ def _by_rewriting(
     return same
 
 
-def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
-    """The first draft that has the normal form of one of the known models; None if there is none."""
+def first_of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
+    """The first of `drafts` that has the normal form of one of the known models; None if no draft has one."""
     return next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
 
 
@@ -185,18 +185,18 @@ def equal_units(identification: Identification, options: Options, deadline: floa
         for model in same_signature(survivors[0])
         if all(agrees(model, evaluate_row(model, vector.operands), vector) for vector in asked)
     ]
-    of_form = of_known_form(survivors, known)
+    known_draft = first_of_known_form(survivors, known)
     until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
     try:
-        equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
+        equal = name_of(known_draft or survivors[0], known, options, until, 0 if known_draft else None).equal
     except KeyboardInterrupt:  # the identified candidate is still printed
         equal = []
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
 def consistent_units(identification: Identification, recorded: Sequence[Vector]) -> list[str]:
-    """If several candidates are left: the instructions and shipped units that give every answer; also units of fewer
-    products than the family's, if they take every input."""
+    """If several candidates are left: the instructions and shipped units that give every answer, else an empty list.
+    Units of fewer products than the family's are included, if they take every input."""
     if identification.verdict != "open" or not identification.survivors:
         return []
     answered = list(recorded) or [replace(question.vector, d=question.answer) for question in identification.questions]

@@ -1,4 +1,4 @@
-"""Tests of bit patterns for kinds of numbers: they select the results, or inputs, that count in a stage."""
+"""Predicates of bit patterns by kinds of numbers. They select the results, or inputs, that count in a stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 
 
 def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers that are not subnormal."""
+    """Normal numbers and zeros."""
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
     flags: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
@@ -23,6 +23,7 @@ def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 
 def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers, zeros included."""
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     flags: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
     return flags
@@ -35,11 +36,12 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 
 def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers; the signs of zeros do not count."""
+    """Finite numbers, in a stage that does not compare the signs of zeros (search.py)."""
     return finite(patterns, fmt)
 
 
 def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """All patterns except zeros: infinities and NaNs count too."""
     return nonzero(patterns, fmt) | ~finite(patterns, fmt)
 
 

@@ -20,7 +20,8 @@ Verdict = Literal["built", "unexplained", "open"]
 @dataclass
 class Built:
     """The outcome: a unit; or the nearest candidate, with the vectors that no candidate explains. A unit with an open
-    verdict agrees with all answers; `why` says which questions were left when the time ended."""
+    verdict agrees with all answers. `why`: why there is no unit, or which questions were left when the time ended;
+    `stage`: the stage in which the search ended, in words."""
 
     verdict: Verdict = "open"
     unit: Unit | None = None
@@ -46,7 +47,7 @@ class Built:
     def names(self) -> list[str]:
         """The instructions and shipped units that are proved equal to the unit."""
         names = [model.reference for model, _ in self.equal if model.reference != BUILT]
-        return sorted(names, key=lambda name: not name.startswith("ieee/"))  # names of no vendor first
+        return sorted(names, key=lambda name: not name.startswith("ieee/"))  # vendor-neutral names first
 
 
 def text_of(unit: Unit) -> str:

@@ -1,5 +1,5 @@
-"""Inputs that are multiplied in parts: the first bits of a significand, the first bits of the rest, and so on; and the
-products of parts that are added, in order."""
+"""Inputs that are multiplied in parts. The first part has the first bits of a significand, the second the first bits of
+the rest, and so on. Products of parts are added in some order."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ READ_MODES: tuple[Mode, ...] = ("toward_zero", "nearest_even")
 
 @dataclass(frozen=True)
 class Reading:
-    """An input is rounded to `bits` significant bits, in `mode`, before it is multiplied."""
+    """A rounding of an input to `bits` significant bits, in `mode`, before it is multiplied."""
 
     bits: int
     mode: Mode
 
 
 Pair = tuple[int, int]
-Split = tuple[Reading | None, ...]  # how each part of an input reads the rest left by earlier parts; None: all of it
+Split = tuple[Reading | None, ...]  # for each part of an input: the rounding of the rest that earlier parts leave
 WHOLE: Split = (None,)
 
 
@@ -65,12 +65,12 @@ UNSPLIT = Parts()
 
 
 def read_once(a: Reading | None, b: Reading | None) -> Parts:
-    """Inputs of which only one part is read."""
+    """Inputs that are each rounded once (None: read in full) and multiplied without further parts."""
     return Parts((a,), (b,))
 
 
 def rounded_input(number: Node, reading: Reading | None, fmt: Format) -> Node:
-    """A number of a format rounded to the significant bits that are read of it."""
+    """A number of a format, rounded as it is read (None: read in full)."""
     if reading is None:
         return number
     return Round(Cut(number, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))

@@ -31,8 +31,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 
 def described(built: Built, questions: int, device: str, answers: str | None = None) -> Unit | None:
-    """The unit found, with its evidence. `questions`: how many were asked about the order; `answers`: the name of the
-    file that the answers are in."""
+    """The built unit with its source and evidence; None if there is no unit. `questions`: the number of questions about
+    the order; `answers`: the name of the file with the answers."""
     if built.unit is None:
         return None
     named = built.names

@@ -12,8 +12,8 @@ from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node, compact, folded, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
-Turns = dict[Leaf, int]
-LISTED = 3  # the most sums among the operands of a step that are written out
+Turns = dict[Leaf, int]  # for each leaf, the number of the step in which it joins the root's chain
+LISTED = 3  # the most operands of a step that are written out as sums
 OPERANDS = 5  # the most branches of a step that get a nonzero leaf
 
 
@@ -43,7 +43,7 @@ class RoledTree:
 
     def of_few(self, kept: frozenset[Leaf]) -> RoledTree | None:
         """The tree restricted to some leaves; None if the tree has none of these leaves. A step left with one operand
-        still rounds this operand; the step is merged with it if the operand is a step of the same role."""
+        still rounds this operand. If that operand is a step of the same role, the two steps become one."""
         roles: Roles = {}
         scaled: set[int] = set()
 

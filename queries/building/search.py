@@ -1,4 +1,4 @@
-"""The search through tiers of drafts, by questions that split the remaining candidates best."""
+"""The search through tiers of drafts. It asks the questions that split the remaining candidates best."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 POOL = 240  # inputs among which a stage's questions are chosen
 CONFIRMED = 600  # inputs among which questions to confirm a tier's candidates are chosen
-FIRST = 40  # inputs of a first look, for many candidates
-ROUNDS = 6  # the most first looks
-MANY_CANDIDATES = 60  # candidates above which there are first looks
+FIRST = 40  # inputs of a first round, which thins out many candidates
+ROUNDS = 6  # the most first rounds
+MANY_CANDIDATES = 60  # the number of candidates above which there are first rounds
 KEPT = 120  # candidates of a step that are kept for the next step
-ENDS = 120  # candidates that are kept after each of the last three stages, those of the ends of the range
+ENDS = 120  # candidates that are kept after each of the last three stages (smallest numbers, zeros, largest numbers)
 TIER = 0.3  # share of the remaining time for one tier
 AT_ONCE = 6  # questions between two evaluations of the candidates
 NARROW = -100  # formats with a larger least exponent are narrow: sums in them may be tiny though terms are not
@@ -38,9 +38,10 @@ NARROW = -100  # formats with a larger least exponent are narrow: sums in them m
 
 class TierSearch:
     """The search for the arithmetic of one sketch's trees. `noted`: units that came near, each with its draft (None: it
-    has no draft of this sketch); `strict`: the last step must give every answer to ordinary numbers; `farthest`: the
-    number of the last stage that an attempt reached; `ended`: the stage in which the last attempt ended, and its
-    candidates. `before`: a search over another sketch; `share`: the share of the remaining time for one tier."""
+    has no draft of this sketch); `strict`: whether the last step must give every answer to ordinary numbers;
+    `farthest`: the number and the name of the last stage that an attempt reached; `ended`: the number of the stage in
+    which the last attempt ended, and the drafts that it began with. `before`: an earlier search over another sketch;
+    `share`: the share of the remaining time for one tier."""
 
     def __init__(
         self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None, share: float = TIER
@@ -65,7 +66,7 @@ class TierSearch:
         """The units left after every stage has been decided once; `start`: the drafts to begin with."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
-            units = self.through(alive, stage)
+            units = self.by_tiers(alive, stage)
             if not units:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
@@ -76,8 +77,9 @@ class TierSearch:
         right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
         return right or units
 
-    def through(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
-        """The candidates of the first tier that has candidates."""
+    def by_tiers(self, alive: Sequence[Draft], stage: DraftStage) -> list[Candidate]:
+        """The candidates of the first tier of a stage that has candidates; else those of the stages to try
+        instead."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
@@ -86,7 +88,7 @@ class TierSearch:
                 key = stage.name, stage.rank, self.strict, tier, tuple(given)
                 if key in self._refuted:
                     continue
-                if units := self.answers.clock.within(self.share, what, partial(self._tried, given, tier, stage, key)):
+                if units := self.answers.clock.within(self.share, what, partial(self._try, given, tier, stage, key)):
                     return units
         return next(filter(None, (self._one_by_one(alive, others) for others in stage.otherwise)), [])
 
@@ -94,20 +96,20 @@ class TierSearch:
         """The candidates left after some stages."""
         units: list[Candidate] = []
         for stage in stages:
-            if not (units := self.through(alive, stage)):
+            if not (units := self.by_tiers(alive, stage)):
                 break
             alive = drafts_of(units[:KEPT])
         return units
 
-    def _tried(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
-        """The candidates of a tier; a tier without candidates is not tried again, as no later answer gives it one."""
+    def _try(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
+        """The candidates of a tier. A tier without candidates is noted as refuted, as later answers give it none."""
         units = self._narrow(given, tier, stage)
         if not units:
             self._refuted.add(key)
         return units
 
     def unit(self, candidate: Candidate, kept: NonzeroLeaves) -> Unit:
-        """The unit of a candidate; if only the leaves `kept` are not zero, restricted to these."""
+        """The unit of a candidate, restricted to the leaves `kept` (None: all leaves)."""
         return candidate.unit if candidate.draft is None else self.sketch.unit(candidate.draft, kept)
 
     def simplest(self, tier: Tier, base: Draft) -> list[Draft]:
@@ -131,13 +133,13 @@ class TierSearch:
         # few answers to other stages' questions show the treatment of small numbers: these answers are compared last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
-            self.answers.in_time()
+            self.answers.check_time()
             candidates = self.drafted(drafts, lambda given: [given], pool.kept)
             candidates = self.agreeing(candidates, own)
             if not candidates:
                 return []
             for _ in range(ROUNDS):
-                self.answers.in_time()
+                self.answers.check_time()
                 if len(candidates) > MANY_CANDIDATES:
                     candidates = self.split(candidates, stage, pool.kept, pool.rows(FIRST))
             ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2
@@ -159,9 +161,9 @@ class TierSearch:
         return candidates if own is stage else self.agreeing(candidates, stage)
 
     def _confirmed(self, alive: list[Candidate], stage: DraftStage, pool: Pool, most: int) -> list[Candidate]:
-        """The candidates that agree on up to `most` inputs, which distinguish one candidate from units that differ from
-        it in one choice. Inputs that only split the candidates of a tier might refute none of these where the right
-        candidate is in another tier."""
+        """The candidates that agree with the device on up to `most` further inputs. These distinguish one candidate
+        from units that differ from it in one choice: if the right candidate is in another tier, inputs that only split
+        the candidates of this tier may refute none of them."""
         [draft] = drafts_of(alive[:1])
         beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
@@ -221,19 +223,19 @@ class TierSearch:
     def _tiny_within(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: NonzeroLeaves, stage: DraftStage
     ) -> NDArray[np.bool_]:
-        """Where a candidate in a narrow format has a tiny sum, or a tiny result, whose treatment changes the result."""
+        """For each candidate and row, whether the treatment of tiny sums in a narrow format changes the result."""
         flags = np.zeros(results.shape, dtype=np.bool_)
-        drafts = [(at, x.draft, x.draft.hows().values()) for at, x in enumerate(alive) if x.draft is not None]
-        narrow = [(at, x) for at, x, hows in drafts if any(own.rounding.format.emin > NARROW for own in hows)]
+        drafts = [(at, x.draft, x.draft.roundings().values()) for at, x in enumerate(alive) if x.draft is not None]
+        narrow = [(at, x) for at, x, roundings in drafts if any(own.rounding.format.emin > NARROW for own in roundings)]
         if narrow:
             flush = partial(with_tiny, kind="flush_before", unbounded=False)
-            flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
+            flushing = [replace(alive[at], draft=draft.with_each_rounding(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             flags[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
         return flags
 
     def agreeing(self, candidates: list[Candidate], stage: DraftStage) -> list[Candidate]:
-        """The candidates that give the answers so far to the inputs of this stage and of earlier stages."""
+        """The candidates that give all answers so far to the inputs of this stage and of earlier stages."""
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages.all[-6]:
             rank = self.stages.all[-4].rank
@@ -272,8 +274,8 @@ class TierSearch:
     def _other_zeros(
         self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: DraftStage
     ) -> NDArray[np.bool_]:
-        """Where the only error of a candidate is the sign of a zero, and the sign is right for the unit with all
-        leaves, as the zeros at the other leaves have signs too."""
+        """For each candidate and row, whether the result differs from the answer only in the sign of a zero, and the
+        unit with all leaves gives the right sign: zeros at the other leaves have signs too."""
         d = self.asked.d
         zero = ~not_zero(answers, d) & ~not_zero(results, d)
         flags = np.zeros(results.shape, dtype=np.bool_)
@@ -302,7 +304,7 @@ class TierSearch:
         return np.where(negative_zero, np.uint64(0), same)
 
     def note(self, candidate: Candidate) -> None:
-        """Keep a candidate that comes near; if no candidate is right, the nearest kept candidate is named."""
+        """Keep a candidate that comes near. If no candidate is right, the nearest of these is reported."""
         try:
             unit = self.unit(candidate, None)
         except ParameterError:  # only its restriction to few leaves is possible

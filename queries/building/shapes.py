@@ -1,4 +1,5 @@
-"""Inputs for a unit about which little is known: few terms in the middle of the range, then all special values."""
+"""Random inputs for a unit about which little is known, by kind: from few terms in the middle of the range to special
+values."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "a
 
 
 class Shapes:
-    """Rows of a, b and c for one signature, from a seed. `weights`: the weights of terms; the rows have the inverse
-    factors, and the weighted terms have the sizes and signs of other devices' terms. `narrow`: products are in the
-    range of f16, as lower steps may keep them in f16."""
+    """Rows of a, b and c for one signature, from a seed. `weights`: the powers of two by which the device multiplies
+    its terms; the rows undo them, so that the weighted terms have the same sizes and signs as without weights.
+    `narrow`: whether products stay in the range of f16, as lower steps may keep them in f16."""
 
     def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None, narrow: bool = False) -> None:
         self.asked, self.weights = asked, weights or {}
@@ -65,7 +66,7 @@ class Shapes:
         return table
 
     def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
-        """The rows with scale factors, if the unit has them: all one, near one, or any."""
+        """The rows with scale factors, if the unit takes them: all equal to 1, near 1, or of any size."""
         fmt, width = self.asked.scale, 2 * self.asked.length + 1
         if fmt is None or table.shape[1] > width:
             return table
@@ -82,7 +83,7 @@ class Shapes:
         return np.concatenate([table, rows], axis=1)
 
     def at(self, kind: Kind, count: int, leaves: frozenset[Leaf]) -> Table:
-        """Rows of a kind for a device with some leaves alone; all other products are zero."""
+        """Rows of a kind in which only some leaves are nonzero."""
         numbers = sorted(leaf for leaf in leaves if leaf != "c")
         self._seed += 1
         asked, length = self.asked, self.asked.length
@@ -114,7 +115,7 @@ class Shapes:
         return self._scaled(self._turned(self._few(table)))
 
     def _few(self, table: Table) -> Table:
-        """In some rows, set some numbers to zero."""
+        """The rows, of which some have some factors set to zero."""
         length = self.asked.length
         gone = self.random.random((len(table), length)) < self.random.choice((0.0, 0.0, 0.3), (len(table), 1))
         table[:, :length][gone] = 0
@@ -187,6 +188,7 @@ class Shapes:
     # -- parts
 
     def _shares(self, count: int) -> list[tuple[int, int]]:
+        """The number of rows for each number of nonzero products, as pairs (rows, products)."""
         kinds = sorted({min(terms, self.asked.length) for terms in (*NONZERO_PRODUCTS, self.asked.length)})
         shares = np.array_split(np.arange(count), len(kinds))
         return [(len(share), terms) for share, terms in zip(shares, kinds, strict=True)]
@@ -269,8 +271,8 @@ class Shapes:
         return self.random.permutation(np.concatenate(parts))
 
     def _hidden(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """Two large terms of opposite signs, and other terms: the result shows the bits of these that are kept beside
-        the large terms. They have more bits than the result, and bits that an inner sum loses."""
+        """Two large terms of opposite signs, and other terms. The result shows which bits of the other terms are kept
+        beside the large terms. Some distances exceed the precision of the result, some that of an inner sum."""
         asked = self.asked
         low, high = self._range(terms, bits)
         least = max(self.products[0], asked.d.emin)
@@ -297,8 +299,9 @@ class Shapes:
         return self._placed(a, b, c, places)
 
     def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
-        """A number of the result's format, half a unit in its last place, and a smaller term of about half a unit in
-        the last place of a longer format. Of two terms, the second is a product of `bits` bits."""
+        """Sums about half way between two results: a number of the result's format, half a unit in its last place, and
+        a term of about half a unit in the last place of a longer format. A sum of only two terms has a second term with
+        more bits instead of the third."""
         asked, own, rows = self.asked, self.asked.d.precision, np.arange(count)
         low, high = self._range(terms, bits)
         inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)
@@ -341,6 +344,7 @@ class Shapes:
         b[here] = right | less << np.uint64(asked.b.padding)
 
     def _middle(self, count: int, terms: int, places: Lanes | None = None, bits: int | None = None) -> Table:
+        """Normal terms at random distances below the largest, some far apart and some near each other."""
         asked = self.asked
         low, high = self._range(terms, bits)
         centre = min(max(0, (low + high) // 2) if high - low > WIDE else high - 4, TOP)

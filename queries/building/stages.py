@@ -62,11 +62,11 @@ class DraftStage:
 
 
 class Stages:
-    """The stages for the trees of a sketch, in order. `quick`: only likely drafts, to distinguish steps first. The last
-    six stages: the last step, products, carries, the smallest numbers, zeros, and the largest numbers with special
-    values. `long`: fewer vectors validate the sum, without vectors for its conditions; `few`: only few leaves of the
-    sum are nonzero at a time. `seen`: the number of significant bits of the results so far, or of the results of
-    products alone; `fused`: the products that are fused into the addition, where others are rounded before it."""
+    """The stages for the trees of a sketch, in order. The last six stages decide: the last step, products, carries, the
+    smallest numbers, zeros, and the largest numbers with special values. `quick`: whether only likely drafts are tried;
+    `seen`: gives the number of significant bits of the results so far, or (True) of the results of products alone;
+    `fused`: asks which products are fused into the addition while others are rounded before it. `long`: the sum has
+    more than LONG products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Stages:
 
     @property
     def ranks(self) -> list[int]:
-        """For each kind of rows, the rank of the stage about which these rows give information."""
+        """For each of KINDS, the rank of the stage about which rows of this kind give information."""
         products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
         return [products, carries, small, ends, ends, ends, ends]
 
@@ -107,8 +107,8 @@ class Stages:
             stages = [DraftStage(name, 0, self._axes(kind, 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
-                stages += self._of_role(role, kinds[0][role], 2 * len(stages))
-        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adding(), self.fused)
+                stages += self._stages_of_role(role, kinds[0][role], 2 * len(stages))
+        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adders(), self.fused)
         stages.append(DraftStage("products", rank, products, self._pools("middle"), ordinary))
         stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
@@ -140,7 +140,7 @@ class Stages:
         for role in range(self.sketch.count):
             tier, pools = tiny_tier(role), self._sums_of(role)
             by_role.append(DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
-        refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
+        refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adders()), small, nonzero)
         return DraftStage(name, last, tiers, small, nonzero, ((*by_role, refined),))
 
     def _sums_of(self, role: int) -> list[Pool]:
@@ -153,9 +153,9 @@ class Stages:
         use few leaves and zeros do not count, as the zeros at other leaves have signs."""
         return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
 
-    def _of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
-        """The stages of a role: the addition in its steps; for fused steps, then the addition of other terms to their
-        products."""
+    def _stages_of_role(self, role: int, kind: str, rank: int) -> list[DraftStage]:
+        """The stages of a role. They decide how its steps add; for fused steps with other terms, how the steps add
+        products, and then how other terms join these."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
@@ -193,13 +193,13 @@ class Stages:
         return Pool(place, lambda count: self.shapes.at(kind, count, place))
 
     def _pools(self, kind: Kind) -> list[Pool]:
-        """Rows with products at any leaves; for long sums, at few leaves."""
+        """Pools of a kind: one with nonzero products at any leaves; for long sums several, each with few leaves."""
         several = len(self.sketch.parts) > 1
         if not self.few:
             return [self.pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
         chosen = [
-            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role(begin)])
+            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._leaves_of_each_role(begin)])
             & frozenset(leaves)
             for begin in (True, False)
         ]
@@ -210,15 +210,15 @@ class Stages:
             chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
         return [self.pool(kind, place) for place in chosen]
 
-    def _adding(self) -> list[int]:
+    def _adders(self) -> list[int]:
         """The roles whose steps add products; empty while the order is open."""
         adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
-    def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
-        """For each role, adjacent leaves that its steps add. `begin`: among them two leaves of one step, if there are
-        such leaves: only these show how a sum begins."""
-        adding, part = self._adding(), self.sketch.parts[0]
+    def _leaves_of_each_role(self, begin: bool) -> Iterator[Leaf]:
+        """For each role, adjacent leaves that its steps add. `begin`: whether two leaves of one step are among them, as
+        only these show how a sum begins."""
+        adding, part = self._adders(), self.sketch.parts[0]
         if not adding or (len(adding) < 2 and not begin):
             return
         adders = adders_of(part)
@@ -239,9 +239,9 @@ class Stages:
         pools = [self.pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if self.few else [replace(pool, kept=None) for pool in pools]
 
-    def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
-        """Rows of every kind with their ranks, at all leaves and at the leaves of one role; `few`: for units restricted
-        to that role's leaves."""
+    def pools_with_ranks(self, few: bool) -> Iterator[tuple[int, Pool]]:
+        """Pools of every kind with their ranks: at all leaves, and at the leaves of each role. `few`: whether units are
+        restricted to the leaves of that role."""
         part = self.sketch.parts[0]
         ranks = self.ranks
         if not self.long:

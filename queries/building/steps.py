@@ -1,4 +1,5 @@
-"""Drafts to try for the steps of one role: ways to add and round, in tiers, published units' first."""
+"""Drafts to try for the steps of one role: ways to add and round, in tiers. Tiers with the arithmetic of published
+units come first."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ PLAIN: Sequence[Way] = (("toward_zero", False), ("toward_zero", True))
 ROUNDED: Sequence[Way] = [way for way in likely.ALIGNED if way not in PLAIN]
 SMALL = 8  # the most products of a sum of unknown order for which every tier is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
-LONGER = 6  # the most bits by which a rounded sum of products exceeds the result, and by which rounding shortens it
+LONGER = 6  # the most bits that a rounded sum of products has beyond the result, or that its rounding removes
 FIXED = 40  # the most places above the last place of products at which fixed point may cut them
 
 
 @dataclass(frozen=True)
 class StepAxes:
-    """The drafts to try for the steps of a role, and for the last step the conversions of its result. Tiers are methods
-    that take a draft in which the steps above are decided."""
+    """The drafts to try for the steps of a role; for the last step, also the conversions of its result. A tier is a
+    method that takes a draft in which the steps above are decided."""
 
     kind: str
     role: int
@@ -50,7 +51,7 @@ class StepAxes:
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
     lanes: Sequence[frozenset[int]] = ()  # products that may be a lane of a fused step, if K is small
     adds_c: bool = False  # whether one of the steps adds c
-    alone: bool = False  # whether products are looked at without the terms that join them
+    alone: bool = False  # whether only products are nonzero, without the terms that join their sum
 
     @property
     def others(self) -> list[Format]:
@@ -58,7 +59,8 @@ class StepAxes:
         return [fmt for fmt in likely.INNER if fmt != self.asked.d]
 
     def tiers(self, quick: bool = False) -> list[Tier]:
-        """The tiers in order, each tried where earlier ones have no candidate; `quick`: tiers of most units."""
+        """The tiers in order, each tried if earlier tiers have no candidate. `quick`: whether only the first tiers,
+        which have most units, are given."""
         few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
         special = ", few" if self.kind == "any" and few else ", alone" if self.alone else ""
         names = list(ORDER[self.kind + special])
@@ -77,6 +79,7 @@ class StepAxes:
         return chosen
 
     def of_template(self, template: Template, draft: Draft) -> Iterator[Draft]:
+        """The drafts with each step of a template."""
         d = self.asked.d
         formats = {
             "own": lambda: self.own(draft),
@@ -96,7 +99,7 @@ class StepAxes:
 
     def converted(self, draft: Draft, step: Step, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
         """The step itself; the last step of a unit with a conversion of its result where d has another format."""
-        converted, d, fmt = self.step(draft, step), self.asked.d, step.rounding(self.asked.d)
+        converted, d, fmt = self.step(draft, step), self.asked.d, step.result_format(self.asked.d)
         if self.role:
             yield converted
             return
@@ -111,7 +114,9 @@ class StepAxes:
 
     def own(self, draft: Draft) -> list[Format]:
         """The formats of the result, and of the steps above."""
-        return list(dict.fromkeys([self.asked.d, *(step.rounding(self.asked.d) for step in draft.steps[: self.role])]))
+        return list(
+            dict.fromkeys([self.asked.d, *(step.result_format(self.asked.d) for step in draft.steps[: self.role])])
+        )
 
     def decided(self, draft: Draft) -> Iterator[Draft]:
         """The arithmetic of one of the steps above."""
@@ -123,9 +128,9 @@ class StepAxes:
 
     def decided_otherwise(self, draft: Draft) -> Iterator[Draft]:
         """The fraction bits of a fused step above, with another rounding of terms, or of the sum."""
-        above = [(step, step.how) for step in draft.steps[: self.role] if step.aligned is not None and step.how]
+        above = [(step, step.round) for step in draft.steps[: self.role] if step.aligned is not None and step.round]
         others = (
-            replace(with_alignment(step, align, sticky), how=in_mode(rounding, mode))
+            replace(with_alignment(step, align, sticky), round=in_mode(rounding, mode))
             for (step, rounding), (align, sticky), mode in product(above, likely.ALIGNED, MODES)
         )
         for step in dict.fromkeys(others):
@@ -137,6 +142,7 @@ class StepAxes:
             yield self.step(draft, Step(None))
 
     def elsewhere(self, draft: Draft) -> Iterator[Draft]:
+        """Exact sums rounded to an inner format other than the result's, in this step alone or in others too."""
         for fmt, mode in product(self.others, MODES):
             for tried in self.converted(draft, Step(round_to(fmt, mode))):
                 yield tried
@@ -152,6 +158,7 @@ class StepAxes:
                     yield self.step(draft, Step(round_to(fmt, mode), leaves=round_to(short, last)))
 
     def leaving_nearest(self, draft: Draft) -> Iterator[Draft]:
+        """As `leaving`, with sums rounded to nearest, ties to even."""
         yield from self.leaving(draft, MODES[:1])
 
     def stored(self, draft: Draft) -> Iterator[Draft]:
@@ -179,13 +186,14 @@ class StepAxes:
                 yield from self.converted(draft, tried)
 
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
+        """Fused sums that another step adds without rounding."""
         for align, total in product(MODES if self.role else (), all_bits(self.asked.d, self.asked.d)):
             own = replace(total, rounding=align)
             yield from (self.step(draft, Step(None, cancels)) for cancels in (own, Cancelling(own)))
 
     def one_lane(self, draft: Draft) -> Iterator[Draft]:
-        """One lane keeps a bit more or less than the others: only in sums whose leaves are all used at once, as
-        `lanes` is empty for others."""
+        """One lane keeps a bit more or less than the others. `lanes` is empty, and so is this tier, for sums whose
+        leaves are not all nonzero at once."""
         for tried, lane, more in product(list(self.tier("likely_fused")(draft)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
@@ -206,6 +214,7 @@ class StepAxes:
         return [fmt for fmt in formats if seen and fmt.precision == least]
 
     def grouped(self, draft: Draft) -> Iterator[Draft]:
+        """Products are summed in groups first, and the sums of the groups in another fused sum."""
         for groups, bits, align, mode in product(likely.GROUPS, range(20, 34), MODES, MODES[:3]):
             each = fused(bits, items=(Hole(PRODUCTS.name, groups),))
             total = fused(bits, align, items=(each,))
@@ -224,6 +233,7 @@ class StepAxes:
                 yield self.step(draft, Step(own, first))
 
     def rounded_first_otherwise(self, draft: Draft) -> Iterator[Draft]:
+        """As `rounded_first`, with terms rounded where they are cut."""
         yield from self.rounded_first(draft, ROUNDED)
 
     def rounded_longer(self, draft: Draft) -> Iterator[Draft]:
@@ -256,12 +266,14 @@ class StepAxes:
             yield from with_another_node(tried, self.asked.d)
 
     def likely(self, draft: Draft) -> Iterator[Draft]:
+        """Likely steps with each start of a sum, and with products exact or rounded as the sum is."""
         for tried in (*self.decided(draft), *self.tier("rounded")(draft)):
             for start in likely.STARTS:
-                for products in (None, tried.steps[self.role].how):
+                for products in (None, tried.steps[self.role].round):
                     yield replace(tried, start=start, products=products)
 
     def likely_roomier(self, draft: Draft) -> Iterator[Draft]:
+        """Sums in a longer format, with each start of a sum."""
         for tried, start in product(list(self.tier("roomier")(draft)), likely.STARTS):
             yield replace(tried, start=start)
 
@@ -284,7 +296,8 @@ def short_addends(asked: Signature) -> list[Round]:
 
 
 def late_tiers(role: int) -> list[Tier]:
-    """How a term that is not a product joins a fused step: as a further term, or after the products are summed."""
+    """The tiers for terms that are no products in a fused step: they are further terms of the sum, or they join the
+    finished sum of the products."""
 
     def together(draft: Draft) -> Iterator[Draft]:
         if draft.steps[role].between is None:
@@ -292,11 +305,11 @@ def late_tiers(role: int) -> list[Tier]:
 
     def after(draft: Draft, cuts: Sequence[int | None]) -> Iterator[Draft]:
         step, bits = draft.steps[role], draft.steps[role].bits
-        if bits is None or step.aligned is None or step.how is None or step.between is not None:
+        if bits is None or step.aligned is None or step.round is None or step.between is not None:
             return
         first = step.first or replace(step.aligned, items=(PRODUCTS,))
         aligns = MODES if step.first is None else (step.first.rounding,)
-        least = step.how.rounding.format.emin
+        least = step.round.rounding.format.emin
         for more, cut, align, far in product(likely.JOINED, cuts, aligns, (None, bits + 1)):
             for addend in dict.fromkeys((bits, bits + more)):
                 joined = _late(first, bits + more, addend, align, far)
@@ -306,12 +319,12 @@ def late_tiers(role: int) -> list[Tier]:
     def to_number(draft: Draft, ways: Sequence[Way]) -> Iterator[Draft]:
         """Other terms join a sum of products already rounded; the last rounding may have another mode."""
         step = draft.steps[role]
-        if step.aligned is None or step.how is None or (step.first is not None and step.between is None):
+        if step.aligned is None or step.round is None or (step.first is not None and step.between is None):
             return
-        first = Round(step.first or replace(step.aligned, items=(PRODUCTS,)), step.between or step.how.rounding)
+        first = Round(step.first or replace(step.aligned, items=(PRODUCTS,)), step.between or step.round.rounding)
         for bits, way, mode in product(range(1, likely.MOST_BITS + 1), ways, MODES):
             total = replace(_late(first, bits, bits, way[0]), sticky=way[1])
-            yield draft.with_step(role, replace(step, how=in_mode(step.how, mode), sum=total))
+            yield draft.with_step(role, replace(step, round=in_mode(step.round, mode), sum=total))
 
     return [
         together,
@@ -325,8 +338,9 @@ def late_tiers(role: int) -> list[Tier]:
 def _late(
     first: FusedSum | Round, sum_bits: int, addend_bits: int, align: Mode = "toward_zero", reach: int | None = None
 ) -> FusedSum:
-    """The sum of `first`, the finished sum of a step's products, and the other operands: the bits kept of each, and how
-    far below the largest exponent the latter vanish."""
+    """The fused sum of a finished sum of products (`first`) and the other operands. `sum_bits`, `addend_bits`: the
+    fraction bits kept of the first and of the others; `reach`: the distance below the largest exponent at which the
+    others vanish (None: they do not)."""
     far = () if reach is None else (None, reach)
     bits = sum_bits if sum_bits == addend_bits and reach is None else (sum_bits, addend_bits)
     zeros = first.zeros if isinstance(first, FusedSum) else None
@@ -347,8 +361,8 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
     """The tiers of carry bits, the same in all fused sums."""
 
     def every(draft: Draft, carry: int | None, last: bool) -> Draft:
-        """The draft with these carry bits in the fused sums of products; `last`: in the sums in which other terms join
-        late."""
+        """The draft with these carry bits in the fused sums of products, or (`last`) in the sums in which other terms
+        join late."""
         for role in roles:
             step = draft.steps[role]
             total = step.joins if last else step.aligned
@@ -379,11 +393,11 @@ def in_fixed_point(step: Step, asked: Signature, places: int, alone: bool = Fals
 def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, with those that differ only in the mode of one rounding merged, if every mode is among them."""
     waiting = list(drafts)
-    for place in dict.fromkeys(place for draft in drafts for place in draft.hows()):
+    for place in dict.fromkeys(place for draft in drafts for place in draft.roundings()):
         alike: dict[Draft, list[Draft]] = {}
         for draft in waiting:
-            own = draft.hows().get(place)
-            one = draft if own is None else draft.with_hows({place: in_mode(own, MODES[0])})
+            own = draft.roundings().get(place)
+            one = draft if own is None else draft.with_roundings({place: in_mode(own, MODES[0])})
             alike.setdefault(one, []).append(draft)
         waiting = []
         for one, some in alike.items():
@@ -395,8 +409,8 @@ def merged_drafts(drafts: Sequence[Draft]) -> list[Draft]:
 def drafts_of_merged(draft: Draft) -> list[Draft]:
     """The drafts that a merged one stands for: with any modes at up to two merged places; at more places, with one
     mode, or with another mode at one."""
-    plain, hows = replace(draft, unshown=frozenset()), draft.hows()
-    places = [place for place in hows if place in draft.unshown]
+    plain, roundings = replace(draft, unshown=frozenset()), draft.roundings()
+    places = [place for place in roundings if place in draft.unshown]
     modes: Iterable[tuple[Mode, ...]] = product(MODES, repeat=len(places))
     if len(places) > 2:
         same = [(mode,) * len(places) for mode in MODES]
@@ -404,7 +418,7 @@ def drafts_of_merged(draft: Draft) -> list[Draft]:
             (*given[:at], mode, *given[at + 1 :]) for given in same for at in range(len(places)) for mode in MODES
         )
     changed = (dict(zip(places, given, strict=True)) for given in modes)
-    return [plain.with_hows({at: in_mode(hows[at], mode) for at, mode in given.items()}) for given in changed]
+    return [plain.with_roundings({at: in_mode(roundings[at], mode) for at, mode in given.items()}) for given in changed]
 
 
 def store_periods(asked: Signature) -> list[int]:
@@ -419,15 +433,15 @@ def with_below(draft: Draft, role: int, step: Step) -> Draft:
 
 
 def with_above(draft: Draft, role: int, asked: Signature) -> Iterator[Draft]:
-    """Drafts in which all roles above also round to the longer format of this one, and the last result is converted:
-    most numbers that are rounded twice are the same as rounded once."""
-    above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].rounding(asked.d)
-    hows = [step.how for step in draft.steps[: role + 1]]
-    alike = all(step.rounding(d) == d and step.leaves is None and step.aligned is None for step in above)
-    last, own = hows[0], hows[-1]
+    """Drafts in which all roles above also round to the longer format of this role, and the last result is converted.
+    For most numbers such a second rounding gives the same as one rounding."""
+    above, d, fmt = draft.steps[:role], asked.d, draft.steps[role].result_format(asked.d)
+    roundings = [step.round for step in draft.steps[: role + 1]]
+    alike = all(step.result_format(d) == d and step.leaves is None and step.aligned is None for step in above)
+    last, own = roundings[0], roundings[-1]
     if not role or not alike or draft.convert or fmt.precision <= d.precision or last is None or own is None:
         return
     for same in (True, False):
-        raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in hows[:-1])
-        steps = (replace(step, how=other) for step, other in zip(above, raised, strict=True))
+        raised = (x and round_to(fmt, (own if same else x).rounding.mode) for x in roundings[:-1])
+        steps = (replace(step, round=other) for step, other in zip(above, raised, strict=True))
         yield replace(draft, steps=(*steps, *draft.steps[role:]), convert=round_to(d, last.rounding.mode))

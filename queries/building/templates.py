@@ -1,4 +1,4 @@
-"""Templates of steps, as a table: a sum, its format and the mode of its rounding; and the order of the tiers."""
+"""Templates of steps, as a table: the sum, its format and the mode of its rounding; and the order of the tiers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ OTHERWISE = tuple(way for way in ALIGNED if way != ("toward_zero", False))
 
 
 def all_bits(fmt: Format, d: Format) -> Sequence[FusedSum]:
+    """Fused sums with each number of fraction bits, from 1 on."""
     return [*map(fused, range(1, max(MOST_BITS, d.precision + 8) + 1))]
 
 
@@ -35,6 +36,7 @@ def guarded(fmt: Format, d: Format) -> Sequence[FusedSum]:
 
 
 def wrapped(fmt: Format, d: Format) -> Sequence[FusedSum]:
+    """Fused sums with few carry bits, in which large sums wrap round."""
     return [fused(total.bits_of_terms[0], carry_bits=carry) for carry in range(5) for total in all_bits(fmt, d)]
 
 
@@ -55,9 +57,10 @@ def aligned(
 
 @dataclass(frozen=True)
 class Template:
-    """Steps with every combination of some sums, formats and modes. `convert`: the modes in which a last result is
-    converted to its format: any mode; the step's mode and to nearest; or no conversion. `bits`: the number of bits to
-    which a sum is first rounded, and the mode (None: the step's mode)."""
+    """Steps with every combination of some sums, formats and modes. `convert`: the modes in which the last step's
+    result is converted to the format of d: "any" mode; "same": the step's mode and to nearest; "": no conversion.
+    `bits`: the number of bits to which a sum is first rounded, and the mode of this rounding (None: the step's
+    mode)."""
 
     formats: Formats
     sums: Sums
@@ -121,4 +124,4 @@ ORDER: Mapping[str, Sequence[str]] = {
     "any": ("likely", "likely_fused", "likely_roomier"),
     "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),
 }  # fmt: skip
-LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # number of first tiers of a kind, which have most units
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # by kind: the number of first tiers, which have most units

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mmaprobe.queries.building.answers import BUILT, Answered, NonzeroLeaves, joined_rows
 from mmaprobe.queries.building.axes import neighbours
 from mmaprobe.queries.building.candidates import Candidate
-from mmaprobe.queries.building.mending import beside
-from mmaprobe.queries.building.naming import SAME_FORM, name_of, of_known_form
+from mmaprobe.queries.building.mending import near_units
+from mmaprobe.queries.building.naming import SAME_FORM, first_of_known_form, name_of
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.search import FIRST, POOL, TierSearch
 from mmaprobe.queries.building.stages import KINDS, LONG
@@ -81,7 +81,7 @@ class Validation:
         return []
 
     def _wrong(self, candidate: Candidate, new: Sequence[Answered]) -> NDArray[np.bool_]:
-        self.answers.in_time()
+        self.answers.check_time()
         return self.answers.differences([candidate.unit], new)
 
     def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
@@ -97,7 +97,7 @@ class Validation:
         deadline, now = self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + BESIDE * (deadline - now)
         places: dict[NonzeroLeaves, list[tuple[int, Table]]] = {None: []}
-        for rank, pool in self.stages.beside(few):
+        for rank, pool in self.stages.pools_with_ranks(few):
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         refuted: set[str] = set()
         names: set[str] = set()
@@ -141,7 +141,9 @@ class Validation:
     def _changes(self, candidate: Candidate, kept: NonzeroLeaves) -> Iterator[Change]:
         """The units that differ from a candidate in a single choice."""
         if candidate.draft is None:
-            yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(candidate.unit)))
+            yield from (
+                Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(near_units(candidate.unit))
+            )
             return
         for number, draft in enumerate(neighbours(candidate.draft, self.asked, self.search.sketch.weights)):
             if draft != candidate.draft and (unit := self.search.sketch.possible_unit(draft, kept)) is not None:
@@ -180,7 +182,7 @@ class Validation:
             drafts: list[Model] = [candidate.model for candidate in alive]
             self.answers.progress(f"proving {len(drafts) + len(known)} candidates equal")
             self._stand(alive, "it was proved equal to the other candidates, or told from them")
-            own = of_known_form(drafts, known) or (known[0] if known else drafts[0])
+            own = first_of_known_form(drafts, known) or (known[0] if known else drafts[0])
             others = [model for model in (*known, *drafts) if model is not own]
             limit = time.monotonic() + PROOFS
             limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)

@@ -26,8 +26,8 @@ FACTORS = FORMATS["ue8m0"]  # the format of powers of two
 
 
 def weights_of_device(ask: AskDevice, asked: Signature) -> Weights:
-    """The weights of a device's terms: each is its result for an input whose only nonzero term is 1. A device with
-    scale factors is not asked: its terms have no weights."""
+    """The weights of a device's terms. A weight is the device's result for an input whose only nonzero term is 1. A
+    device with scale factors is not asked: its terms have no weights."""
     if asked.scale is not None:
         return {}
     leaves: list[Leaf] = list(range(asked.length))

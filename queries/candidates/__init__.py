@@ -1,1 +1,1 @@
-"""Families of candidates: their classes, what tells them apart, and which one a device is."""
+"""Families of candidates: their equivalence classes, the vectors that distinguish these, and the class of a device."""

@@ -1,4 +1,4 @@
-"""Equivalence classes of candidates: pairs with the same results on a pool are proved equal, or distinguished."""
+"""Equivalence classes of candidates: models with the same results so far are proved equal, or distinguished."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHY = "alike by construction"  # the reason for two models with the same express
 
 @dataclass
 class Equality:
-    """Why a model is equal to the first of its class. `confirmed`: the confirmations by other engines."""
+    """A model, and why it is equal to the first model of its class. `confirmed`: confirmations by other engines."""
 
     model: Model
     why: str
@@ -55,17 +55,17 @@ def partition_sets(
     deadline: float | None = None,
     interrupt: Callable[[], None] | None = None,
 ) -> list[Partition]:
-    """Prove the models of each set equal or find vectors that distinguish them: each is compared with the first of
-    every class of its set.
+    """Prove the models of each set equal or find vectors that distinguish them. A model is compared with the first
+    model of every class of its set.
 
     All NaNs are equal. Models built into the same term need no solver. `options.timeout` is for one pair alone on the
-    machine; each of several pairs asked at the same time gets `sharing` times as long. After the `deadline` (of
+    machine; each of several pairs asked at the same time gets `pool.sharing` times as long. After the `deadline` (of
     time.monotonic) nothing more is asked, and undecided pairs are open. `interrupt` is called at an interrupt, which
-    then counts as the deadline; without it KeyboardInterrupt is raised.
+    then counts as the deadline; without `interrupt`, KeyboardInterrupt is raised.
 
-    In each round the first model without a class is compared with all others without one, at the same time as far as
-    the pool goes. Results are taken in order, so that the outcome does not depend on which pair is answered first. The
-    terms of a set are built when its turn comes, for enough sets at a time to occupy every thread of the pool.
+    In each round the first model without a class is compared with all other models without a class, as many at a time
+    as the pool has threads. Results are taken in order, so that the outcome does not depend on which pair is answered
+    first. The terms of a set are built when its turn comes, for enough sets at a time to occupy every thread.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 
@@ -105,7 +105,7 @@ class _Partitioning:
         enough, pairs = AHEAD * self.options.pool.threads, 0
         self.left: dict[int, list[list[Model]]] = {}  # number of a set -> its groups of models without a class
         for number, models in enumerate(self.sets):
-            self.left[number] = self._alike(models)
+            self.left[number] = self._grouped_by_term(models)
             pairs += len(self.left[number]) - 1
             if pairs >= enough or number == len(self.sets) - 1:
                 self._rounds()
@@ -113,7 +113,7 @@ class _Partitioning:
         return self.partitions
 
     def _rounds(self) -> None:
-        """Compare models of the sets whose turn it is, until each has a class."""
+        """Compare models of the sets in `left`, until each model has a class."""
         while any(self.left.values()):
             pairs = []
             for number, groups in self.left.items():
@@ -136,17 +136,18 @@ class _Partitioning:
                 self._take(pair, lambda: None)
 
     def _stopped(self) -> bool:
-        """Handle an interrupt. Returns whether it ends the questions alone; otherwise it is to be raised."""
+        """Handle an interrupt. Returns whether only the questions end; if not, the caller raises the interrupt
+        again."""
         if self.interrupt is not None:
             self.interrupt()
             self.deadline = time.monotonic()
         return self.interrupt is not None
 
     @property
-    def _over(self) -> bool:
+    def _is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def _alike(self, models: Sequence[Model]) -> list[list[Model]]:
+    def _grouped_by_term(self, models: Sequence[Model]) -> list[list[Model]]:
         """Models grouped by the term that they build on the same inputs; after the deadline each model is a group."""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(models[0], models[0]), carrier)
@@ -156,21 +157,21 @@ class _Partitioning:
             term = None
             try:
                 with suppress(OutOfTimeError), carrier.until(self.deadline):
-                    term = None if self._over else evaluate_on(model, operands, False, memo).d.node
+                    term = None if self._is_late else evaluate_on(model, operands, False, memo).d.node
             except KeyboardInterrupt:
                 if not self._stopped():
                     raise
             groups.setdefault(model if term is None else term, []).append(model)
         return list(groups.values())
 
-    def _told_apart(self, pair: _Pair) -> bool:
+    def _is_distinguished(self, pair: _Pair) -> bool:
         problem = pair.problem
         return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
-        """The proof for a pair; None if a witness tells its models apart already, or no time is left."""
+        """The proof for a pair; None if a witness already distinguishes its models, or no time is left."""
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        if (left is not None and left <= 0) or self._told_apart(pair):
+        if (left is not None and left <= 0) or self._is_distinguished(pair):
             return None
         limit = self.options.timeout
         if limit is not None:
@@ -186,7 +187,7 @@ class _Partitioning:
 
     def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
         partition = self.partitions[pair.number]
-        proof = None if (apart := self._told_apart(pair)) else result()
+        proof = None if (distinguished := self._is_distinguished(pair)) else result()
         self.pieces.next()
         if proof is not None and proof.interrupted:
             raise KeyboardInterrupt
@@ -198,9 +199,10 @@ class _Partitioning:
         self.left[pair.number].append(pair.group)
         if proof is not None and proof.witness is not None:
             partition.witnesses.append(proof.witness.operands.every)
-        elif not apart:
+        elif not distinguished:
             partition.unknown.append(pair.models)
 
 
 def problem_differs(problem: Problem, row: Row) -> bool:
+    """Whether the two sides of a problem differ on an input, by evaluation."""
     return bool(replay(problem, [row]).differs[0])

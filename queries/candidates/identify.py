@@ -1,4 +1,5 @@
-"""Which model does a device implement? The question that splits the candidates best, until one class is left."""
+"""Identification of the model that a device implements: the device is asked the question that splits the candidates
+best, until one class of candidates is left."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ Verdict = Literal["identified", "no candidate", "open"]
 
 POOL = 4000  # vectors from which questions are chosen
 FIRST = 400  # of these, vectors on which every candidate is simulated
-POOL_GROWTH = 4  # each time that candidates are ruled out, the others are simulated on so many times more vectors
+POOL_GROWTH = 4  # the remaining candidates are simulated on so many times more vectors, if no known vector splits them
 VALIDATION = 2000  # vectors, besides special values, by which a survivor is checked before it is named
 SPECIAL = 1  # vectors for each pair of special values in each pair of places
 MAX_QUESTIONS = 200
@@ -40,14 +41,14 @@ PAIR_TIMEOUT_S = 60.0  # for proving one pair of survivors equal
 
 
 class Structure(Protocol):
-    """What is known of the summation order before the identification."""
+    """The knowledge about the summation order from before the identification."""
 
-    def admits(self, accumulator: Any) -> bool: ...
+    def admits(self, accumulator: Any) -> bool: ...  # whether a unit can have this order
 
 
 @dataclass
 class AskedVector:
-    """A vector that was asked, the answer, the number of candidates left, and parameter values that it ruled out."""
+    """A question: the vector, the answer, the number of candidates left, and the parameter values ruled out."""
 
     vector: Vector
     answer: int
@@ -57,9 +58,10 @@ class AskedVector:
 
 @dataclass
 class Identification:
-    """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons. `killer`: the
-    vector whose answer left no candidate; `nearest`: the candidates that agree with the most answers, each with the
-    number of these answers."""
+    """The findings. `classes`: the possible models, in classes of models proved equal, with the reasons; `unknown`:
+    pairs of models neither proved equal nor distinguished; `killer`: the vector whose answer left no candidate;
+    `nearest`: the candidates that agree with the most answers, each with the number of these answers; `would_decide`:
+    vectors without a recorded answer that distinguish classes; `contradictions`: (vector, first answer, second)."""
 
     verdict: Verdict
     candidates: int
@@ -79,8 +81,8 @@ class Identification:
         return [member.model for members in self.classes for member in members]
 
     def values(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """(parameters with one value among the survivors, parameters with several values), but for `nan`, and for
-        parameters that some survivor does not have."""
+        """The parameters with one value among the survivors, and the parameters with several values. `nan` is left out,
+        and so are parameters that some survivor lacks."""
         decided: dict[str, Any] = {}
         undecided: dict[str, list[Any]] = {}
         survivors = [parameters_of(model) for model in self.survivors]
@@ -110,8 +112,9 @@ def _with_order(candidates: Sequence[Model], structure: Structure, deadline: flo
 
 
 class Identifier:
-    """One identification: `ask` answers vectors in order (None where there is no answer); `again` repeats earlier ones.
-    `start`: when the time of `options.timeout` began, in seconds of time.monotonic."""
+    """One identification. `ask`: gives the answers to vectors, in order (None: no answer); `again`: asks earlier
+    vectors again; `recorded`: vectors with answers, if a recording is asked; `start`: the time of time.monotonic from
+    which `options.timeout` counts."""
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class Identifier:
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options, self.deadline)
-        self.models = list(self.kinds)  # the models left when last narrowed; `alive`: the numbers of those left now
+        self.models = list(self.kinds)  # the models that `outcomes` has; `alive`: the indices of the survivors
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
         self.checked: list[Answered] = []  # the vectors of the last validation
@@ -170,8 +173,8 @@ class Identifier:
                 return
 
     def _split(self) -> bool:
-        """Ask vectors of the pool until none distinguishes two survivors; False if none survives or the limit is
-        reached."""
+        """Ask vectors of the pool until no vector distinguishes two survivors. Returns False if no candidate survives,
+        or if MAX_QUESTIONS are asked. Raises IncompleteError after the deadline."""
         while len(self.result.questions) < MAX_QUESTIONS:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise IncompleteError(f"the time ran out after {counted(len(self.result.questions), 'question')}")
@@ -201,6 +204,7 @@ class Identifier:
         return True
 
     def _take(self, column: int) -> bool:
+        """Ask one vector of the pool, and keep the candidates that give the answer. Returns False if none is left."""
         self.asked.add(column)
         vector = self._vector(self.outcomes.table[column])
         answer = self._answer(vector)
@@ -230,7 +234,7 @@ class Identifier:
         return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
 
     def _ruled_out(self, before: Sequence[int], after: Sequence[int]) -> dict[str, list[Any]]:
-        """The parameter values that survivors had before an answer, and that none has after it."""
+        """The parameter values of candidates before an answer that no candidate left after the answer has."""
         excluded: dict[str, list[Any]] = {}
         had, has = (self._values(group) for group in (before, after))
         for name, values in had.items():
@@ -260,7 +264,8 @@ class Identifier:
         self.result.nearest = [(every[index], int(agree[index])) for index in best]
 
     def _validate(self) -> bool:
-        """Check a survivor on new vectors and special values; False if the device differs from every candidate."""
+        """Check a survivor on new vectors and special values. Returns False if no candidate is left, or if the device
+        contradicts itself."""
         specials = special_rows(self.layout, SPECIAL)
         rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
         expected = results_of([self.models[self.alive[0]]], rows)[0]
@@ -287,7 +292,8 @@ class Identifier:
         return self._take(len(self.outcomes.table) - 1)
 
     def _agree(self) -> bool:
-        """Check survivors that agree on all recorded inputs against the recorded results; False if one differs."""
+        """Check survivors that agree on all recorded inputs against the recorded results. Returns False if a result
+        leaves no candidate."""
         expected = self.outcomes.results[self.alive[0]]
         given = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
         self.result.validated = len(given)
@@ -295,7 +301,8 @@ class Identifier:
         return not len(wrong) or self._take(int(wrong[0]))
 
     def _decide(self) -> bool:
-        """Prove the survivors equal; False if a solver found a vector that distinguishes two, which is then asked."""
+        """Prove the survivors equal. Returns False if a solver found a vector that distinguishes two survivors; that
+        vector is then asked."""
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
         options, interrupts = replace(self.options, timeout=PAIR_TIMEOUT_S), Event()
@@ -318,7 +325,7 @@ class Identifier:
         return True
 
     def _stand_by(self, most: int) -> None:
-        """Ask some questions again, spread over the run."""
+        """Ask some questions again, spread over the run, and note contradicting answers."""
         questions = [(question.vector, question.answer) for question in self.result.questions]
         for answered in (questions, self.checked) if not self.recorded else ():
             chosen = [answered[place] for place in spread(len(answered), most)]

@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.nodes.normal import normal
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model with the proof that leads to its normal form; no proof if the model is in this form already. `form`: the
-    formats and the normal form; models with equal forms compute the same results."""
+    """A model with the proof of its normal form (None: the model is in normal form already). `form`: the formats and
+    the normal form; models with equal forms compute the same results."""
 
     model: Model
     proof: Theorem | None
@@ -27,6 +27,7 @@ class Candidate:
 
 
 def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
+    """A model with its normal form. Raises OutOfTimeError."""
     unit = model.unit
     proof = normaliser.proof(unit)
     return Candidate(model, proof, (unit.operands, normal(normal_form(unit, proof), normaliser.forms)))
@@ -35,8 +36,8 @@ def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
 def unique_models(
     models: Sequence[Model], options: Options, deadline: float | None = None
 ) -> dict[Model, list[Equality]]:
-    """For each normal form, its first model with the other models of the form, and why they are equal. After the
-    `deadline` (of time.monotonic) only models with the same expression count as equal."""
+    """The first model of each normal form, with the other models of this form and the reasons why they are equal. After
+    the `deadline` (of time.monotonic) only models with the same expression count as equal."""
     normaliser = Normaliser(replace(options, deadline=deadline))
     kinds: dict[object, list[Candidate]] = {}
     for model in models:
@@ -52,8 +53,8 @@ def unique_models(
 
 
 def why_alike(one: Candidate, other: Candidate, normaliser: Normaliser) -> str:
-    """Why two models of one normal form are equal: the rules that lead to it, and the engines that proved their lemmas;
-    equal expressions need no rules."""
+    """The reason why two models of one normal form are equal: the rules that lead to this form, and the engines that
+    proved the rules' lemmas. Equal expressions need no rules."""
     if one.model.unit.result == other.model.unit.result:
         return WHY
     proofs = [candidate.proof for candidate in (one, other) if candidate.proof is not None]

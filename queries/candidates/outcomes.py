@@ -28,14 +28,14 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
-ALONE = 96  # for fewer candidates a second process does not pay
+ALONE = 96  # with fewer candidates, one process is faster than two
 SEED = 1  # the seed of a pool's vectors
-FIRST = 1000  # vectors simulated before the time left is looked at; fewer take hardly less time
+FIRST = 1000  # vectors simulated before the deadline is checked; fewer vectors take hardly less time
 
 
 def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
-    """Vectors that distinguish candidates: shaped and random ones, and small cases of zero, overflow and cancellation
-    with either sign."""
+    """Vectors that distinguish candidates: shaped and random vectors, and small cases of zero, overflow and
+    cancellation with either sign."""
     return np.concatenate([_corner_rows(layout), sample_rows(layout, count, seed)])
 
 
@@ -69,7 +69,7 @@ def results_of(models: Sequence[Model], table: Table) -> Results:
 
 @contextmanager
 def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterator[Callable[[Table], Iterator[Results]]]:
-    """A function that simulates models on a table, PART models at a time, in as many processes as pay."""
+    """A block with a function that simulates models on a table, PART models at a time, in one process or several."""
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
     processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
@@ -78,13 +78,13 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     with safe_imports(), held_back:  # the executor's locks start a process that tracks them
         executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
-    def mapped(table: Table) -> Iterator[Results]:
+    def simulated(table: Table) -> Iterator[Results]:
         with safe_imports(), without_interrupts(), held_back:  # submit starts the processes
             futures = [executor.submit(results_of, part, table) for part in parts]
-        return map(_settled, futures)
+        return map(_result_of, futures)
 
     try:
-        yield mapped
+        yield simulated
     except BaseException:
         for process in list(executor._processes.values()):  # from Python 3.14 on, kill_workers does this
             process.kill()
@@ -93,7 +93,7 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
         executor.shutdown(cancel_futures=True)
 
 
-def _settled(future: Future[Results]) -> Results:
+def _result_of(future: Future[Results]) -> Results:
     settle(future)
     return future.result()
 
@@ -119,13 +119,13 @@ def _gathered(
         results.append(part)
         done = min(len(results) * PART, count)
         if done < count:
-            _in_time(deadline, done, count, part.shape[1])
+            _check_time(deadline, done, count, part.shape[1])
         if progress is not None:
             progress(Count(done, count, "candidates simulated"))
     return np.concatenate(results)
 
 
-def _in_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
+def _check_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
     """Raises IncompleteError after the deadline (of time.monotonic)."""
     if deadline is not None and time.monotonic() > deadline:
         on = counted(vectors, "vector")
@@ -164,13 +164,14 @@ class Outcomes:
         progress: Callable[[str], None],
         latest: float | None = None,
     ) -> tuple[Outcomes, bool]:
-        """The candidates simulated on a pool, or on the part of it (evenly spread) that was finished at the `deadline`
-        (of time.monotonic) or at an interrupt; and whether there was an interrupt. The first FIRST vectors have time
-        until `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector was finished."""
+        """The candidates simulated on a pool, and whether there was an interrupt. At the `deadline` (of time.monotonic)
+        or an interrupt, the outcomes are those of the vectors finished so far, evenly spread over the pool. The first
+        FIRST vectors have time until `latest`. Raises IncompleteError, or KeyboardInterrupt, if no vector is
+        finished."""
         order = np.random.default_rng(len(table)).permutation(len(table))
         parts: list[Results] = []
         interrupted = False
-        _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
+        _check_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # checked before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):
@@ -185,12 +186,12 @@ class Outcomes:
         return cls(models, table[np.sort(order)], results[:, np.argsort(order)]), interrupted
 
     def narrowed(self, members: Sequence[int]) -> Outcomes:
-        """The same vectors, with the results of some of the candidates alone."""
+        """The outcomes of some of the candidates on the same vectors."""
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
     def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
-        """Add vectors to the pool, simulated for `members` alone if the other candidates no longer matter. Raises the
-        errors of `simulate`."""
+        """Add vectors to the pool. If `members` is given, only these candidates are simulated; the others get results
+        of 0. Raises the errors of `simulate`."""
         chosen = list(range(len(self.candidates)) if members is None else members)
         more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
         more[chosen] = simulate([self.candidates[index] for index in chosen], rows, deadline=deadline)
@@ -207,7 +208,7 @@ class Outcomes:
     def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The vector whose answer leaves the fewest classes on average; None if no vector distinguishes two classes.
 
-        Among equally good vectors, the one with the fewest nonzero operands, which is the easiest to read.
+        Of equally good vectors, the one with the fewest nonzero operands is taken: it is the easiest to read.
         """
         results = self.results[list(representatives)]
         ordered = np.sort(results, axis=0)
@@ -227,7 +228,7 @@ class Outcomes:
         return self.easiest(np.flatnonzero(left <= left.min() * 1.02))
 
     def easiest(self, columns: NDArray[np.int64]) -> int:
-        """The vector with the fewest nonzero operands among some."""
+        """Of some vectors, the one with the fewest nonzero operands."""
         return int(columns[np.argmin((self.table[columns] != 0).sum(axis=1))])
 
 

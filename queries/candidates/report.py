@@ -1,4 +1,4 @@
-"""Families of candidates, told apart, as documents."""
+"""The documents of `identify FAMILY` and `separate`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def identified(
     family: Family, result: Identification, device: Mapping[str, Any], order: documents.Outline, units: Sequence[str],
     consistent: Sequence[str], error: object = None,
 ) -> documents.Identify:  # fmt: skip
-    """The document that `identify FAMILY` prints. `device`: its name, and what it says of itself; `units`,
-    `consistent`: as the keys say; `error`: what ended it early."""
+    """The document that `identify FAMILY` prints. `device`: the name of the device and its own description; `units`,
+    `consistent`: as the document's keys; `error`: the error that ended the run early."""
     decided, undecided = result.values()
     return documents.Identify(
         family=family.id,
@@ -68,8 +68,8 @@ def identified(
 
 
 def separating(family: Family, separation: Separation, candidate: Model, name: str) -> list[Vector]:
-    """The vectors that distinguish the candidates of a family, each with how many classes give each result. `name`:
-    that of the family as it was given; `candidate`: one of them."""
+    """The vectors that distinguish the candidates of a family, each with the number of classes that give each result.
+    `candidate`: any candidate of the family; `name`: the family as the user named it."""
     layout, rows = layout_of(candidate), []
     for number, row in enumerate(separation.rows):
         outcomes: dict[str, int] = {}

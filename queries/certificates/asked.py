@@ -1,4 +1,4 @@
-"""What a certificate is about, by its files: the subjects of its log, and the goals that the log must state."""
+"""The subject of a certificate and the goals that its log must state, made from the certificate's files."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ MOST_LENGTHS = 64  # the most K for which one certificate has bounds
 
 @dataclass(frozen=True)
 class RequiredGoals:
-    """`goals`: the goals that the log of a certificate must state, in order; empty: the log may state any bounds of the
-    subject, and has them in words."""
+    """The goals that the log of a certificate must state, in order, and the subject of the log. If `goals` is empty,
+    the log may state any bounds of the subject, and also has these in words."""
 
     subject: Subject
     goals: tuple[Goal, ...] = ()
@@ -87,8 +87,8 @@ class RequiredGoals:
 
 def length_of(goal: Any) -> int | None:
     """The K of a plan's bound; None: any K."""
-    found: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
-    return found
+    length: int | None = goal.length if isinstance(goal, InLargest) else goal.unit.length
+    return length
 
 
 def bound_words(goal: Goal) -> str:
@@ -115,12 +115,13 @@ def _which(at: PlanAt) -> str:
 
 
 def of_problem(problem: Problem) -> RequiredGoals:
-    """The question whether two sides agree."""
+    """The goal that the two sides of a problem agree."""
     return RequiredGoals(Subject(tuple(problem.models), problems=(problem,)), (SidesAgree(problem),))
 
 
 def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> RequiredGoals:
-    """A property of a model; its proof may use the problems of the property, and problems about reordered products."""
+    """The goal that a model has a property. The proof may use the problems of the property, and problems about
+    reordered products."""
     orders = [replace(order, inputs=inputs) for group in exchangeable(model) for order in symmetries_of(model, group)]
     problems = tuple(dict.fromkeys([*problems_of(wanted, model, inputs, compare), *orders]))
     models = dict.fromkeys([model, *(side for problem in problems for side in problem.models)])
@@ -128,7 +129,7 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
 
 
 def of_claim(claim: Statement) -> RequiredGoals:
-    """A claim that one theorem proves. Raises TypeError for a property."""
+    """The goal of a claim that one theorem proves. Raises TypeError for a claim of a property."""
     goal: Goal
     match claim:
         case Claim(assertion=assertion):
@@ -157,13 +158,13 @@ def of_claim(claim: Statement) -> RequiredGoals:
 
 
 def of_unit(model: Model) -> RequiredGoals:
-    """Bounds of a unit."""
+    """Any bounds of a unit."""
     return RequiredGoals(Subject((model,)))
 
 
 def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> RequiredGoals:
-    """Bounds of a plan, at each K of `lengths` (None: at any K). Raises CertificateError for more K, or larger K, than
-    certificates may have, so that every check ends soon."""
+    """Bounds of a plan, one at each K of `lengths` (None: for any K). Raises CertificateError if there are more K, or
+    larger K, than a certificate may have, so that every check ends soon."""
     if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= MOST_PRODUCTS)
                                               for one in lengths):  # fmt: skip
         raise CertificateError(
@@ -173,13 +174,14 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> RequiredGoals:
 
 
 def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> RequiredGoals:
-    """The equality of two plans; `solved`: the problems that solvers answered, about units of a part of both plans."""
+    """The goal that two plans agree. `solved`: the problems that solvers answered, about units of parts of the
+    plans."""
     models = dict.fromkeys(side for problem in solved for side in problem.models)
     return RequiredGoals(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
 
 
 def part_data(left: Plan, right: Plan, part: Part) -> dict[str, Any]:
-    """A part of two plans as plain data: stages by their numbers."""
+    """A part of two plans as JSON data, with stages by their numbers."""
     if isinstance(part, Steps):
         stages = Subject(plans=(left, right)).stages
         return {"is": Steps.__name__, "one": stages.index(part.one), "other": stages.index(part.other)}
@@ -197,8 +199,8 @@ def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
 
 
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> RequiredGoals:
-    """Cases that no input of a unit meets, and changed units that give the same results as the unit. Raises
-    CertificateError for a changed unit with other operands, as only some of its inputs would be compared."""
+    """The goals that no input of a unit meets some cases, and that changed units give the same results as the unit.
+    Raises CertificateError for a changed unit with other operands, as only some of its inputs would be compared."""
     known = {str(condition): condition for condition in datapath(model).flags}
     problems = tuple(Problem(model, other) for other in changed)
     if any(problem.inputs != Inputs() for problem in problems):
@@ -208,8 +210,8 @@ def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Mod
 
 
 def required_goals(texts: Mapping[str, str]) -> RequiredGoals:
-    """The subject and the goals that a certificate's log must have; `texts`: the texts of its files, by name. Raises
-    the errors of reading the files."""
+    """The goals that a certificate's log must state, and its subject. `texts`: the texts of the certificate's files, by
+    name. Raises the errors of reading the files."""
     for name, read in _READ.items():
         if name in texts:
             return read(texts)

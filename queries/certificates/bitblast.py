@@ -1,11 +1,11 @@
 """Translation of bit-vector terms to gates and to CNF (Tseitin): a SAT solver's proof can then be checked without an
 SMT solver.
 
-Bits are lists of literals, lowest first; a truth value is a list of one literal. Terms are numbered in the order of the
-visit, operands first: one query always gives the same CNF.
+A bit vector is a list of literals, lowest first; a truth value is a list of one literal. Terms are visited operands
+first, and literals are numbered in this order, so that a query always gives the same CNF.
 
-Solvers' own bit-blasting will not do: merging the lemmas into one proof (merging.py) needs the literals of every term,
-and solvers do not provide them.
+The bit-blasting of solvers cannot be used: merging the lemmas into one proof (merging.py) needs the literals of every
+term, which solvers do not give.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Blaster:
         self.memo: dict[FNode, Literals] = {}
 
     def bits(self, root: FNode) -> Literals:
-        """The literals of a term."""
+        """The literals of a term, lowest first. Raises NotImplementedError for an unknown operator, or for terms that
+        are too large."""
         stack = [root]
         while stack:
             node = stack[-1]
@@ -117,7 +118,7 @@ _UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # comments and names in bars, whose 
 
 def cnf_of_text(text: str) -> Cnf:
     """The formula of a query in SMT-LIB, read by pysmt's parser. Raises ValueError for a text that is cut short, on
-    which the parser would not end; otherwise the parser's own errors."""
+    which the parser would not end, and the parser's own errors."""
     read = _UNREAD.sub(" ", text)
     if read.count("(") != read.count(")"):
         raise ValueError("a bracket is not closed")
@@ -136,8 +137,8 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Multiplication by shift and add: a row for each bit that is not a constant zero, of the operand with fewer of
-    these bits."""
+    """Multiplication by shift and add. The operand with fewer bits that are not constant zeros gives the rows, one for
+    each of these bits."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

@@ -1,4 +1,4 @@
-"""Certificates: files with which anyone can check a proof without solvers.
+"""Certificates: files with which a proof can be checked without solvers.
 
 The certificate of an unsatisfiable question has a proof of the whole question; a theorem's certificate has the log, and
 proofs of the lemmas. `mmaprobe check` (queries/checking/folder.py) checks log and proofs.
@@ -56,7 +56,7 @@ __all__ = [
     "write_certificate",
 ]
 
-LEAF_SECONDS = 20.0  # for the proof of a lemma, at most; a lemma without a proof rests on engines' answers
+LEAF_SECONDS = 20.0  # the most for the proof of a lemma; a lemma without a proof rests on the answers of engines
 
 
 Certificate = tuple[Path, Manifest]  # the folder, and the manifest
@@ -142,8 +142,8 @@ class _Writer:
         return time_left(self.deadline, "the certificate")
 
     def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
-        """Write a lemma, with its proof if one is found in `LEAF_SECONDS`; in all remaining time, if no engine has
-        answered the lemma."""
+        """Write a lemma, with a proof if one is found within LEAF_SECONDS. If no engine has answered the lemma, the
+        proof has all remaining time, and OutOfTimeError is raised without one."""
         if leaf.whole is not None:
             return self.piece(name, leaf, leaf.whole)
         self.progress(Wait(leaf.states, LEAF_SECONDS))
@@ -195,6 +195,7 @@ class _Writer:
 
 
 def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:
+    """The outcome of checking the proof of the query `name` in a folder; `timeout` is in seconds."""
     return check_files(directory / f"{name}.cnf", directory / f"{name}.drat", timeout)
 
 
@@ -216,7 +217,7 @@ def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece])
     page = guide(texts)
     text = files("mmaprobe.queries.certificates").joinpath(page).read_text(encoding="utf-8")
     by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
-    return re.sub("|".join(by), lambda found: by[found[0]], text)
+    return re.sub("|".join(by), lambda match: by[match[0]], text)
 
 
 def _cell(text: str) -> str:

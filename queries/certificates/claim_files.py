@@ -32,14 +32,14 @@ REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The texts, by file name, of a claim's file with this case alone, and of the plans (shipped ones as well) and unit
+    """The texts, by file name, of a claim file with this case only, and of the plans (shipped ones as well) and the unit
     files that it names."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
     plans: dict[str, str] = {}  # texts by file name
 
     def held(reference: str) -> str:
-        """The reference of a unit, or of a plan, in the folder of a certificate."""
+        """The reference that stands for `reference` in a certificate: a file of the folder, or `reference` itself."""
         if not (is_of_file(reference) or is_plan(reference)):
             return reference
         reference = beside(Path(claim.file.name).parent, reference)

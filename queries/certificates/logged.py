@@ -26,10 +26,10 @@ def certify_theorems(
     options: Options,
     wholes: Mapping[Theorem, WholeProof] | None = None,
 ) -> list[Certificate]:
-    """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files that say what the
-    theorems are about, by name; `wholes`: for some theorems that two sides agree, the formula and proof of the whole
-    question; the certificate then rests on this proof instead of the theorem's lemmas. Raises CertificateError if a
-    proof fails, or if the theorems, made again from the files, have another log."""
+    """Write the certificate of theorems, and check its proofs. `texts`: the texts of the files with the statement, by
+    name; `wholes`: for some theorems that two sides agree, the formula and proof of the whole question, on which the
+    certificate then rests instead of on the theorem's lemmas. Raises CertificateError if a proof fails, or if the
+    theorems cannot be made again from the files."""
     wholes = wholes or {}
     try:
         writer = Writer(about.subject, {theorem: whole.maximum for theorem, whole in wholes.items()})
@@ -49,7 +49,8 @@ def certify_theorems(
 
 
 def _statements(document: dict[str, Any], texts: Mapping[str, str], answered: Sequence[AnsweredQuery]) -> list[str]:
-    """The statements of a log's theorems, made again from the files. Raises CertificateError."""
+    """The statements, in words, of the theorems of a log, which are made again from the files. Raises
+    CertificateError."""
     try:
         again = required_goals(dict(texts) | {LOG: json.dumps(document)})
         theorems = Replay(document, again.subject, Engines(heard=Heard.of(answered), asks=False)).run()

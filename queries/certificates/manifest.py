@@ -60,12 +60,14 @@ class AnyManifest(Manifest):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest in a folder. Raises InputError, also for a manifest of another schema."""
+    """The manifest in a folder. Raises InputError for a folder without a manifest, a malformed manifest, or a manifest
+    of another schema."""
     return _read(folder, Manifest)
 
 
 def read_any_manifest(folder: Path) -> AnyManifest:
-    """The manifest in a folder, of this schema or of an earlier one. Raises InputError."""
+    """The manifest in a folder, of this schema or of an earlier schema. Raises InputError for a folder without a
+    manifest, or a malformed manifest."""
     return _read(folder, AnyManifest)
 
 

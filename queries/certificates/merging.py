@@ -9,7 +9,7 @@ from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Definition,
 
 
 class ProofText:
-    """The steps of a DRAT proof. Tautologies are left out."""
+    """The steps of a DRAT proof, without tautologies."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,7 +40,7 @@ def simplified(clause: Iterable[int]) -> Clause | None:
 
 
 def propagated(clauses: Sequence[Clause]) -> dict[int, int]:
-    """The values, 1 or -1, that unit propagation gives variables, by variable."""
+    """The values, 1 or -1, of the variables to which unit propagation gives a value."""
     users: dict[int, list[Clause]] = {}
     for clause in clauses:
         for literal in clause:
@@ -84,7 +84,7 @@ class Merging:
         sign = sign if literal > 0 else -sign
         return sign * root
 
-    def found(self, literals: Iterable[int]) -> Clause:
+    def representatives(self, literals: Iterable[int]) -> Clause:
         return tuple(self.find(literal) for literal in literals)
 
     def introduce(self, written: bool = False) -> None:
@@ -104,7 +104,7 @@ class Merging:
 
     def gate(self, kind: Kind, inputs: Iterable[int]) -> int:
         """The representative of a gate over representatives; a new gate is defined in the proof."""
-        literal = self.gates.gate(kind, self.found(inputs))
+        literal = self.gates.gate(kind, self.representatives(inputs))
         self.introduce()
         return self.find(literal)
 
@@ -138,7 +138,7 @@ class Merging:
 
     def _revisit(self, variable: int) -> None:
         kind, inputs = self.gates.definitions[variable]
-        reduced = self.found(inputs)
+        reduced = self.representatives(inputs)
         form = normal(kind, reduced)
         if isinstance(form, int):
             equal = form
@@ -158,10 +158,10 @@ class Merging:
             self.proof.delete(case)
 
     def reduced_clauses(self, variable: int) -> list[Clause]:
-        """The clauses of a gate over representatives. Where inputs coincide, these clauses are shorter than the gate's
-        own clauses and are added to the proof, so that units propagate through them as through the gate."""
+        """The clauses of a gate over representatives. If inputs coincide, these clauses are shorter than the gate's own
+        clauses; they are then added to the proof, so that units propagate through them as through the gate."""
         kind, inputs = self.gates.definitions[variable]
-        reduced = self.found(inputs)
+        reduced = self.representatives(inputs)
         form = normal(kind, reduced)
         if isinstance(form, int):
             raise AssertionError(f"gate {variable} equals {form} and was not merged")
@@ -175,8 +175,9 @@ class Merging:
         return clauses
 
     def supposing(self, literal: int, clauses: Sequence[Clause]) -> list[Clause]:
-        """The clauses by which gates are equal if a literal is true: first inputs of exclusive ORs that then have a
-        value, then more gates by congruence. The clauses are added to the proof, each with the negated literal."""
+        """The clauses by which more gates are equal if a literal is true. Inputs of an exclusive OR that then has a
+        value are equal, or opposite; further gates are equal by congruence. Each clause includes the negated literal
+        and is added to the proof."""
         values = propagated([*clauses, (literal,)])
         same: dict[int, int] = {}
         written = list[Clause]()
@@ -204,13 +205,13 @@ class Merging:
         gates = [(variable, *self.gates.definitions[variable]) for variable in inside]
         for variable, kind, inputs in gates:
             if kind == "xor" and variable in values:
-                left, right = map(find, self.found(inputs))
+                left, right = map(find, self.representatives(inputs))
                 equate(left, -right * values[variable], TRUE)
         before = -1
         while before < len(same):  # a gate may come before others that make its inputs equal
             before, table = len(same), dict[Definition, int]()
             for variable, kind, inputs in gates:
-                reduced = tuple(map(find, self.found(inputs)))
+                reduced = tuple(map(find, self.representatives(inputs)))
                 form = normal(kind, reduced)
                 equal = form if isinstance(form, int) else form[0] * table.setdefault(form[1], form[0] * variable)
                 split = next((x for x in reduced if abs(x) != TRUE), TRUE)
@@ -218,7 +219,7 @@ class Merging:
         return written
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The variables on which literals depend, over representatives, without the variables below those in `cuts`."""
+        """The variables on which literals depend, over representatives. The search stops at variables in `cuts`."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

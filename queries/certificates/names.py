@@ -10,8 +10,8 @@ PROPERTY, PLANS = "property.json", "plans.json"  # a unit's property; the equali
 WITNESS = "witness.json"  # an input that refutes a question, or decides a claim
 COVER = "cover.json"  # cases that no input meets
 PLAN = "bounded.plan.yaml"  # the plan of bounds
-#: files with the statement that is proved: a certificate has one of these; none, for bounds of a unit; or two, a claim
-#: and the input that decides it
+#: files with the statement that is proved. A certificate of a unit's bounds has none of these, a certificate of a claim
+#: that an input decides has two (the claim and the input), and every other certificate has one.
 STATING = (WITNESS, CLAIM, QUESTION, PROPERTY, PLANS, PLAN, COVER)
 #: all files of a certificate but the manifest, README and lemmas: names, and patterns for kinds of several files
 OTHERS = (LOG, TERMS, UNIT, CLAIM, QUESTION, LEFT, RIGHT, DESIGN, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml", COVER,

@@ -1,4 +1,4 @@
-"""The folder into which a certificate is written: a new or an empty one, or that of an older certificate."""
+"""The folder into which a certificate is written: it is new or empty, or holds an older certificate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.files import INPUTS, check_folder, make_folder
 from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
-DEEPEST = 3  # the most folders within one another, as for the cases of claims
-UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
+DEEPEST = 3  # the most nested folders, which certificates of the cases of claims need
+UNFINISHED = ".new-"  # prefix of folders with a certificate that is being written, or whose writing was ended
 REFUSED = "a certificate is written into a new or an empty folder, or takes the place of another certificate"
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file of a certificate could have this name."""
+    """Whether a file of a certificate may have this name."""
     return any(fnmatch(name, pattern) for pattern in NAMES)
 
 
@@ -32,7 +32,7 @@ def check_place(directory: Path) -> None:
     _owned_paths(directory)
 
 
-def emptied(directory: Path) -> None:
+def empty_folder(directory: Path) -> None:
     """Remove the files of a folder that certificates' manifests name, and no others. Raises the errors of
     `check_place`."""
     for path in _owned_paths(directory):
@@ -43,7 +43,8 @@ def emptied(directory: Path) -> None:
 
 
 def _owned_paths(top: Path, directory: Path | None = None) -> list[Path]:
-    """A folder's contents, which must belong to certificates, files before their folders. Raises InputError."""
+    """The contents of a folder, files before their folders. Raises InputError if any of it does not belong to a
+    certificate."""
     where = directory or top
     try:
         entries = sorted(where.iterdir())

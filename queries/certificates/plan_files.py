@@ -18,9 +18,9 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -> dict[str, str]:
-    """The texts of plan files and of their unit files, by file name; `plans`: the plans, by file name; `units`: names
-    of unit files by the text of the unit, to which the names for the plans' units are added. Raises CertificateError if
-    a plan cannot be written as a file."""
+    """The texts of plan files and of their unit files, by file name. `plans`: the plans, by file name; `units`: the
+    names of unit files by their texts, to which those of the plans' units are added. Raises CertificateError if a plan
+    cannot be written as a file."""
     units = {} if units is None else units
     texts: dict[str, str] = {}
     for name, plan in plans.items():

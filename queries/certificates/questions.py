@@ -88,8 +88,8 @@ def property_texts(
 
 
 def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
-    """The shorter units' lengths, and the table's instruction that these units shorten, which unit files do not
-    name."""
+    """The lengths of the shorter units of zero-padding, and the instruction of the table that these units shorten, as
+    unit files do not name it."""
     return {"model": reference, "lengths": list(lengths)}
 
 
@@ -98,8 +98,8 @@ def _asked_of(inputs: Inputs, compare: Compare) -> dict[str, Any]:
 
 
 def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
-    """The question of a certificate, from its file of that name. Raises the errors of reading its files: MmaprobeError,
-    ValueError, KeyError, OSError."""
+    """The question of a certificate, from the file `name` and the files of the sides. Raises the errors of reading the
+    files: MmaprobeError, ValueError, KeyError, OSError."""
     document = read_document(texts, name)
     inputs, compare = read_inputs(document)
     left = read_model(texts, LEFT)

@@ -53,8 +53,8 @@ def solver_version() -> str:
 
 
 class SatSolver:
-    """A process that refutes one formula after another: started at the first formula, ended by `close`. `memory`: its
-    limit."""
+    """A process that refutes one formula after another. It is started at the first formula and ended by `close`.
+    `memory`: the limit of its memory, as `DEFAULT_MEMORY` is."""
 
     def __init__(self, solver: str = SOLVER, memory: int = DEFAULT_MEMORY) -> None:
         self.solver, self.memory = solver, memory

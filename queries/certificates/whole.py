@@ -1,8 +1,8 @@
 """One formula and one proof for a question that was proved by lemmas.
 
 The formula is the original question, without cut-points or substitutions. It has the clauses of each lemma's query, so
-that every step of a lemma's proof is also a step from the whole formula. The whole proof is the proofs of the lemmas in
-order; between them stand the equalities that follow from a lemma by congruence.
+that every step of a lemma's proof is also a step from the whole formula. The whole proof consists of the proofs of the
+lemmas in order; after the proof of a lemma come the equalities that follow from the lemma by congruence.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ BRIEF = 3.0  # seconds for a lemma without cut-points
 
 class WholeLemma(NamedTuple):
     """A pair of terms that are equal wherever the assertions hold (of two numbers with different widths, one is the
-    other extended). `cuts`: terms that may be cut-points of the lemma's query. A lemma is a claim if `right` is true;
-    `facts`: earlier claims on which the claim's proof rests. `cases`: for some words, the terms that the word has a
-    value, one of which is true; the claim is first proved for every combination of these values."""
+    other extended). `cuts`: terms that may be cut-points of the lemma's query. If `right` is true, the lemma is a
+    claim, and `facts` are the earlier claims on which its proof rests. `cases`: for each of some words, terms that the
+    word has a certain value; these values are all that the word can have. The claim is first proved for every
+    combination of them."""
 
     left: FNode
     right: FNode
@@ -151,8 +152,8 @@ class WholeProof:
         return proved
 
     def _lemma(self, lemma: WholeLemma, brief: float | None) -> bool:
-        """Prove two terms equal and merge them: first with cut-points, then without for at most `brief` seconds.
-        Returns whether a proof was found."""
+        """Prove two terms equal and merge them. A proof with cut-points is tried first, then one without for at most
+        `brief` seconds. Returns whether a proof was found."""
         first, second = (self.blaster.bits(term) for term in (lemma.left, lemma.right))
         self.merging.introduce()
         self.merging.close()
@@ -181,10 +182,10 @@ class WholeProof:
         return True
 
     def _merge_maxima(self) -> None:
-        """Prove maxima of the same terms equal."""
+        """Prove equal all maxima whose terms are proved equal."""
         known: dict[frozenset[Clause], FNode] = {}
         for symbol, terms in self.maxima.items():
-            key = frozenset(self.merging.found(self.blaster.bits(term)) for term in terms)
+            key = frozenset(self.merging.representatives(self.blaster.bits(term)) for term in terms)
             other = known.setdefault(key, symbol)
             sides = [self.blaster.bits(side) for side in (other, symbol)]
             if not self._agree(sides):
@@ -200,10 +201,10 @@ class WholeProof:
             return False
 
     def _agree(self, sides: Sequence[Sequence[int]]) -> bool:
-        return self.merging.found(sides[0]) == self.merging.found(sides[1])
+        return self.merging.representatives(sides[0]) == self.merging.representatives(sides[1])
 
     def _places(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
-        """The variables of the cut-points."""
+        """The variables of the cut-points, without those of the terms to be proved equal."""
         known = [self.blaster.memo[term] for term in cuts if term in self.blaster.memo]
         variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}
         return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
@@ -211,8 +212,9 @@ class WholeProof:
     def _refute(
         self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False, facts: Sequence[int] = ()
     ) -> bool:
-        """Prove a literal false from its gates, from assertions about their inputs, and from facts; `unmerged`: also
-        from the assertions as they were written. A merged gate no longer implies the facts that proved the merge."""
+        """Prove a literal false from its gates, from assertions about their inputs, and from facts. `unmerged`: whether
+        the assertions as they were written are used too, since a merged gate no longer implies the facts that proved
+        the merge. Returns whether the literal is false; raises OutOfTimeError."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True
@@ -284,7 +286,7 @@ class WholeProof:
 
 
 def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None:
-    """Write the steps of a proof of its last clause, then delete all other clauses that were written."""
+    """Write the steps of a proof, then delete all clauses written except the last, which the proof proves."""
     alive: dict[Clause, list[Clause]] = {}
     written: Clause | None = None
     for deletion, clause in steps:

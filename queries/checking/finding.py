@@ -44,12 +44,12 @@ Look = Callable[[Texts, Contents], Iterator[Finding]]
 
 
 def of_file(name: str) -> Callable[[Look], Look]:
-    """A decorator for the check of a folder that reads mainly the file `name`: any error raised while files are read,
-    such as for a file of another kind, becomes a fault at this file."""
+    """A decorator for a check of a folder that reads mainly the file `name`. Any error that the check raises, for
+    instance at a malformed file, becomes a fault at this file."""
 
     def read(look: Look) -> Look:
         @functools.wraps(look)
-        def found(texts: Texts, contents: Contents) -> Iterator[Finding]:
+        def guarded(texts: Texts, contents: Contents) -> Iterator[Finding]:
             every: list[Finding] = []
             try:
                 every += look(texts, contents)
@@ -57,6 +57,6 @@ def of_file(name: str) -> Callable[[Look], Look]:
                 every = [Finding(name, f"cannot be read: {reason(error)}", "fault")]
             yield from every
 
-        return found
+        return guarded
 
     return read

@@ -1,4 +1,4 @@
-"""Whether the log of a certificate states what its files ask: every rule is called again."""
+"""The check of a certificate's log: every rule is called again, and the log must state what the files ask."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
 def _written(
     document: Mapping[str, Any], texts: Mapping[str, str], subject: Subject, stated: Sequence[Theorem]
 ) -> Iterator[Finding]:
-    """Faults where a log differs from the log of its theorems: steps on which no stated theorem rests, or repeated
-    steps."""
+    """Faults where a log differs from the log that its stated theorems give: steps on which no stated theorem rests, or
+    repeated steps."""
     writer = Writer(subject)
     again = json.loads(json.dumps(writer.stating(stated)))
     for name in sorted((document.keys() | again.keys()) - {"says"}):

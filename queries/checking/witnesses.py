@@ -1,5 +1,5 @@
-"""Whether the input in a certificate refutes its question, or decides its claim: the terms are made again and evaluated
-by the gates that also check proofs, which share no code with the search for the input."""
+"""The check of the input in a certificate, which refutes a question or decides a claim. The terms are made again and
+evaluated by the gates that also check proofs; this code is not that of the search for the input."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Evaluated:
 
 @of_file(WITNESS)
 def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
-    """Whether the input is admitted, and decides the question or claim as the certificate says."""
+    """The finding whether the input is admitted, and decides the question or claim as the certificate says."""
     stated = read_document(texts, WITNESS)
     if CLAIM in texts:
         claim = read_claim(texts)
@@ -128,7 +128,7 @@ def _same_question(problem: Problem, other: Problem) -> bool:
 
 
 def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
-    """Whether an input is admitted, and the sides of a problem differ on it."""
+    """The finding whether an input is admitted, and the sides of a problem differ on it."""
     compared = Compared(problem, "select")
     evaluated = _Evaluated(compared.symbols, stated["values"])
     if not evaluated.holds(*compared.assertions, compared.differ.node):
@@ -139,7 +139,7 @@ def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
 
 
 def _plans_at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
-    """Both plans at the stated K, with zeros at all places without a stated value."""
+    """The problem whether both plans agree at the stated K, with zeros at all places without a stated value."""
     length, places = stated["length"], stated["places"]
     need(all(0 <= place < length for place in places), "these are no places of products")
     plans = [read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN)]
@@ -149,8 +149,9 @@ def _plans_at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
 
 
 def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
-    """Whether the result of a chain is further from the exact result than the sum of all magnitudes, with no value too
-    large for its format. If the last stated row changes nothing, the chain may go on with copies of this row."""
+    """The finding whether the result of a chain is further from the exact result than the sum of all magnitudes, with
+    no value too large for its format. If the last stated row changes nothing, copies of this row may continue the
+    chain."""
     model, rows = read_model(texts, UNIT), stated["rows"]
     count, results = stated["length"] // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")

@@ -1,11 +1,11 @@
-"""A rounded sum of two numbers is as near to the exact one as any number of its format, by lemmas.
+"""Lemmas that a rounded sum of two numbers is as near to the exact sum as any number of its format.
 
 With both exponents free the whole question is too hard for solvers. The proof follows the stages of `ieee.sum_two`:
 
 1. Aligned at the larger exponent both terms are exact; or the larger term is exact, and the smaller term, far below it,
    is off by less than a unit and has its lowest bit set (sticky).
-2. A shift distributes over their sum. So the aligned sum is the exact sum; or it is large, odd, and off by less than a
-   unit.
+2. A shift distributes over the sum of the terms. So the aligned sum is the exact sum; or it is large, odd, and off by
+   less than a unit.
 3. Rounding finds the number nearest to an integer. For a large odd integer this number is also nearest to every value
    within a unit of the integer.
 4. Stated in the unit of the exact sum, step 3 is the claim.
@@ -25,7 +25,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
 
-ROOM = 4  # bits more than an exponent field has, for differences of exponents in two's complement
+ROOM = 4  # bits beyond an exponent field's, for differences of exponents in two's complement
 
 
 class Derive(Protocol):
@@ -44,8 +44,8 @@ class Operand:
 
 
 def nearest(pattern: Bits, fmt: Format, exact: Fixed) -> Bit:
-    """Whether no number of a format is nearer to `exact` than `pattern`, a zero or a normal number that is a multiple
-    of the unit of `exact`, and both have the same sign, unless they are equal."""
+    """Whether `pattern` equals `exact`, or has its sign and no number of the format is nearer to `exact`. `pattern`
+    must be a zero or a normal number that is a multiple of the unit of `exact`."""
     value, place = unpack(pattern, fmt), _last_place(pattern, fmt, exact.unit)
     negative = exact.bits.msb()
     size = select(negative, -exact.bits, exact.bits)
@@ -56,15 +56,15 @@ def nearest(pattern: Bits, fmt: Format, exact: Fixed) -> Bit:
 
 
 def _last_place(pattern: Bits, fmt: Format, unit: int) -> Bits:
-    """How far the last bit of a number lies above a unit, in two's complement."""
+    """The number of places by which the last bit of a number lies above 2^`unit`, in two's complement."""
     exponent, width = unpack(pattern, fmt).term.exponent, fmt.exponent + ROOM
     return exponent.bits.zext(width) + constant(pattern.carrier, exponent.low - fmt.fraction - unit, width)
 
 
 def _around(digits: Bits, low: Bits, high: Bits, place: Bits) -> Bit:
-    """Whether magnitudes from `low` to `high` lie within half a unit in the last place of `digits`, the significand of
-    a normal number, whose last place is `place` places above theirs; below a power of two, within a quarter of this
-    unit."""
+    """Whether the magnitudes `low` and `high` lie within half a unit in the last place of a normal number with the
+    significand `digits`; below a power of two, within a quarter of this unit. The last place of `digits` is `place`
+    places above that of the magnitudes."""
     carrier, width = digits.carrier, low.width + digits.width + 4
     least, most, wide, one = low.zext(width), high.zext(width), digits.zext(width), constant(carrier, 1, width)
     above = most.shl(1).ule((wide.shl(1) + one).shl(place))

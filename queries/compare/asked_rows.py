@@ -1,5 +1,6 @@
-"""Vectors to ask two devices: published vectors, special values, and samples; vectors on which hypotheses of the
-library differ come early, so that few questions may suffice for a slow device."""
+"""Vectors to ask two devices: published vectors, vectors on which hypotheses of the library differ, special values and
+samples. The vectors most likely to show a difference come first, so that few questions may suffice for a slow
+device."""
 
 from __future__ import annotations
 
@@ -45,8 +46,9 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
 
 
 def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[Row]:
-    """Samples, in a random order: samples of all sizes; samples whose result depends on one bit far below its last
-    place; ties; samples in which one bit distinguishes an input from others; and samples with subnormal numbers."""
+    """Samples in a random order: samples of all sizes; samples whose result depends on one bit far below the result's
+    last place; ties; samples that differ from one another in one bit of an input; and samples with subnormal
+    numbers."""
     part = count // 16
     tables = (
         lone_rows(layout, result, 6 * part, seed), tie_rows(layout, result, 2 * part, seed),
@@ -58,7 +60,7 @@ def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[
 
 
 def row_of(operands: Operands[int], layout: Layout) -> Row | None:
-    """The row of an input of any length; None if it has more products than the layout."""
+    """The row of an input, filled up with zeros; None if the input has more products than the layout."""
     k = layout.length
     if any(operands.a[k:]) or any(operands.b[k:]):
         return None

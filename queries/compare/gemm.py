@@ -1,8 +1,8 @@
-"""From two result matrices that differ down to one dot product of a few terms.
+"""The reduction of two result matrices that differ to one dot product of a few terms.
 
-The row and the column of an element that differs are one long dot product, which both devices compute again, tile by
-tile. Until their results diverge, both devices get the same inputs: the first tile in which the results diverge, with
-its addend, is an input of one instruction on which the devices differ.
+The row and the column of a differing element are one long dot product, which both devices compute again, tile by tile.
+Until their results diverge, both devices get the same inputs. The first tile in which the results diverge, with its
+addend, is an input of one instruction on which the devices differ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _CARRIER = ArrayCarrier()
 
 @dataclass(frozen=True)
 class Matrices:
-    """Bit patterns: A (rows x K), B (K x columns), C (none: zeros), the two results, and by name the scale factors."""
+    """Bit patterns: A (rows x K), B (K x columns), C (rows x columns, None: zeros), the two results D (rows x columns),
+    and the scale factors by name."""
 
     a: Matrix
     b: Matrix
@@ -81,8 +82,8 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Element:
-    """One element in both results; `ulps`: the distance of the two results in numbers of the format (None: they are not
-    two numbers of one format)."""
+    """One element in both results. `ulps`: the distance of its two results in steps from one number of the format to
+    the next; None if a result is a NaN, or the formats differ."""
 
     row: int
     column: int
@@ -92,8 +93,8 @@ class Element:
 
 @dataclass(frozen=True)
 class Differences:
-    """Elements that differ: their number, the number of all elements, the first, the one with most ulps, and those to
-    examine."""
+    """The differing elements of two results. `count`: their number; `total`: the number of all elements; `first`: the
+    first differing element; `largest`: the element with the most ulps; `chosen`: the elements to examine."""
 
     count: int
     total: int
@@ -130,7 +131,7 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
 
 
 def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
-    """Distances in numbers of the format; -1 where one result is a NaN."""
+    """The distances in steps from one number of the format to the next; -1 where a result is a NaN."""
     keys, nan = [], np.zeros(len(one), dtype=bool)
     with np.errstate(over="ignore"):
         for side in (one, two):
@@ -182,7 +183,7 @@ def spans_of(side: ComparedDevice, inputs: Sequence[Operands[int]], span: int) -
 def traced(
     left: ComparedDevice, right: ComparedDevice, problem: Problem, matrices: Matrices, elements: Sequence[Element]
 ) -> list[Trace]:
-    """Elements recomputed by both sides, each in tiles of its own instruction's length."""
+    """The traces of some elements, which each side computes again in tiles of its own instruction's length."""
     span = lcm(left.model.length, right.model.length)
     inputs = [matrices.dot(element, left.model) for element in elements]
     results = [spans_of(side, inputs, span) for side in (left, right)]
@@ -196,8 +197,8 @@ def traced(
 def reduce(
     comparison: Comparison, left: ComparedDevice, right: ComparedDevice, problem: Problem, traces: Sequence[Trace]
 ) -> Trace | None:
-    """Minimise the tiles in which results diverge, until enough differences are found; the trace of the first
-    difference."""
+    """Minimise the tiles in which results diverge, until enough differences are found. Returns the trace of the first
+    difference; None if there is no difference."""
     source = None
     for trace in traces:
         comparison.keep(trace.shared(left.model))
@@ -221,8 +222,8 @@ def ask(comparison: Comparison, pair: Pair, operands: Operands[int]) -> None:
 
 
 def _narrow(comparison: Comparison) -> None:
-    """Where the devices differ on a tile longer than the shorter instruction, and its further products are zero, take
-    the same terms as an input of one instruction, if the devices differ on that input too."""
+    """Shorten the last difference to an input of the shorter instruction, if the products beyond it are zero and the
+    devices differ on the shortened input too."""
     last = comparison.differences[-1]
     length, parts = last.pair.problem.length, last.operands
     if last.pair.length <= length or any(parts.a[length:]) or any(parts.b[length:]):
@@ -251,8 +252,8 @@ class Reproduced:
 def reproduced(
     model: Model, matrices: Matrices, elements: Sequence[Element], problem: Problem, report: Callable[[str], None]
 ) -> Reproduced:
-    """The elements of either result that a model reproduces; if it does not reproduce all elements, also its neighbours
-    that do."""
+    """The agreement of a model with both results on some elements. If the model does not reproduce all elements of a
+    result, its neighbours are tried too."""
     inputs = [matrices.dot(element, model) for element in elements]
     given = [[element.d[side] for element in elements] for side in (0, 1)]
     running = spans_of(compared_model(model), inputs, model.length)

@@ -50,7 +50,7 @@ class ObservedVector:
 def evaluate_vectors(
     vectors: Iterable[Vector], model: Model | None = None, file: str | None = None
 ) -> Iterator[ObservedVector]:
-    """Every vector with its own model's result, or that of `model`, in order. An error of `vectors` is raised after the
+    """Every vector with the result of its own model, or of `model`, in order. An error of `vectors` is raised after the
     rows before it. Raises InputError, which names the `file`, for vectors that `model` does not take."""
     batch: list[Vector] = []
     try:
@@ -68,8 +68,8 @@ def evaluate_vectors(
 def with_exceptions(
     vectors: Iterable[Vector], model: Model | None, document: str, file: str | None = None
 ) -> Iterator[Vector]:
-    """Every vector, with its own model or `model`; and after each vector the same input with the model of its
-    exceptions, whose observed result is the row's `flags`. Raises InputError, which names the `file`."""
+    """Every vector, with its own model or `model`. After each vector comes the same input with the model of its
+    exception flags and the row's `flags` as the observed result. Raises InputError, which names the `file`."""
     for vector in vectors:
         own = model or vector.model
         if model is not None:
@@ -100,7 +100,7 @@ def _evaluate(batch: list[Vector], model: Model | None, file: str | None) -> Ite
 
 
 def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
-    """Raises InputError for vectors that another model cannot take."""
+    """Raises InputError for vectors that a model cannot take."""
     for vector in vectors:
         own = vector.model
         if own.formats != model.formats:
@@ -117,7 +117,8 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
 
 
 def agrees(model: Model, predicted: int, vector: Vector) -> bool | None:
-    """Whether the observed result is the predicted one; any NaN agrees unless the model's unit fixes the pattern."""
+    """Whether the observed result is the predicted one; None without an observed result. Any NaN agrees with a
+    predicted NaN, unless the model's unit fixes the pattern."""
     if vector.d is None:
         return None
     if predicted == vector.d:
@@ -139,7 +140,7 @@ def is_nan(pattern: int, fmt: Format) -> bool:
 
 @dataclass
 class Report:
-    """The rows of a file, summed up by model. `keep`: every row is kept."""
+    """The counts of a file's rows by model. `keep`: whether every row is kept in `rows`."""
 
     keep: bool = False
     counts: dict[str, list[int]] = field(default_factory=dict)  # by model: rows, mismatches, rows without d

@@ -9,8 +9,8 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-AGAIN = 16  # questions asked again, where nothing raises doubts
-AGAIN_IN_DOUBT = 64  # questions asked again, where no candidate fits the answers
+AGAIN = 16  # questions asked again
+AGAIN_IN_DOUBT = 64  # questions asked again if no candidate fits the answers
 
 Answer = int | None
 Answered = tuple[Vector, int]
@@ -30,7 +30,7 @@ class ContradictionError(IncompleteError):
 
 
 def spread(count: int, most: int) -> list[int]:
-    """Up to `most` of `count` places, evenly spread, the first and the last among them."""
+    """Up to `most` indices below `count`, evenly spread, with the first and the last index."""
     if count <= most:
         return list(range(count))
     return [round(number * (count - 1) / (most - 1)) for number in range(most)]
@@ -42,7 +42,7 @@ def same_answer(fmt: Format, one: int, other: int) -> bool:
 
 
 def contradictions(ask: AskDevice, answered: Sequence[Answered]) -> list[tuple[Vector, int, int]]:
-    """The questions that get another answer when asked again: (vector, first answer, second)."""
+    """The questions that get another answer when they are asked again, as (vector, first answer, second answer)."""
     answers = ask([vector for vector, _ in answered]) if answered else []
     return [
         (vector, first, again)

@@ -1,1 +1,1 @@
-"""Every condition of a unit's datapath, with vectors that reach it, or the proof that none does."""
+"""The conditions of a unit's datapath: for each a vector that reaches it, or a proof that no input does."""

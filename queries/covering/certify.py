@@ -1,4 +1,4 @@
-"""Certificates that no input of a unit meets some cases, or shows some changes of the unit."""
+"""Certificates that no input of a unit meets certain cases, and that certain changes of the unit have no effect."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what was proved. `options.timeout` is for the proof of each change. Raises
-    CertificateError if nothing was proved."""
+    """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout` is for the
+    proof of each change. Raises CertificateError if nothing was proved."""
     if not cover.unreachable and not cover.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(cover, options))
@@ -40,7 +40,8 @@ def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certi
 
 
 def _proofs(cover: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
-    """The proof of each change, by stages or rules where an engine alone decided it; others are left out."""
+    """The proof of each change that a theorem proves. A change that an engine decided by one query is proved again by
+    stages or rules, and left out if that fails."""
     for change, proof in cover.same.items():
         theorem = proof.theorem
         if theorem is not None and theorem.rule == undiffering.__name__:
@@ -51,13 +52,13 @@ def _proofs(cover: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
 
 
 def _theorem_of_case(cover: Cover, case: Case, theorem: Theorem) -> Theorem:
-    """The theorem about one case, from one about several."""
+    """The theorem about one case, from a theorem about this and other cases."""
     goal = Unreachable(cover.model, (case,))
     return theorem if theorem.goal == goal else implied(goal, theorem)
 
 
 def _file_of_text(texts: dict[str, str], text: str) -> str:
-    """The name of the unit file with this text, which enters `texts` where it is new."""
+    """The name of the unit file with a text; a new text is added to `texts`."""
     name = next((name for name, own in texts.items() if own == text), f"unit-{len(texts) + 1}.yaml")
     texts[name] = text
     return name

@@ -15,8 +15,9 @@ from mmaprobe.smtmodel.tables.reference import FLAGS
 
 
 def vectors_of(cover: Cover, signalling: Model | None = None) -> list[Vector]:
-    """The covering vectors: each with the conditions that it was chosen for, and the unit's result. `signalling`: the
-    unit whose exceptions the covered one gives; vectors are of it, and have both."""
+    """The covering vectors, each with the conditions that it was chosen for and the unit's result. `signalling`: if the
+    covered unit gives the exception flags of another unit, that unit; the vectors then name it and have both its result
+    and the flags."""
     model, results = cover.model, cover.results
     extras: list[dict[str, Any]] = [{"reaches": [words(x) for x in why]} for why in cover.reasons]
     if signalling is not None:
@@ -47,7 +48,7 @@ def _kind(wanted: Wanted) -> str:
 
 
 def _conditions(cover: Cover, kind: str) -> Conditions:
-    """The conditions of one kind, by whether each is met, out of reach or open."""
+    """The conditions of one kind: those reached, those out of reach, and the open ones."""
     every = [wanted for wanted in cover.counts if _kind(wanted) == kind]
     still = set(cover.open)
     return Conditions(

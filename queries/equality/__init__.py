@@ -1,1 +1,1 @@
-"""Two models are equal: proved in stages, and confirmed by a second engine."""
+"""Proofs that two models are equal: in stages, and confirmed by a second engine."""

@@ -16,16 +16,15 @@ Question = TypeVar("Question", bound=Problem)
 
 
 class Attempt(ABC, Generic[Question]):
-    """One attempt to prove the two sides of a problem equal. `confirm`: a second engine is asked the lemmas of a proof,
-    too."""
+    """One attempt to prove the two sides of a problem equal. `confirm`: whether a second engine is asked the lemmas of
+    a proof, too."""
 
     def __init__(self, problem: Question, options: Options, confirm: bool) -> None:
         self.problem, self.options, self.confirm = problem, options, confirm
         self.proof, self.start = Proof(problem), options.clock()
 
     def run(self) -> Proof:
-        """The proof. The end of its time, or an interrupt, ends the attempt, which keeps the lemmas proved until
-        then."""
+        """The proof. If the time ends, or at an interrupt, the proof has the lemmas proved so far."""
         try:
             self._work()
             if self.confirm and self.proof.verdict == "equal":
@@ -42,7 +41,7 @@ class Attempt(ABC, Generic[Question]):
         """Look for lemmas, and conclude from them. Raises OutOfTimeError."""
 
     def _remaining(self, share: float = 1.0) -> float | None:
-        """This share of the seconds that are left; None: there is no limit."""
+        """A share of the seconds that are left; None without a limit."""
         limit, deadline = self.options.timeout, self.options.deadline
         left = [] if limit is None else [limit - (self.options.clock() - self.start)]
         left += [] if deadline is None else [deadline - time.monotonic()]

@@ -1,4 +1,4 @@
-"""Proofs of equality by stages, each composed into one proof of the whole question."""
+"""The composition of a proof of equality by stages into one proof of the whole question."""
 
 from __future__ import annotations
 

@@ -73,9 +73,9 @@ def _widened(manager: FormulaManager, term: FNode, width: int, signed: bool) -> 
 
 
 class Matcher:
-    """Finds signals of one evaluation by their values on the admitted samples (`admitted`).
+    """Finds signals of one evaluation by their values on the samples that are admitted (`admitted`: a flag for each).
 
-    Each signal is given as a term and as simulated.
+    `signals`: each signal of the evaluation as a term, and as simulated on all samples.
     """
 
     def __init__(self, signals: Iterable[tuple[Signal, Signal]], admitted: Lanes) -> None:
@@ -87,18 +87,19 @@ class Matcher:
             if lanes is None:
                 continue
             self.known.setdefault(_key(simulated, lanes), Twin(term))
-            if (other := _apart(simulated, lanes)) is not None:
+            if (other := _scaled_key(simulated, lanes)) is not None:
                 self.scaled.setdefault(other[0], (term, other[1]))
 
     def twin(self, simulated: Signal) -> Twin | None:
-        """The first signal with the same values, else a signal that differs by a static scale or offset; or None."""
+        """The first signal with the same values as `simulated`; else a signal that differs by a static scale or offset;
+        None if there is no such signal."""
         lanes = _lanes(simulated, self.admitted)
         if lanes is None:
             return None
         same = self.known.get(_key(simulated, lanes))
         if same is not None:
             return same
-        other = _apart(simulated, lanes)
+        other = _scaled_key(simulated, lanes)
         if other is None or other[0] not in self.scaled:
             return None
         signal, own = self.scaled[other[0]]
@@ -106,8 +107,8 @@ class Matcher:
 
 
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
-    """The simulated values on admitted samples, limb by limb, independent of the signal's width; None for a
-    constant."""
+    """The simulated values of a signal on the admitted samples, limb by limb; None for a constant. Signals of different
+    widths with equal numbers have equal values here."""
     value: Bits | Bit = signal.value
     limbs: list[Any] = [value.node]
     if isinstance(value, Bits):
@@ -127,7 +128,7 @@ def _key(signal: Signal, lanes: Limbs) -> bytes:
     return kind.encode() + b"".join(np.ascontiguousarray(limb).tobytes() for limb in lanes)
 
 
-def _apart(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
+def _scaled_key(signal: Signal, lanes: Limbs) -> tuple[bytes, int] | None:
     """A key that signals share if they differ by a static scale (the integers without their common trailing zeros) or
     offset (the exponents as numbers), and the signal's own number of places or offset."""
     if isinstance(signal.value, Bit) or len(lanes) > 1:

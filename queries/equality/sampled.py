@@ -1,5 +1,5 @@
-"""Terms by their values on samples. Terms are looked up by their values on the first samples. Inputs that refute a
-lemma are later samples, on which only terms of a possible lemma are evaluated."""
+"""The values of terms on samples. Terms are looked up by their values on the first samples. Inputs that refute a lemma
+become later samples, on which only terms of a possible lemma are evaluated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.limbs import LIMB
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
-RANDOM = 256  # random values of an undefined term, if no count is given
+RANDOM = 256  # the default number of random values of a term
 
 
 class Samples:
-    """Inputs, one in each row, and the values of terms on them. `undefined`: words that may have any value."""
+    """Samples and the values of terms on them. `rows`: an input in each row; `undefined`: words that may have any
+    value."""
 
     def __init__(self, inputs: Sequence[Bits], undefined: Collection[FNode], rows: Table) -> None:
         self.inputs, self.undefined, self.rows, self.count = inputs, undefined, rows, len(rows)

@@ -1,4 +1,4 @@
-"""The subterms that two terms share, and the choice of those that a lemma about both takes for free variables."""
+"""The subterms that two terms share, and the choice of cut-points among them for a lemma about both terms."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ WIRING = {op.BV_EXTRACT, op.BV_CONCAT, op.BV_ZEXT, op.BV_SEXT, op.NOT, op.BV_NOT
 
 
 class Shared:
-    """The subterms of each term, as the bits of a number: the terms of many lemmas share subterms."""
+    """The set of subterms of each term, as the bits of a number. The terms of many lemmas share subterms, so that each
+    set is computed once."""
 
     def __init__(self) -> None:
         self.places: dict[FNode, int] = {}
-        self.made: dict[FNode, int] = {}
+        self.subterms: dict[FNode, int] = {}
 
     def of(self, term: FNode) -> int:
         """The subterms of a term, including the term itself."""
-        for one in in_order([term], self.made):
-            if one not in self.made:
+        for one in in_order([term], self.subterms):
+            if one not in self.subterms:
                 parts = 1 << self.places.setdefault(one, len(self.places))
                 for below in one.args():
-                    parts |= self.made[below]
-                self.made[one] = parts
-        return self.made[term]
+                    parts |= self.subterms[below]
+                self.subterms[one] = parts
+        return self.subterms[term]
 
     def common(self, one: FNode, other: FNode) -> _Common:
         """The subterms that two terms share."""
         return _Common(self.places, self.of(one) & self.of(other))
 
     def cuts(self, sides: Sequence[FNode], products: Collection[FNode]) -> Iterator[list[FNode]]:
-        """Cut-points of a claim about two terms, chosen from their shared subterms, one list after another: the first
-        shared subterms on the way from the claim to the inputs; those further and further from the claim, with
-        `products`, which are hard to look into; none."""
+        """Lists of cut-points to try for a claim about two terms, chosen from their shared subterms. The first list has
+        the first shared subterms on the way from the claim to the inputs, later lists those further and further from
+        the claim, and the last list is empty. Shared subterms in `products`, which are hard for solvers, are always
+        cut."""
         shared, before = self.common(*sides), list[FNode]()
         for level in (*LEVELS, inf):
             cuts = _first(sides, shared, products, level)

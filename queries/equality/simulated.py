@@ -27,7 +27,7 @@ _OPERATIONS: dict[int, Callable[..., Value]] = {
 
 
 def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNode]:
-    """Terms and their subterms, each once and after its operands; without the subterms of `leaves`."""
+    """Terms and their subterms, each once and after its operands. The subterms of `leaves` are left out."""
     terms: dict[FNode, None] = {}
     waiting = list(roots)[::-1]
     while waiting:
@@ -42,8 +42,8 @@ def in_order(roots: Iterable[FNode], leaves: Collection[FNode] = ()) -> list[FNo
 
 
 def simulate(terms: Iterable[FNode], values: dict[FNode, Value]) -> None:
-    """Add the values of terms, each of which comes after its operands, to the known values: of symbols, and of terms
-    whose operands are not evaluated."""
+    """Add the values of terms to the known `values`. Each term comes after its operands, unless its value, or that of
+    its operands, is known."""
     with np.errstate(over="ignore"):
         for term in terms:
             if term not in values:
@@ -69,8 +69,8 @@ def _value(term: FNode, operands: list[Any]) -> Value:
 
 
 def lanes_of(value: Value, count: int) -> tuple[bytes, ...]:
-    """A key that words of equal numbers share, whatever their widths: the lanes of each limb, without the limbs above
-    the last one that is not zero. A truth value is a number of one bit."""
+    """A key that words share if their numbers are equal on all samples, whatever their widths: the lanes of each limb,
+    without zero limbs at the top. A truth value is a number of one bit."""
     if isinstance(value, Bit):
         value = value.bits(1)
     limbs = [np.broadcast_to(np.asarray(limb.node, dtype=np.uint64), (count,)) for limb in limbs_of(value)]

@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.base.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched
-ENOUGH = 256  # admitted samples; if there are fewer, signals are matched on the others as well
+ENOUGH = 256  # with fewer admitted samples, signals are matched on samples that are not admitted, too
 SEARCH_SHARE = 0.2  # share of the remaining time for a brief search after a lemma failed
 LEMMA_SHARE = 0.25  # the largest share of the remaining time for one lemma
 BRIEF, BRIEF_SHARE = 6.0, 0.1  # seconds, or share of the remaining time, for a less important lemma
@@ -53,7 +53,7 @@ class _Prover(Attempt[Problem]):
     searched = False  # whether a brief search followed the first lemma that failed
 
     def _build(self) -> None:
-        """Build the terms of both sides; not needed where samples show a difference."""
+        """Build the terms of both sides. This is left out if samples show a difference."""
         self.compared = compared = Compared(self.problem, deadline=self.options.deadline)
         self.ledger = Ledger(compared)
         self.carrier, self.left, self.right = compared.carrier, compared.left, compared.right
@@ -65,7 +65,7 @@ class _Prover(Attempt[Problem]):
         self.proof.compared = compared
 
     def _now(self, term: FNode) -> FNode:
-        """A term in which all terms that were proved equal to others are replaced."""
+        """The term that stands for a term, with the equalities proved so far applied to it and to its subterms."""
         return self.known.get(term, term)
 
     def _work(self) -> None:
@@ -89,7 +89,7 @@ class _Prover(Attempt[Problem]):
         return len(places) > 0
 
     def _differ_when_small(self) -> bool:
-        """Whether a brief search finds a difference; made once, when a lemma has failed."""
+        """Whether a brief search finds a difference. It is made once, after the first lemma that failed."""
         if self.searched or self._remaining() == 0:
             return False
         self.searched = True
@@ -122,7 +122,7 @@ class _Prover(Attempt[Problem]):
                 return
 
     def _merge(self, proved: Theorem, right: FNode, left: FNode, sides: Sequence[FNode], name: str) -> None:
-        """Replace one term by another; maxima whose terms are then the same are merged as well."""
+        """Replace the term `right` by `left` in all terms. Maxima whose terms are then the same are merged as well."""
         same = equal(self.compared, left, right)
         if proved.goal != Fact(self.compared, same):  # the goal was about terms at another scale
             try:
@@ -146,8 +146,8 @@ class _Prover(Attempt[Problem]):
     def _decide(
         self, name: str, claim: FNode, sides: tuple[FNode, FNode], share: float, pair: tuple[FNode, FNode] | None = None
     ) -> Theorem | None:
-        """The theorem of a claim, with shared terms cut out, else with fewer cuts, else without; None if all these
-        fail."""
+        """The theorem of a claim. All shared signals are cut-points first, then fewer signals, then none. Returns None
+        if all these attempts fail."""
         signals = [signal.value.node for signal in self.left.trace]
         shared = set(in_order(sides[:1])) & set(in_order(sides[1:]))
         for marked in ([*signals, *self.carrier.addends], signals, []):
@@ -199,6 +199,7 @@ class _Prover(Attempt[Problem]):
         return [theorems[symbol] for symbol in self.maxima if symbol in theorems]
 
     def _brief(self) -> float:
+        """The seconds for a less important lemma."""
         limit = self.options.timeout
         return BRIEF if limit is None else min(BRIEF, limit * BRIEF_SHARE, self._remaining() or 0.0)
 
@@ -243,6 +244,6 @@ class _Prover(Attempt[Problem]):
 
 
 def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode]) -> list[FNode]:
-    """The marked terms on which both sides depend (`shared`)."""
+    """The terms of `marked` that are proper subterms of both sides (in `shared`) and not atomic."""
     return [node for node in dict.fromkeys(marked)
             if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip

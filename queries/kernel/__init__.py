@@ -1,1 +1,1 @@
-"""All that is trusted of reasoning: theorems, their rules, and what they are about."""
+"""The trusted part of reasoning: theorems, the rules that make them, and the statements that they make."""

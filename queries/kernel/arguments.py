@@ -1,9 +1,9 @@
-"""The arguments that a rule takes: each is checked against the type of its parameter.
+"""The check of a rule's arguments against the types of its parameters.
 
 A class means that class and no other: an instance of a subclass may behave otherwise than the rule's proof assumes.
-A family (nodes, lemmas, ...) means any of its classes that the project itself defines. Every part of a value is a plain
-value or of a class of the project, too (`whole`). A sequence becomes a tuple, so that the arguments of a theorem's rule
-cannot change afterwards.
+A family (nodes, lemmas, ...) means any of its classes that the project itself defines. Every part of an argument must
+also be a plain value or an instance of a class of the project (`whole`). A sequence becomes a tuple, so that the
+arguments of a theorem's rule cannot change afterwards.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAMILIES = (
 )  # fmt: skip
 LEMMA = "mmaprobe.queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
-#: classes whose instances are accepted by their class alone, without a look at their parts, such as theorems
+#: classes whose instances are accepted without a check of their parts, such as theorems
 OPAQUE = (
     "mmaprobe.queries.kernel.terms.facts.Basis", "mmaprobe.queries.kernel.theorem.Theorem",
     "mmaprobe.queries.solvers.asking.Engines", "pysmt.fnode.FNode",
@@ -55,7 +55,8 @@ class Signature:
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        """The types, read at the first call: a module's names are known once it is loaded."""
+        """The types by parameter. They are read at the first call, when all modules whose classes they name are
+        loaded."""
         return typing.get_type_hints(self._function)
 
     def bind(self, *args: Any, **named: Any) -> dict[str, Any]:
@@ -76,7 +77,8 @@ class Signature:
 
 
 def checked(value: Any, hint: Any) -> Any:
-    """A value as a rule gets it, if it is of this type. Raises RuleError."""
+    """A value in the form in which a rule gets it, with sequences as tuples. Raises RuleError for a value of another
+    type than `hint`."""
     kind, arguments = _opened(hint)
     if kind in (typing.Union, types.UnionType):
         return _one_of(value, arguments)
@@ -103,7 +105,7 @@ def checked(value: Any, hint: Any) -> Any:
 
 @cache
 def _opened(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The kind of a type, and its arguments."""
+    """The generic type of a type hint, and its arguments."""
     return typing.get_origin(hint), typing.get_args(hint)
 
 
@@ -132,9 +134,9 @@ Value = TypeVar("Value")
 
 
 def whole(value: Value) -> Value:
-    """The value, if each part of it is immutable: a number, a text, a tuple or a frozen set, or an object of a class of
-    the project (not of a namesake or a subclass from elsewhere). Fields that comparison ignores (`compare` of a field)
-    are left out. Each object is looked at once. Raises RuleError."""
+    """The value, if each part of it is a number, a text, a tuple, a frozen set, or an object of a class of the project
+    (not of a namesake or a subclass from elsewhere). Fields that comparison ignores (`compare` of a field) are left
+    out. Each object is checked once. Raises RuleError for another part."""
     waiting, new, seen = [value], list[Any](), set[int]()
     while waiting:
         one: Any = waiting.pop()
@@ -156,7 +158,8 @@ def whole(value: Value) -> Value:
 
 
 def _parts_of(value: Any) -> list[Any]:
-    """The items of a tuple, or the values of an object's fields; of a form's read-only mapping, its keys and values."""
+    """The items of a tuple, or the values of an object's fields. A read-only mapping in a field is replaced by its keys
+    and values."""
     if isinstance(value, tuple):
         return list(value)
     values = [getattr(value, field.name) for field in fields(value) if field.compare] if is_dataclass(value) else []
@@ -165,18 +168,18 @@ def _parts_of(value: Any) -> list[Any]:
     ]
 
 
-_forget: list[Callable[[], None]] = []  # for each function that keeps its results, its clearing
+_forget: list[Callable[[], None]] = []  # the functions that clear the caches of `remembered`
 
 
 def forget() -> None:
-    """Let go of all results that functions keep (`remembered`), as if none had been called."""
+    """Clear the caches of all functions under `remembered`."""
     for clear in _forget:
         clear()
 
 
 def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
-    """A decorator that keeps the last `size` results of a function, for arguments whose parts are all known classes.
-    (An object of an unknown class could claim to equal an argument, and its result would stand for the argument's.)"""
+    """A decorator that caches the last `size` results of a function. The arguments must be `whole`: an object of a
+    foreign class could claim to equal an argument, and its result would be taken for that of the argument."""
 
     def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
         keeper = functools.lru_cache(size, typed=True)(function)

@@ -1,6 +1,6 @@
 """The closed lists of the kernel: which functions are rules, which of them rewrite, and which classes are lemmas.
 
-A function or class that stands in none of these lists is no rule and no lemma, whatever it is marked as.
+A function or class outside these lists is no rule and no lemma, whatever decorator it has.
 """
 
 from __future__ import annotations

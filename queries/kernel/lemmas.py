@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
 DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
-EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
+EVERY = 20  # the most bits of all inputs together for which a lemma is evaluated on every input
 
 
 class Lemma(Goal, Protocol):
@@ -81,8 +81,8 @@ class AlignmentLoses:
 def off_by(
     result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
 ) -> Bit:
-    """Whether a magnitude differs from the exact one by no more than a mode allows, and in the direction that it
-    allows; `whole` and `half`: whether a difference is within one unit, and within half of one."""
+    """Whether a magnitude differs from the exact magnitude by no more than a mode of rounding allows, and in the
+    direction that the mode allows. `whole`, `half`: whether a difference is within one unit, or within half a unit."""
     falls, rises = result.ule(exact), exact.ule(result)
     less, more = exact - result, result - exact
     if mode in NEAREST:
@@ -97,7 +97,7 @@ def off_by(
 
 
 def query_of(goal: Lemma) -> Query:
-    """Is there an input on which the goal fails?"""
+    """The query whether there is an input on which the goal fails."""
     carrier = TermCarrier()
     given = goal.inputs(carrier.symbol)
     return Query(tuple(bits.node for bits in given), (*carrier.definitions, (~goal.claim(given)).node))
@@ -111,8 +111,8 @@ def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Ma
 
 
 def answered(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> tuple[str, AnsweredQuery]:
-    """The engines' answers that a query has no model, as text and as they are. Raises RuleError if it may have one, and
-    SolverFaultError where engines contradict each other."""
+    """The engines' answers that a query has no model, in words and with the query. Raises RuleError if the query may
+    have a model, and SolverFaultError if engines contradict each other."""
     answer = engines.answers(query)[0]
     if answer.status != "unsat":
         raise RuleError(f"{statement}: {answer.status}")

@@ -1,8 +1,8 @@
-"""The log of a proof: the rules that were called and their arguments, as plain data, and the same rules called again.
+"""The log of a proof: writing the called rules and their arguments as plain data, and calling these rules again.
 
-A record is the name of a rule and its arguments. Units, plans and claims are those of files beside the log; nodes are
-numbered, those of the units first, then those that theorems speak of, in their order; other values are in a table, each
-once. A value in no table cannot be written, and a record that a rule refuses when called again makes no theorem.
+A record is the name of a rule and its arguments. Units, plans and claims are those of files beside the log. Nodes are
+numbered: first the nodes of the units, then the nodes in the goals of theorems, in their order. Other values are in a
+table, each once. A value outside these tables cannot be written, and a record that a rule refuses makes no theorem.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from mmaprobe.smtmodel.plans.stages import Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
 SCHEMA = 1  # of a log, and of the documents beside it
-NUMBER_LIMIT = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
-MOST_AT_ONCE = 1 << 20  # and numbers with which a rule is called are below this, as it may take as many steps
+NUMBER_LIMIT = 1 << 64  # the numbers of a log are below it: patterns of operands, numbers of theorems, counts
+MOST_AT_ONCE = 1 << 20  # numbers that are arguments of a rule are below it, as the rule may take as many steps
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
@@ -59,7 +59,7 @@ VALUES = (
     "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.arithmetic.formats", "mmaprobe.smtmodel.nodes.round",
     "mmaprobe.smtmodel.arithmetic.rounding",
 )  # fmt: skip
-#: values that a log does not write out: they are among those of its subject, and are written by their number there
+#: values of the subject, which a log writes by their numbers; and the subject's attribute that lists them
 NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Stage: "stages", Problem: "problems",
             Assertion: "assertions", Part: "parts", Reduction: "reductions"}  # fmt: skip
 
@@ -78,8 +78,8 @@ class Subject:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well;
-        those of parts of claims; and those of tiles that are partly filled."""
+        """The units that theorems may be about, each once: those of all models and plans, also without a NaN pattern;
+        those of parts of claims; and those of partly filled tiles."""
         models = [*self.models, *(model for plan in self.plans for model in plan.models)]
         every = [one.unit for model in models for one in (model, model.any_nan)]
         for assertion in self.assertions:
@@ -95,7 +95,7 @@ class Subject:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages of all plans; after each stage come the stages that it is made of."""
+        """The stages of all plans, each before the stages that it is made of."""
         stages, waiting = dict[Stage, None](), [product.stage for plan in self.plans for product in plan.sums]
         while waiting:
             stage = waiting.pop()
@@ -105,8 +105,8 @@ class Subject:
 
     @property
     def steps(self) -> Iterator[Step]:
-        """The steps of the plans' sums, those that a step is made of before it; none of sums of words with a power of
-        two that a row shares."""
+        """The steps of the plans' sums, each after the steps that it is made of. Sums without recorded steps, such as
+        sums of words that share an exponent of a row, are left out."""
         for plan in self.plans:
             for length in self.lengths:
                 for stage in dict.fromkeys(one.stage for one in plan.sums):
@@ -115,7 +115,7 @@ class Subject:
 
 
 def steps_below(step: Step) -> Iterator[Step]:
-    """The step and every step that it is made of, each once; a step comes after those that it is made of."""
+    """The step and every step that it is made of, each once and after the steps that it is made of."""
     seen: dict[Step, None] = {}
     waiting = [(step, iter(_made_of(step)))]
     while waiting:
@@ -146,27 +146,27 @@ class _Tables:
         self.steps = {step: number for number, step in enumerate(dict.fromkeys(subject.steps))}
         self.numbered = {kind: getattr(subject, name) for kind, name in NUMBERED.items()}
         for unit in subject.units:
-            self.spoken_of(unit.result)
+            self.number_nodes(unit.result)
         for plan in subject.plans:
-            self.spoken_of(plan.result)
+            self.number_nodes(plan.result)
 
     def add(self, theorem: Theorem) -> None:
-        """A theorem, and the nodes that its goal speaks of."""
+        """Enter a theorem, and number the nodes in the fields of its goal."""
         self.theorems.append(theorem)
         goal: Any = theorem.goal
         for field in fields(goal):
             if isinstance(node := getattr(goal, field.name), Node):
-                self.spoken_of(node)
+                self.number_nodes(node)
 
-    def spoken_of(self, node: Node) -> None:
+    def number_nodes(self, node: Node) -> None:
         if node not in self.nodes:
             for part in walk(node):
                 self.nodes.setdefault(part, len(self.nodes))
 
 
 class Writer(_Tables):
-    """Writes theorems about a subject. `wholes`: for theorems that the sides of a problem agree, the form of maxima in
-    the whole question, which the log asks in place of the premises of such a theorem."""
+    """Writes theorems about a subject. `wholes`: for some theorems that the sides of a problem agree, the form of
+    maxima in the whole question; the log asks this question in place of such a theorem's premises."""
 
     def __init__(self, subject: Subject, wholes: Mapping[Theorem, Maximum] | None = None) -> None:
         super().__init__(subject)
@@ -203,6 +203,7 @@ class Writer(_Tables):
         return {"rule": theorem.rule} | {name: self.plain(value) for name, value in given.items()}
 
     def plain(self, value: Any) -> Any:
+        """A value as plain data: numbers, texts and lists of these. Raises RuleError for a value in no table."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -232,7 +233,7 @@ class Writer(_Tables):
         return {"value": self._number(value)}
 
     def _number(self, value: Any) -> int:
-        """The number of a value in the table; a new value is entered."""
+        """The number of a value in the table, to which a new value is added."""
         name = type(value).__name__
         if name not in classes():
             raise RuleError(f"log: a {name} cannot be written")
@@ -250,8 +251,8 @@ class Writer(_Tables):
 
 
 class Replay(_Tables):
-    """The theorems of a log, made again by their rules. `engines` answer what rules ask; `terms`: the terms that
-    records name, in SMT-LIB."""
+    """The theorems of a log, made again by their rules. `engines`: answer the queries of the rules; `terms`: the terms
+    that records name, in SMT-LIB."""
 
     def __init__(self, document: Mapping[str, Any], subject: Subject, engines: Engines, terms: str = "") -> None:
         super().__init__(subject)
@@ -297,7 +298,8 @@ class Replay(_Tables):
         return RULES[name](**arguments)
 
     def value(self, plain: Any, hint: Any) -> Any:
-        """A value of this type, from plain data. Raises an error of Python's for data of another form."""
+        """The value of the type `hint` that plain data stand for. Raises KeyError, TypeError, ValueError or IndexError
+        for data of another form."""
         if isinstance(plain, dict):
             return self.values[_checked(plain["value"], len(self.values))]
         kind, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -365,7 +367,7 @@ def classes() -> Mapping[str, type[Any]]:
 
 @cache
 def rules() -> Mapping[str, Callable[..., Theorem]]:
-    """Every rule of the kernel, by name: the modules of all of them are loaded."""
+    """Every rule of the kernel, by name. All modules with rules are loaded."""
     for module in closed.RULES.values():
         import_module(module)
     return RULES
@@ -378,8 +380,8 @@ def hints_of(what: Any) -> Mapping[str, Any]:
 
 
 def named_terms(text: str, environment: Environment) -> dict[str, FNode]:
-    """The terms that a text in SMT-LIB defines, by name; equal terms of an environment are one object. Raises
-    ValueError for any other text."""
+    """The terms that a text in SMT-LIB defines, by name, as terms of `environment`. Raises ValueError for any other
+    text."""
     try:
         script = SmtLibParser(environment).get_script(StringIO(text))
     except PysmtException as error:
@@ -388,7 +390,7 @@ def named_terms(text: str, environment: Environment) -> dict[str, FNode]:
 
 
 def _is_hashable(value: object) -> bool:
-    """Whether a value, with all that it holds, can be a key."""
+    """Whether a value, with all its parts, can be a key."""
     try:
         hash(value)
     except TypeError:
@@ -398,7 +400,7 @@ def _is_hashable(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Unhashed:
-    """A key for a value that cannot be a key, as it holds a claim: the hash is that of the value's class."""
+    """A key for a value that has no hash, as a part of it is a claim. The hash is that of the value's class."""
 
     value: object
 
@@ -410,12 +412,12 @@ class _Unhashed:
 
 
 def _asks(value: object) -> bool:
-    """Whether an argument is engines: a replay uses its own."""
+    """Whether an argument is an engine list. It is not written, since a replay uses its own engines."""
     return isinstance(value, Engines) or (isinstance(value, tuple) and any(isinstance(one, Engines) for one in value))
 
 
 def _place(value: object, among: Sequence[object]) -> int:
-    """The number of a value in a list. Raises RuleError where the list does not have it."""
+    """The number of a value in a list. Raises RuleError for a value outside the list."""
     for number, one in enumerate(among):
         if one is value or one == value:
             return number
@@ -431,20 +433,22 @@ def _factor(plain: Any) -> Factor:
 
 
 def _whole(value: Any, most: int) -> int:
-    """A whole number of a size that no rule takes long for."""
+    """The value, if it is a whole number with a magnitude below `most`. Raises ValueError."""
     if type(value) is not int or not -most < value < most:
         raise ValueError(f"{str(value)[:40]} is no whole number below {most}")
     return value
 
 
 def _fraction(plain: Any) -> Fraction:
-    """A fraction as a log writes it: without a power of ten, since a short text with one may mean too many digits."""
+    """The fraction of a text as a log writes it. A power of ten is refused (ValueError), since a short text with one
+    may stand for too many digits."""
     if not isinstance(plain, str) or not _FRACTION.fullmatch(plain):
         raise ValueError(f"{str(plain)[:40]} is no fraction")
     return Fraction(plain)
 
 
 def _checked(value: Any, count: int) -> int:
+    """The value, if it is an index of a list of `count` items. Raises ValueError."""
     if type(value) is not int or not 0 <= value < count:
         raise ValueError(f"{value!r} is no number below {count}")
     return value

@@ -11,8 +11,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def model_text(model: Model) -> str:
-    """The reference of a model, with a digest of its unit unless the reference names a row of the table with this unit.
-    So no reference stands for another unit than its own."""
+    """The reference of a model; if it does not name a row of the table with the model's unit, also a digest of the
+    unit. So the text of one unit never stands for another unit."""
     base = model.instruction
     with suppress(MmaprobeError):
         if base in INSTRUCTIONS and parse_reference(model.reference).unit == model.unit:

@@ -6,7 +6,7 @@ searches for proofs (a tactic) is not trusted: it can only call rules. The rules
 each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
 
 The kernel does not guard against code that changes frozen objects (`object.__setattr__`): such code could change any
-record of theorems, too. A certificate does, as it is checked from files in another process (docs/trusted.md).
+record of theorems, too. Certificates do guard against it: another process checks them from files (docs/trusted.md).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def is_theorem(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
-    """A goal that was proved: by the rule of that name from these premises. `word`: the rule's further grounds, such as
-    an engine's answer and that of the engine that confirmed it; `answered_query`: these answers, with the query.
-    `arguments`: the rule's arguments, by parameter, so that it can be called again."""
+    """A goal that the rule named `rule` proved from the `premises`. `word`: the rule's further grounds, such as an
+    engine's answer and that of the engine that confirmed it; `answered_query`: these answers, with the query;
+    `arguments`: the arguments of the rule, by parameter, so that it can be called again."""
 
     goal: Goal
     rule: str
@@ -66,7 +66,8 @@ class Theorem:
         _MADE[self] = made.goal
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
-        """This theorem and all that it rests on, each once, premises first; not the premises of `leaves`."""
+        """This theorem and all theorems that it rests on, each once, premises first. The premises of `leaves` are left
+        out."""
         theorems: dict[int, Theorem] = {}
         waiting = [self]
         while waiting:  # without recursion: a theorem may rest on a long chain of others
@@ -98,9 +99,9 @@ RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by 
 
 
 def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
-    """A rule of inference, one of `closed.RULES`. Its docstring is its statement; an argument of another type than its
-    parameter has, or a premise that is not a theorem, raises RuleError. So does a second rule of the same name, as
-    proof trees refer to rules by name."""
+    """A decorator for a rule of inference, which must be in `closed.RULES`. The rule's docstring is its statement. An
+    argument of another type than its parameter's, or a premise that is not a theorem, raises RuleError. So does a
+    second rule of the same name, as logs refer to rules by name."""
     name = function.__name__
     if not closed.is_of(closed.RULES, function):
         raise RuleError(f"{function.__module__}.{function.__qualname__} is none of the kernel's rules")

@@ -26,8 +26,8 @@ from mmaprobe.queries.order.tree import (
 
 LARGE = 64  # leaves of a group from which on its first leaf is paired with all others before other pairs are asked
 SMALL = 8  # leaves of a group of which every pair is asked, in sums of fewer than LARGE leaves
-FIRST = 4  # pairs that are asked first, where many are alike
-SAMPLED = 32  # further pairs by which a finished tree is checked; half as many as leaves, if that is more
+FIRST = 4  # pairs that are asked first, if many pairs are similar
+SAMPLED = 32  # the least number of further pairs by which a finished tree is checked; more for more than 64 leaves
 SEEDS = 8  # branches whose first leaves are paired with each other
 
 
@@ -35,7 +35,7 @@ class MisfitError(Exception):
     """The answers fit no tree of the kind tried."""
 
 
-_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # the branch that a level joins, and branches that join too
+_Reading = tuple[Node | Leaf, tuple[Node | Leaf, ...]]  # the branch that a level joins, and its step's other branches
 
 
 def _readings(current: Node | Leaf) -> Iterator[_Reading]:
@@ -97,8 +97,8 @@ class Builder:
         ]
 
     def _confirm_span(self) -> None:
-        """Check that masks hide as many larger units: otherwise the mask hides units in part, and counts mean nothing.
-        Where units were counted beside a trace, two sizes were asked already."""
+        """Check that masks hide as many larger units as smaller ones; otherwise a mask hides units in part, and counts
+        mean nothing. Masks whose units were counted beside a trace are left out: two sizes were asked already."""
         if self.probe.tight:
             return
         chosen = {lost: pair for pair, lost in self.probe.asked.items() if pair not in self.probe.traced}
@@ -190,8 +190,8 @@ class Builder:
                         self._expect(leaf, other, exact if node.kind == "exact" else node.size)
 
     def _check_parts(self, node: Node) -> None:
-        """Check that the branches within a part of an exact step are hidden with it: masks hide as many leaves in a sum
-        of 0, 1 and 2 + 3 as in one of 0 + 1, 2 and 3."""
+        """Check that the branches within a part of an exact step are hidden together with the part: masks hide as many
+        leaves in a sum of 0, 1 and 2 + 3 as in a sum of 0 + 1, 2 and 3."""
         for part, other in zip(node.children, (*node.children[1:], node.children[0]), strict=True):
             if isinstance(part, Node):
                 [first, *rest], [partner, *_] = leaves_of(part), leaves_of(other)
@@ -207,10 +207,10 @@ class Builder:
             self._expect(one, other, int(table[place[one], place[other]]))
 
     def _check_alone(self, root: Node | Leaf) -> None:
-        """Check masks with zeros at most leaves, so that they leave no trace: beside a trace larger units were counted,
-        and a step may spare these but hide smaller ones. The smallest units come back from outside of each step, and
-        the largest units that were counted from the further branches of an exact step; a unit does not come back alone
-        from the branch of a mask, nor from a further branch of a fused step."""
+        """Check masks with zeros at most leaves, so that they leave no trace. Beside a trace larger units were counted,
+        and a step may spare these but hide smaller units. The smallest units must come back from outside of each step,
+        and the largest units that were counted from the further branches of an exact step. A unit must not come back
+        alone from the branch of a mask, nor from a further branch of a fused step."""
         probe = self.probe
         asked: list[tuple[Pair, list[Leaf], int]] = []
         expected: list[bool] = []
@@ -277,8 +277,8 @@ class Builder:
     def _likely_pairs(
         self, group: list[Leaf], joined: _Joined, same: Callable[[int], bool]
     ) -> Iterator[list[tuple[Leaf, Leaf]]]:
-        """Lists of pairs that are likely to be within a branch: neighbours, and numbers that differ in one bit; a few
-        of these pairs first, where there are many."""
+        """Lists of pairs that are likely to be within a branch: neighbours, then numbers that differ in one bit. Of
+        many such pairs a few come first, and the others only if one of the few is in a branch."""
         if len(group) <= SMALL and len(self.probe.leaves) <= LARGE:
             yield list(combinations(group, 2))
             return
@@ -294,7 +294,7 @@ class Builder:
 
 
 class _Joined:
-    """Leaves, grouped by the branches known so far."""
+    """Leaves grouped by the branches known so far."""
 
     def __init__(self, leaves: list[Leaf]) -> None:
         self.part: dict[Leaf, list[Leaf]] = {leaf: [leaf] for leaf in leaves}
@@ -315,7 +315,8 @@ class _Joined:
 
 
 class _Levels:
-    """The levels above a leaf `pivot`: (number of leaves that a mask hides, the leaves with that number), by number."""
+    """The levels above a leaf `pivot`. `groups`: pairs of a number of leaves that a mask hides, and the leaves whose
+    mask with the pivot hides that number, in ascending order; `place`: the level of each leaf."""
 
     def __init__(self, pivot: Leaf, groups: list[tuple[int, list[Leaf]]]) -> None:
         self.pivot, self.groups = pivot, groups
@@ -328,7 +329,8 @@ class _Levels:
 
 class Inside:
     """Looks into fused steps, with units that are truncated if they are aligned one by one, but not if they are summed
-    first."""
+    first. `parts`: the groups of a step's products that are summed first; `apart`: whether c joins the finished sum of
+    the products (None: not known); `places`: the distance of mask and unit that shows this."""
 
     def __init__(self, probe: Probe) -> None:
         self.probe = probe

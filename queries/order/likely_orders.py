@@ -1,4 +1,4 @@
-"""Likely orders, for units whose answers do not reveal their order."""
+"""Likely summation orders, for units whose answers do not reveal their order."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ AT_ONCE: tuple[Kind, ...] = ("fused", "exact")  # steps that add many terms
 
 
 def likely_orders(length: int, addend: bool) -> list[Node | Leaf]:
-    """For few terms every order; for more terms, the orders of published units and libraries: all at once, one after
-    another, in pairs, by blocks, in lanes; with c first, in the first block, or last."""
+    """The trees of likely orders. For few terms these are all orders; for more terms, the orders of published units and
+    libraries: all at once, one after another, in pairs, by blocks, in lanes; with c first, in the first block, or
+    last."""
     leaves: list[Leaf] = ["c", *range(length)] if addend else [*range(length)]
     trees = list(binary_trees(leaves)) if len(leaves) <= EVERY_ORDER else []
     if len(leaves) > 2:
         trees += [joined_branch(kind, leaves) for kind in AT_ONCE]
     if len(leaves) > EVERY_ORDER:
-        trees += _of_many(length, addend)
+        trees += _trees_of_many(length, addend)
     elif length > 2 and addend:
         trees += [Node("binary", (joined_branch(kind, range(length)), "c")) for kind in AT_ONCE]
     return trees
 
 
-def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
+def _trees_of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
     def ended(total: Node | Leaf) -> Node | Leaf:
         return Node("binary", (total, "c")) if addend else total
 

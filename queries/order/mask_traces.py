@@ -1,8 +1,8 @@
 """Counting units beside the trace that a mask leaves, where the result's format is too short to hold both.
 
 A step that rounds toward zero, to odd, or with a sticky bit keeps a trace of the units that a mask hides: a multiple of
-the mask's last place in that step. Units just below that place are hidden as tiny units are, and the fewer units are
-asked about at once, the fewer bits it takes to distinguish their number from the trace.
+the mask's last place in that step. Units just below that place are hidden as tiny units are. The fewer units are asked
+about at once, the fewer bits distinguish their number from the trace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class TraceCounter:
         self.trace: tuple[Power, Fraction] | None = None
 
     def as_before(self, pair: Pair) -> int | None:
-        """`spared` with the signs of the last pair alone, if these leave no larger trace now."""
+        """The number as of `spared`, with the signs of the last pair only; None if these leave a larger trace now, or
+        do not show the number."""
         if self.trace is None:
             return None
         signs, trace = self.trace
@@ -47,9 +48,10 @@ class TraceCounter:
         return self._total(pair, signs, self.groups)
 
     def spared(self, pair: Pair) -> int | None:
-        """The number of leaves outside of the step in which a mask on a pair cancels; None where no answer shows it.
+        """The number of leaves outside of the step in which a mask on a pair cancels; None if no answer shows it.
 
-        The signs that leave the smallest trace come first: beside it units may be so small that every step hides them.
+        The signs that leave the smallest trace come first: beside a small trace, units may be so small that every step
+        hides them.
         """
         seen = {signs: [self.ask(pair, signs, self.least, group) for group in self.groups] for signs in VARIANTS}
         numbers = {signs: [abs(x) for x in values if x is not None] for signs, values in seen.items()}
@@ -75,7 +77,7 @@ class TraceCounter:
         return total
 
     def count(self, pair: Pair, signs: Power, group: Sequence[Leaf]) -> int | None:
-        """The number of units of one group that come back; None where this answer does not show it."""
+        """The number of units of one group that come back; None if no answer with these signs shows it."""
         most, bits = sum(leaf not in pair for leaf in group), len(group).bit_length()
         seen = self.ask(pair, signs, self.least, group)
         if seen is None:

@@ -1,5 +1,5 @@
-"""Questions about the order of a sum: numbers far apart at chosen leaves, and the number of small numbers that
-survive."""
+"""Questions about the order of a sum: huge and small numbers at chosen leaves, and the number of small numbers that the
+result shows."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from mmaprobe.smtmodel.operand import FACTORS, FURTHER
 
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 
-ELEMENTS = 1 << 22  # products in the vectors that are formed at a time
+ELEMENTS = 1 << 22  # the most products in the vectors that are formed together
 LEAST_TOGETHER = 8  # the least number of units counted together that is tried
 ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever the format of their results
-GROUPS = 32  # the most groups of leaves for which each mask is asked separately
+GROUPS = 32  # the most groups of leaves for which each mask is asked separately, with masks beyond all results
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
 SCALED = (
     ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7; `identify --gemm` finds "
     "plans of a function with such a factor"
 )
 ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
-WIDEST = 64  # fraction bits: every accumulator cuts above so many places
-SINGLY = 32  # the most leaves that are asked about one at a time, where counts beside traces fit no tree
-UNSURE = 3  # last bits of results that the roundings of a factor, and of multiplying by it, may change
+WIDEST = 64  # fraction bits: every accumulator cuts within this many places
+SINGLY = 32  # the most leaves that are asked about one at a time, if counts beside traces fit no tree
+UNSURE = 3  # last bits of a result that may be wrong, as a factor and the multiplication by it are rounded
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Powers of two at leaves: those of `own` at a few leaves, `unit` at the others of a group, zeros elsewhere."""
+    """Powers of two at leaves: `own` at a few leaves, `unit` at the other leaves of `group`, zeros elsewhere."""
 
     own: tuple[tuple[Leaf, Power], ...]
     group: Sequence[Leaf] = ()
@@ -50,7 +50,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Question:
-    """A vector that was asked, and the answer; formed when needed, as a long sum has many long questions."""
+    """A question and its answer. The vector is formed when it is needed, as a long sum has many long questions."""
 
     text: str
     d: int
@@ -63,7 +63,7 @@ class Question:
 
 
 class UnrevealedError(IncompleteError):
-    """The answers do not show the order of a sum; `questions` holds the questions asked."""
+    """The answers do not show the order of a sum. `questions`: the questions asked."""
 
     def __init__(self, reason: str, questions: tuple[Question, ...] = ()) -> None:
         self.reason, self.questions = reason, questions
@@ -100,8 +100,8 @@ def power_pattern(fmt: Format, sign: int, exponent: int) -> int:
 
 
 def idle(model: Model) -> dict[str, list[int]]:
-    """By name, the operands beside a, b and c that a model takes, with values that change nothing: scale factors 1,
-    else zeros."""
+    """The values, by operand, of a model's operands other than a, b and c that change nothing: scale factors of 1, and
+    zeros for all others."""
     neutral = {}
     for row, count in zip(FURTHER, model.counts[-len(FURTHER) :], strict=True):
         one = power_pattern(model.formats[row.name], 1, 0) if count and row.is_factor else 0
@@ -123,8 +123,8 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
 
 
 def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
-    """The signed powers of two by which terms are multiplied, from the results where a single term is 1; empty where
-    all are 1. A term whose result is no power of two has no weight."""
+    """The signed powers of two by which terms are multiplied, from the results for a single term of 1 (`alone`); empty
+    if all are 1. A term whose result is no power of two has no weight."""
     weights: dict[Leaf, Power] = {}
     for leaf, value in alone.items():
         size = abs(value) if value else Fraction(1)
@@ -135,21 +135,21 @@ def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
 
 
 def factor_of(alone: Mapping[Leaf, Fraction | None]) -> Fraction:
-    """The factor, from 1 to below 2, by which all terms are multiplied beside powers of two, from the results where a
-    single term is 1; 1 where terms have different factors."""
+    """The factor, from 1 to below 2, by which all terms are multiplied besides powers of two, from the results for a
+    single term of 1 (`alone`); 1 if the terms have different factors."""
     factors = {abs(value) / Fraction(2) ** exponent_of(abs(value)) for value in alone.values() if value}
     return factors.pop() if len(factors) == 1 else Fraction(1)
 
 
 class Probe:
-    """Asks one device, many vectors at a time. A leaf is `width` products, 1 or a scale block, and stands for the first
-    of them. `again` repeats questions (by default none). `addend`: whether c is a leaf.
+    """Asks one device, many vectors at a time. A leaf is a single product or c, or stands for a scale block of `width`
+    products by the first of them. `again`: repeats questions (None: none is repeated); `addend`: whether c is a leaf.
 
-    Units are counted in `groups` of leaves, with one question for each, where the result's format does not hold the
-    number of all leaves. `any_factor`: results may be multiplied by a number that is no power of two; `factor` is then
-    that number beside powers of two, and results count after a division by it. `missing`: products that are not in the
-    sum are looked for; these (`left_out`), and the products known before not to be in the sum (`without`), are no
-    leaves.
+    If the result's format does not hold the number of all leaves, units are counted in `groups` of leaves, with one
+    question for each group. `any_factor`: whether results may be multiplied by a number that is no power of two;
+    `factor` is then that number without its power of two, by which results are divided before they count. `missing`:
+    whether products that are not in the sum are searched for; these (`left_out`), and the products known before not to
+    be in the sum (`without`), are no leaves.
     """
 
     def __init__(
@@ -164,18 +164,18 @@ class Probe:
         self.questions: list[Question] = []
         self.span = Span(0, 0)
         self.normal = True
-        self.asked: dict[Pair, int] = {}  # how many leaves each mask asked so far takes out of the sum
+        self.asked: dict[Pair, int] = {}  # by mask asked so far: the number of leaves that it takes out of the sum
         self.met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)  # the leaves that have shared a mask with each
         self.signs = VARIANTS[0]  # the signs of mask and units that worked last
         self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._otherwise = False
-        self._unheard = True  # no failure yet but c alone giving zero
-        self._highest: int | None = None  # the largest exponent allowed for a mask, where larger ones failed
+        self._unheard = True  # whether every failure so far was that c alone gave zero
+        self._highest: int | None = None  # the largest exponent allowed for a mask, if larger exponents failed
         self.tight = False  # whether the unit is the largest that every step hides
         self.singly = False  # whether each mask is asked about one leaf at a time
-        self.assumed: set[Pair] = set()  # masks that were not asked about every group
+        self.assumed: set[Pair] = set()  # masks whose counts were partly derived from those of other masks
         self.traced: set[Pair] = set()  # masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
         self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
@@ -199,7 +199,8 @@ class Probe:
         return self.model.d.precision + self.together.bit_length() + 3
 
     def _range(self, normal: bool, beyond: bool = False) -> tuple[int, int]:
-        """The smallest and the largest exponent that every leaf and, unless `beyond`, the result can have."""
+        """The smallest and the largest exponent that every leaf and the result can have. `beyond`: whether results may
+        be larger than their format allows."""
         factors = [exponents(fmt, normal) for fmt in self._factors]
         product, c = (sum(low for low, _ in factors), sum(high for _, high in factors)), exponents(self.model.c, normal)
         shifted = [
@@ -212,7 +213,7 @@ class Probe:
         return max(lows), min(highs)
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
-        """Masks and units to try, the widest span first, and whether they avoid subnormals."""
+        """The spans of mask and unit to try, the widest first, each with whether it avoids subnormals."""
         return ((span, normal) for span, normal in self._spans() if self._highest is None or span.mask <= self._highest)
 
     def _spans(self) -> Iterator[tuple[Span, bool]]:
@@ -245,7 +246,7 @@ class Probe:
         return [self._divided(finite_value(d, self.model.d)) for d in self.patterns(forms)]
 
     def _divided(self, value: Fraction | None) -> Fraction | None:
-        """A result divided by the factor: the nearest number of so few bits that the roundings do not change them."""
+        """A result divided by `factor`, rounded to so few bits that the device's roundings do not change these."""
         if self.factor == 1 or not value:
             return value
         sums = value / self.factor
@@ -254,7 +255,7 @@ class Probe:
 
     @property
     def _counting(self) -> int:
-        """The significant bits of results that count units."""
+        """The number of reliable significant bits of a result."""
         return self.model.d.precision - (UNSURE if self.factor != 1 else 0)
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
@@ -282,7 +283,7 @@ class Probe:
         return Vector(self.model, operands, id=number, extra={"question": text})
 
     def _row(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power]) -> _Filled:
-        """A row with units at the leaves of a group, zeros elsewhere; cached, as many questions share it."""
+        """A row with units at the leaves of a group, zeros elsewhere. It is cached, as many questions share it."""
         key = (id(terms.group), normal, bool(weights), terms.unit)
         if key not in self._filled:
             model = self.model
@@ -293,7 +294,7 @@ class Probe:
                 return row
             if len(self._filled) > ROWS:
                 self._filled.clear()
-            self._filled[key] = terms.group, row  # with the group, so that its identity is not used again
+            self._filled[key] = terms.group, row  # the reference keeps the group alive, so that its id stays its own
         return self._filled[key][1]
 
     def _put(self, row: _Filled, leaf: Leaf, power: Power, normal: bool, weights: Mapping[Leaf, Power]) -> None:
@@ -310,8 +311,8 @@ class Probe:
             row.rest[factor.name][leaf // self.model.scale_block] = pattern
 
     def _check_reach(self, leaf: Leaf, exponent: int, normal: bool) -> None:
-        """Raises UnrevealedError for a power of two that needs factors out of range: a device that multiplies a term by
-        2^-200, or gives arbitrary numbers, has weights that no factors make up for."""
+        """Raises UnrevealedError for a power of two that needs factors out of range: no factors make up for the weights
+        of a device that multiplies a term by 2^-200, or gives arbitrary numbers."""
         formats = [self.model.c] if leaf == "c" else self._factors
         low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
         if not low <= exponent <= high:
@@ -321,7 +322,7 @@ class Probe:
             )
 
     def _factors_of(self, power: Power, normal: bool) -> list[int]:
-        """The patterns of the factors of a signed power of two, the sign with the first."""
+        """The patterns of the factors whose product is a signed power of two; the first factor has the sign."""
         if (power, normal) not in self._parts:
             sign, exponent = power
             factors = self._factors
@@ -330,6 +331,7 @@ class Probe:
         return self._parts[power, normal]
 
     def fail(self, reason: str) -> UnrevealedError:
+        """The error for a reason, with the questions asked so far."""
         return UnrevealedError(reason, tuple(self.questions))
 
     def stand_by(self, most: int) -> None:
@@ -339,8 +341,8 @@ class Probe:
             stand_by(self.again, [(question.vector, question.d) for question in chosen], most)
 
     def calibrate(self) -> None:
-        """Choose mask and unit, and the number of units counted together: units must be counted exactly, and a mask
-        alone must come back. Raises UnrevealedError."""
+        """Choose mask and unit, and the number of units counted together, so that units are counted exactly and a mask
+        alone comes back. Raises UnrevealedError."""
         if self.widest() < self.needed and self.together < LEAST_TOGETHER:
             raise self.fail(self._narrow())
         if self._try_beyond():
@@ -380,8 +382,8 @@ class Probe:
         return self.span.mask > self.model.d.emax
 
     def lower(self) -> bool:
-        """Forget all counts, and use smaller masks from now on; returns whether there are smaller masks. Partial sums
-        may have a smaller range than the result."""
+        """Forget all counts, and use smaller masks from now on, as partial sums may have a smaller range than the
+        result. Returns whether there are smaller masks."""
         within = self.beyond
         self._forget(self.model.d.emax if within else self.span.mask - 1)
         return within or next(self.spans(), None) is not None
@@ -397,8 +399,8 @@ class Probe:
         self.met.clear()
 
     def count_singly(self) -> bool:
-        """Forget all counts, and ask about each leaf alone from now on, as one unit is told from any trace. Returns
-        whether this may change anything."""
+        """Forget all counts, and ask about each leaf alone from now on, since a single unit is distinguished from any
+        trace. Returns whether this may change anything."""
         if not self.traced or self.singly or len(self.leaves) > SINGLY:
             return False
         tight = self.tight
@@ -407,7 +409,8 @@ class Probe:
         return True
 
     def _try_beyond(self) -> bool:
-        """Try masks larger than any result, where masks within its range would not hide a unit in sums of f32."""
+        """Try masks larger than any result, if masks within the result's range would not hide a unit in sums of f32.
+        Returns whether such masks can be used."""
         if self._highest is not None:
             return False
         low, high = self._range(False, beyond=True)
@@ -434,7 +437,7 @@ class Probe:
         return text + ")"
 
     def _flaw(self) -> str:
-        """Why this mask and unit cannot be used; empty where they can."""
+        """The reason why the present mask and unit cannot be used; empty if they can."""
         mask, unit = self.span.mask, self.span.unit
         one = powers(Fraction(2) ** unit)
         singles = dict.fromkeys((self.products[0], self.products[-1], self.leaves[0]))
@@ -459,8 +462,8 @@ class Probe:
         return flaw
 
     def _weigh(self) -> bool:
-        """Ask for 1 at each leaf alone: the device may subtract terms, multiply them by powers of two, or all by one
-        other factor, or leave products out. Returns whether it does any of these."""
+        """Ask for 1 at each leaf alone: the device may subtract terms, multiply terms by powers of two or all terms by
+        one other factor, or leave products out. Returns whether it does any of these."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         alone = dict(zip(self.leaves, values, strict=True))
@@ -482,7 +485,7 @@ class Probe:
             self.groups = [self.leaves]
 
     def _unread(self) -> str:
-        """Why units are not counted under a mask; empty where they are counted."""
+        """The reason why units cannot be counted under a mask; empty if they can."""
         if len(self.leaves) < 3:
             return ""
         pair, seen = (self.leaves[0], self.leaves[-1]), ""
@@ -511,16 +514,16 @@ class Probe:
         return self.asked[pair]
 
     def ask_pairs(self, pairs: Iterable[tuple[Leaf, Leaf]]) -> None:
-        """Ask about masks on pairs of leaves, all new ones together. Raises UnrevealedError."""
+        """Ask about masks on pairs of leaves, all new pairs together. Raises UnrevealedError."""
         new = [pair for pair in dict.fromkeys(pair_of(*pair) for pair in pairs) if pair not in self.asked]
         for group in (new[:1], new[1:]):  # the first pair shows which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
                 self._know(pair, lost)
 
     def ask_around(self, pivot: Leaf, others: Sequence[Leaf]) -> None:
-        """Ask about masks on one leaf and each of some others, with few questions where units are counted in several
-        groups: the leaves that such masks hide are nested, so that every mask between two masks that hide equally many
-        leaves of a group hides as many. Some counts are `assumed`. Raises UnrevealedError."""
+        """Ask about masks on one leaf and each of some other leaves. If units are counted in several groups, few
+        questions suffice: the sets of leaves that such masks hide are nested, so that every mask between two masks that
+        hide equally many leaves of a group hides as many. Some counts are then `assumed`. Raises UnrevealedError."""
         new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self.asked]
         whole = len(self.groups) == 1 or self.singly
         self.ask_pairs(new if whole else new[:1])
@@ -531,7 +534,7 @@ class Probe:
         self.ask_pairs(new)
 
     def ask_assumed(self) -> bool:
-        """Ask in full about masks for which counts were assumed; returns whether there were such masks. Raises
+        """Ask in full about masks for which counts were assumed. Returns whether there were such masks. Raises
         UnrevealedError."""
         pairs = list(self.assumed)
         self.assumed.clear()
@@ -540,7 +543,8 @@ class Probe:
         return bool(pairs)
 
     def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
-        """How many units of a group come back under a mask, for each question; None where no answer shows it."""
+        """For each question, the number of units of a group that come back under a mask; None if the answer does not
+        show it."""
         values = self._masks([(pair, self.signs, self.span.unit, group) for pair, group in asked])
         pairs = zip(values, asked, strict=True)
         return [self._count(value, group, self.signs, 0) for value, (_, group) in pairs]
@@ -551,13 +555,14 @@ class Probe:
         self.met[pair[1]].append(pair[0])
 
     def measure(self, pairs: Sequence[Pair], raised: int) -> list[int]:
-        """The numbers of leaves that masks on pairs hide, with units 2^raised times as large; always asked."""
+        """The numbers of leaves that masks on pairs hide, asked with units 2^raised times as large. Raises
+        UnrevealedError."""
         if self.singly:
             return self._measure_singly(pairs, self.span.unit + raised)
         counts: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
-        # with directed rounding and the wrong sign of the units an ulp of the mask is left: try other signs
+        # with directed rounding and the wrong sign of the units, an ulp of the mask remains: try other signs
         for number, signs in enumerate(dict.fromkeys((self.signs, *VARIANTS))):
             if number == 1 and not raised:
                 for place in [place for place, lost in enumerate(counts) if lost is None]:
@@ -580,8 +585,8 @@ class Probe:
         ]
 
     def _measure_singly(self, pairs: Sequence[Pair], unit: int) -> list[int]:
-        """The numbers of leaves that masks hide, each asked about alone. Raises NoTreeError for a mask that does not
-        cancel, as where a partial sum saturates."""
+        """The numbers of leaves that masks hide, each leaf asked about alone. Raises NoTreeError for a mask that does
+        not cancel, for instance since a partial sum saturates."""
         masks = [(pair, self.signs, unit, group) for pair in pairs for group in self.groups]
         lost = dict.fromkeys(pairs, 0)
         for (pair, signs, _, group), value in zip(masks, self._masks(masks), strict=True):
@@ -599,7 +604,7 @@ class Probe:
         return len(self.leaves) - spared
 
     def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
-        """Whether units at some leaves come back under a mask; None where no answer shows it."""
+        """Whether any units at some leaves come back under a mask; None if no answer shows it."""
         if self.singly:
             return any(self.counts([(pair, [leaf]) for leaf in group]))
         for signs in dict.fromkeys((self.signs, *VARIANTS)):
@@ -609,7 +614,8 @@ class Probe:
         return None
 
     def _spared(self, pair: Pair, raised: int = 0) -> int | None:
-        """The number of units that come back beside a trace of the mask, counted in groups as small as needed."""
+        """The number of units that come back beside a trace of the mask, counted in groups as small as needed; None if
+        no answer shows it."""
         self.traced.add(pair)
         return self._traces(raised).spared(pair)
 
@@ -644,7 +650,8 @@ class Probe:
         return int(count) if whole else 0 if self.singly else None
 
     def back(self, asked: Sequence[tuple[Pair, Sequence[Leaf], int]]) -> list[bool]:
-        """Whether units at some leaves, a number of places below a mask, come back in full; zeros at the others."""
+        """For each question, whether units at some leaves, the given number of places below a mask, come back in full,
+        with zeros at all other leaves."""
         most, masks = self.together, list[tuple[Pair, Power, int, Sequence[Leaf]]]()
         places = list[int]()
         for place, (pair, leaves, distance) in enumerate(asked):
@@ -657,7 +664,8 @@ class Probe:
         return [place not in lost for place in range(len(asked))]
 
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
-        """The sums of masks on pairs, by signs, exponent and group of the units; new ones are asked together."""
+        """The sums of masks on pairs with units, each as (pair, signs, exponent of the units, group of leaves). New
+        ones are asked together."""
         keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
         values = self.values([self._mask(*mask) for mask in new.values()])
@@ -665,7 +673,8 @@ class Probe:
         return [self._given[key] for key in keys]
 
     def _mask(self, pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> tuple[Terms, str]:
-        """The terms of a mask on a pair of leaves and units on the others of a group, with the question's text."""
+        """The terms of a mask on a pair of leaves and units at the other leaves of a group, with the question's
+        text."""
         own = ((pair[0], (signs[0], self.span.mask)), (pair[1], (-signs[0], self.span.mask)))
         some = "elsewhere" if len(group) == len(self.leaves) else f"at the others of {group[0]} to {group[-1]}"
         text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} {some}"
@@ -673,11 +682,12 @@ class Probe:
 
     @property
     def places(self) -> int:
-        """The distance of mask and unit, in places, in the question where it was least."""
+        """The least distance, in places, of mask and unit in any question."""
         return self.span.mask - max(self.span.unit, self._beside.most if self._beside is not None else self.span.unit)
 
     def survivors(self, pair: Pair, others: list[Leaf], unit: int, text: str) -> Fraction | None:
-        """The sum of units at some leaves under a mask, as a multiple of the unit; zeros elsewhere."""
+        """The device's sum of units at some leaves under a mask, as a multiple of the unit, with zeros elsewhere; None
+        if it is not finite."""
         sign, small = self.signs
         terms: dict[Leaf, Power] = dict.fromkeys(others, (small, unit))
         terms[pair[0]], terms[pair[1]] = (sign, self.span.mask), (-sign, self.span.mask)
@@ -687,8 +697,8 @@ class Probe:
 
 @dataclass
 class _Filled:
-    """The patterns of a vector while it is being filled; `rest`: by name, the patterns of the operands beside a, b and
-    c."""
+    """The patterns of a vector while it is being filled. `rest`: the patterns of the operands other than a, b and c, by
+    name."""
 
     a: list[int]
     b: list[int]

@@ -1,4 +1,4 @@
-"""The order in which a device adds, as a document."""
+"""The document of `order`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 def document_of(
     tree: Tree | None, asked: Signature, device: Mapping[str, Any], questions: int, seconds: float, error: object = None
 ) -> Order:
-    """The document that `order` prints. `tree`: None where it was not revealed, for the reason `error`; `device`: its
-    name, and what it says of itself."""
+    """The document that `order` prints. `tree`: None if the order was not revealed, for the reason `error`; `device`:
+    the name of the device and its own description."""
     formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
     document = Order(
         device=device,

@@ -1,8 +1,8 @@
 """The order in which a device adds up d = c + sum of a_k * b_k, revealed from its answers alone.
 
-A huge number at one leaf of the sum and its negative at another hide every small unit that is added to either before
-they cancel: the units that come back count the leaves outside of the step where the two meet (the method of FPRev).
-Only formats and length of the device are assumed.
+A huge number at one leaf of the sum and its negative at another hide every small unit that is added to either of them
+before they cancel: the units that come back count the leaves outside of the step where the two meet (the method of
+FPRev). Only formats and length of the device are assumed.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from mmaprobe.smtmodel.units.unit import Unit, added_together
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 
 Products = tuple[int, ...]
-LISTED = 16  # blocks that are listed individually
+LISTED = 16  # the most blocks that are listed individually
 
 
 @dataclass(frozen=True)
 class Tree:
-    """What the answers reveal about a sum.
+    """The findings about a sum.
 
-    `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
-    block's products; None if no answer shows it. `parts`: by the products of a fused step, the groups that are summed
-    first, one group if no products are summed first; steps that could not be looked into are missing. `span`: the
-    exponents of masks and units; `places`: their least distance, within which an exact step loses nothing. `weights`:
-    sign and exponent of the powers of two by which terms are multiplied, where not all are 1.
+    `width`: the number of products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum
+    of the first block's products; None if no answer shows it. `parts`: by the products of a fused step, the groups that
+    are summed first, one group if no products are summed first; steps that could not be looked into are missing.
+    `span`: the exponents of mask and unit; `places`: their least distance in any question, within which an exact step
+    loses nothing. `weights`: sign and exponent of the powers of two by which terms are multiplied, if not all are 1.
     """
 
     length: int
@@ -99,7 +99,7 @@ class Tree:
 
     @property
     def _chain(self) -> Node | Leaf:
-        """The tree without an addend that joins at the end."""
+        """The tree, without c if c joins at the end."""
         if not self._after or not isinstance(self.root, Node):
             return self.root
         return next(child for child in self.root.children if child != "c")
@@ -114,8 +114,8 @@ class Tree:
 
     @property
     def addend(self) -> Literal["fused", "late", "after"] | None:
-        """Where c enters: with the products of the first block, after their sum, or after all blocks (with one block,
-        "after" means the same as "late"). None: fused or late."""
+        """The place at which c enters: "fused": with the products of the first block; "late": after their sum; "after":
+        after all blocks (with one block, the same as "late"). None: fused or late."""
         if self._after:
             return "after"
         node = self.root
@@ -168,7 +168,7 @@ class Tree:
         return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
 
     def steps(self) -> list[OrderStep]:
-        """Every step, in the order in which they are done: the products, c and the numbers of earlier steps that each
+        """Every step, in the order of computation, with the products, c and the numbers of earlier steps that it
         adds."""
         steps: list[OrderStep] = []
         numbers: dict[int, int] = {}
@@ -223,7 +223,7 @@ def reveal(
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
-    said_of_ends = ends_of(probe, root) if ends else None
+    row_ends = ends_of(probe, root) if ends else None
     probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
         length=model.length,
@@ -235,15 +235,15 @@ def reveal(
         apart_places=inside.places,
         parts=inside.parts,
         questions=tuple(probe.questions),
-        ends=said_of_ends,
+        ends=row_ends,
         weights=probe.weights,
     )
 
 
 def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
-    """The tree, looked into; where the answers for large masks fit no tree, the tree for smaller masks. Smaller masks
-    are not tried where units are hidden in part: the device then keeps about as many places as there are, and smaller
-    masks show fewer places."""
+    """The tree and what is within its fused steps. If the answers for large masks fit no tree, smaller masks are tried,
+    but not if units were hidden in part: the device then keeps about as many places as there are, and smaller masks
+    show fewer places. Raises UnrevealedError."""
     failed: UnrevealedError | None = None
     while True:
         try:
@@ -259,7 +259,8 @@ def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
 
 
 def _looked_into(probe: Probe, builder: Builder) -> tuple[Node | Leaf, Inside]:
-    """The tree and what is within its fused steps; built again if a mask within such a step spares a unit of it."""
+    """The tree and what is within its fused steps. The tree is built again if a mask within such a step spares a unit
+    of the step."""
     while True:
         root, inside = builder.tree(), Inside(probe)
         if probe.width == 1:
@@ -276,7 +277,7 @@ def _looked_into(probe: Probe, builder: Builder) -> tuple[Node | Leaf, Inside]:
 
 
 def _listed(blocks: tuple[Products, ...]) -> list[str]:
-    """The blocks in words; if there are many in the usual order, the first and last ones."""
+    """The blocks in words; of many blocks in the usual order, only the first two and the last."""
     usual = [k for block in blocks for k in block] == list(range(len(blocks) * len(blocks[0])))
     names = [compact(block) for block in blocks]
     return names if len(names) <= LISTED or not usual else [*names[:2], "...", names[-1]]

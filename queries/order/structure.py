@@ -1,4 +1,5 @@
-"""The summation trees that a unit may show to masks."""
+"""The summation trees that a matrix unit's answers to masks may show. A mask is a large term that may hide smaller
+terms, called units, in a sum."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ Branch = Node | Leaf
 
 
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
-    """The trees that a unit's answers may show when mask and unit are `bits` places apart: two trees where it depends
-    on the operands whether a mask hides the units."""
+    """The trees that a unit's answers may show when mask and unit are `bits` places apart: two trees if it depends on
+    the operands whether a mask hides the units. `leaves`: the number of leaves."""
     for fused in dict.fromkeys(_hiding_sums(list(walk(unit.result)), bits, leaves)):
         tree = _Trees(fused).of(unit.result)
         assert tree is not None
@@ -23,8 +24,8 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 
 def tree_of(unit: Unit, aligned_apart: bool = False) -> Branch:
-    """The tree of the expression, whatever masks show: a truncated sum is one step with the unrounded sums in it;
-    `aligned_apart`: a truncated sum in it is a step of its own, with its own alignment."""
+    """The tree of the expression, whatever masks show. A truncated sum and the unrounded sums among its terms are one
+    step; with `aligned_apart`, a truncated sum among its terms is a step of its own, with its own alignment."""
     fused = frozenset(of_kind(unit.result, nodes.FusedSum))
     tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
@@ -35,7 +36,7 @@ def _hiding_sums(
     every: Sequence[nodes.Node], bits: int, leaves: int
 ) -> tuple[frozenset[nodes.Node], frozenset[nodes.Node]]:
     """The sums in which a mask may hide units, and the sums in which a mask surely hides them. A sum of groups has one
-    exponent whatever the groups hold, so that the units that a mask hides there depend on the operands."""
+    exponent whatever the values of the groups are, so that the operands decide which units a mask hides there."""
     kept = {node: min(node.bits_of_terms) for node in every if isinstance(node, nodes.Sum) and node.bits_of_terms}
     groups = has_groups(every)
     surely = bits - leaves.bit_length() - 2
@@ -54,7 +55,8 @@ def starts_at_zero(unit: Unit) -> bool:
 
 
 def bits_of_late_products(unit: Unit) -> int | None:
-    """The number of bits kept of the finished sum of products where the incoming sum joins it unrounded; else None."""
+    """The number of bits kept of the finished sum of products that the incoming sum joins unrounded; None for a unit
+    without such a sum."""
     for node in walk(unit.result):
         if isinstance(node, (nodes.FusedSum, nodes.GridSum)):
             late = [bits for item, bits in zip(node.items, node.bits_of_terms, strict=False)
@@ -66,7 +68,7 @@ def bits_of_late_products(unit: Unit) -> int | None:
 
 class _Trees(Fold[Branch | None]):
     """The tree of an expression. `fused`: the sums in which a mask hides all units that it meets; `aligned_apart`:
-    whether such a sum within another one is a step of its own."""
+    whether such a sum within another such sum is a step of its own."""
 
     def __init__(self, fused: frozenset[nodes.Node], aligned_apart: bool = False) -> None:
         super().__init__()
@@ -89,9 +91,9 @@ class _Trees(Fold[Branch | None]):
         return "fused" if node in self.fused else "exact"
 
     def _children(self, node: nodes.Node, around: nodes.Node) -> Iterator[Branch]:
-        """The trees of a sum's terms, with the terms of unrounded sums in it one by one: such a sum keeps its exponent
-        when it cancels, and so hides the terms that it joins. A sum without loss is not a step of its own in another
-        sum without loss."""
+        """The trees of a sum's terms. The terms of an unrounded sum within the sum are listed one by one: such an inner
+        sum keeps its exponent when it cancels, and so hides the terms that it joins. A sum without loss is not a step
+        of its own in another sum without loss."""
         for term in self.terms(node.operands):
             inner = term.term if isinstance(term, nodes.Scale) else term
             alike = self._kind(inner) == self._kind(around)

@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 DRAWN = 12  # the most levels of a tree that are drawn
-TIMES = 5  # the least number of like steps in succession that are drawn as one
+TIMES = 5  # the least number of similar steps in succession that are drawn as one
 AGAIN = 3  # the least number of repetitions of several steps that are drawn once
 PERIOD = 16  # the most steps that repeat together
 LISTED = 12  # the most ranges of terms in a line
@@ -32,7 +32,7 @@ ChainStep = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and the b
 
 @dataclass(frozen=True)
 class Outline:
-    """A line, and the outlines below it."""
+    """A line of text, and the outlines below this line."""
 
     text: str
     below: tuple[Outline, ...] = ()
@@ -49,7 +49,7 @@ class Outline:
 
 
 def shared_text(width: int) -> str:
-    """Words for the order among products that share a leaf, which was not asked."""
+    """The sentence that the order among products that share a leaf was not asked."""
     return f"{width} products share scale factors: the order among them is not told"
 
 
@@ -59,7 +59,7 @@ class Outliner:
 
     def __init__(self, root: Node | Leaf, width: int = 1, parts: Parts | None = None, apart: bool = False) -> None:
         self.root, self.width, self.parts, self.apart = root, width, parts or {}, apart
-        self._shapes: dict[int, tuple[int, int]] = {}  # of each step, its shape's number, and its first product
+        self._shapes: dict[int, tuple[int, int]] = {}  # by step: the number of its shape, and its first product
         known: dict[object, int] = {}
         for node in nodes_of(root):
             start = min(self.first(child) for child in node.children)
@@ -107,7 +107,7 @@ class Outliner:
         return None
 
     def _step(self, node: Node, depth: int) -> Outline:
-        """One step with its terms: c, sums (like sums together), then the products."""
+        """One step with its terms: c, sums (similar sums together), then the products."""
         below = []
         if "c" in node.children:
             below.append(Outline("c (joins the finished sum)" if self.apart else "c"))
@@ -139,7 +139,7 @@ class Outliner:
     # -- chains
 
     def _chain(self, branch: Node, depth: int) -> Outline | None:
-        """Steps in succession, many of them alike; None where few are alike."""
+        """Steps in succession, many of them alike; None if few are alike."""
         start, steps = self.steps(branch)
         runs = self.runs(steps)
         if not any(len(run) >= TIMES for run in runs):
@@ -168,12 +168,13 @@ class Outliner:
         return Outline("one step after another", tuple(below))
 
     def _own(self, terms: tuple[Outline, ...]) -> Outline:
-        """The sum that a step adds, which is formed by itself: the step and the sum's last addition are one line."""
+        """The outline of a sum that a step adds: the step and the sum's last addition share one line."""
         (sum_,) = terms
         return Outline("a sum of its own, added", sum_.below if sum_.text == KINDS["binary"] else terms)
 
     def _recurring(self, branch: Node, depth: int) -> Outline | None:
-        """Steps in succession, not in the order of their products: single terms in a list, or the repeated part."""
+        """Steps in succession, not in the order of their products: single terms as a list, or the repeated steps once;
+        None for other steps."""
         start, steps = self.steps(branch)
         if len(steps) >= AGAIN and size_of(start) <= 2 and self._single(steps) and "c" not in self._leaves(steps):
             first = ["c" if leaf == "c" else self._label([leaf]) for leaf in leaves_of(start)]
@@ -202,7 +203,7 @@ class Outliner:
         return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
 
     def _ranges(self, leaves: Sequence[Leaf]) -> Iterator[str]:
-        """Products in the order in which they are added, runs at equal distances together."""
+        """Products as ranges, in the order in which they are added. Runs at equal distances are one range."""
         numbers = [leaf for leaf in leaves if leaf != "c"]
         while numbers:
             alike = 1
@@ -226,8 +227,8 @@ class Outliner:
         return self._label(leaves)
 
     def steps(self, branch: Node) -> tuple[Node | Leaf, list[ChainStep]]:
-        """The steps of a chain: the largest sum in each step is the running sum; or a smaller operand, where the other
-        operands are like those of the next step."""
+        """The start of a chain, and its steps in order. The running sum of a step is its largest operand, or a smaller
+        operand if the other operands are then like those of the next step."""
         steps: list[ChainStep] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
@@ -245,8 +246,8 @@ class Outliner:
         return current, steps[::-1]
 
     def _rank(self, later: Node | Leaf | None, term: Node | Leaf) -> tuple[int, bool, int]:
-        """A sort key of operands; of products: the farther a product is from that of the next step, the earlier it was
-        added."""
+        """A sort key of operands by the likelihood of being the running sum: the size, c, and for products the distance
+        from the product of the next step, as farther products were added earlier."""
         far = 0 if later is None or isinstance(later, Node) else abs(self.first(term) - self.first(later))
         return size_of(term), term == "c", far
 

@@ -1,8 +1,8 @@
-"""Summation trees: which terms of d = c + sum of a_k * b_k a unit adds in one step, and which leaves a mask hides.
+"""Summation trees: the terms of d = c + sum of a_k * b_k that a unit adds in each step, and the leaves that masks hide.
 
-A mask (FPRev) is a huge number at one leaf and its negative at another. It hides the leaves that are added to it before
-the two cancel; `masked_leaves` counts them for every pair of leaves. A chain is as deep as it is long, so no function
-here recurses into a tree.
+A mask (FPRev) is a huge number at one leaf and its negative at another. It hides the leaves that are added to either
+number before the two cancel; `masked_leaves` counts these leaves for every pair. A chain is as deep as it is long, so
+no function here recurses into a tree.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Node:
-    """One step that adds its children: two, or more at once, truncated at the largest (fused) or not (exact). `size`:
-    the number of leaves below it; `has_c`: whether c is among them."""
+    """One step that adds its children: two (binary), or several at once, truncated at the largest (fused) or not
+    (exact). `size`: the number of leaves below the step; `has_c`: whether c is among these."""
 
     kind: Kind
     children: tuple[Node | Leaf, ...]
@@ -82,7 +82,7 @@ def leaves_of(branch: Node | Leaf) -> tuple[Leaf, ...]:
 
 
 def joined_branch(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
-    """A step of some children: binary if there are two; a single child is returned itself."""
+    """A step of some children. Two children make a binary step, and a single child is returned itself."""
     given = tuple(children)
     if len(given) == 1:
         return given[0]
@@ -95,11 +95,11 @@ def chain_of(parts: Sequence[Node | Leaf]) -> Node | Leaf:
 
 
 def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
-    """The number of leaves, both included, that a mask on each pair of leaves takes out of the sum: a symmetric table,
-    by leaves in their `leaf_order`, with zeros on its diagonal.
+    """The number of leaves, both included, that a mask on each pair of leaves takes out of the sum: a symmetric table
+    (leaves x leaves, in `leaf_order`) with zeros on its diagonal.
 
-    A mask hides all leaves below the step where it cancels that are added to it; in that step a fused sum is truncated
-    at the mask, so that all leaves are hidden, and an exact sum keeps its other children.
+    A mask hides all leaves that are added to one of its numbers below the step where the two cancel. In that step a
+    fused sum is truncated at the mask, so that all its leaves are hidden; an exact sum keeps its other children.
     """
     leaves = leaves_of(branch)
     table = np.zeros((len(leaves), len(leaves)), dtype=np.int16)
@@ -126,7 +126,7 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
 
 
 def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozenset[Leaf]]:
-    """For each pair of leaves the set of leaves, both included, that a mask on them takes out of the sum."""
+    """For each pair of leaves, the set of leaves, both included, that a mask on the pair takes out of the sum."""
     above_leaf: dict[Leaf, Node] = {}
     above: dict[int, Node] = {}  # the parent of each step, by identity
     for node in nodes_of(branch):
@@ -172,7 +172,7 @@ def folded(branch: Node | Leaf, form: Callable[[Node, list[Value]], Value], leaf
 
 
 def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
-    """The tree with only some of its leaves; None if it has none of these leaves."""
+    """The tree with only the leaves `kept`; None if the tree has none of these."""
 
     def form(node: Node, given: list[Node | Leaf | None]) -> Node | Leaf | None:
         children = [child for child in given if child is not None]
@@ -182,8 +182,9 @@ def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
 
 
 def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
-    """Trees with chains in place of the exact steps, or of the last exact step alone: the terms in their present order,
-    with c before or after them. The bits that a chain loses may lie below all bits that the formats show."""
+    """The other trees that answers for exact steps may stand for: chains in place of all exact steps, or of the last
+    exact step, with the terms in their present order and c before or after them. The bits that a chain loses may lie
+    below all bits that the formats show."""
     steps = [node for node in nodes_of(root) if node.kind == "exact" and len(node.children) > 2]
     trees: dict[Node | Leaf, None] = {}
     for chosen, late in itertools.product((steps[-1:], steps), (False, True)):
@@ -201,8 +202,9 @@ def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
 
 
 def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
-    """The trees of products for a tree whose leaves are blocks of `width` products, named by their first product: every
-    block is an exact sum; or, where a step aligns blocks, their products are terms of that step."""
+    """The trees of products for a tree whose leaves are blocks of `width` products, named by their first product. In
+    the first tree every block is an exact sum; if a step aligns blocks, there is a second tree, in which the products
+    of these blocks are terms of that step."""
     apart = {leaf: joined_branch("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
     trees = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
     if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
@@ -229,7 +231,7 @@ def in_order(branch: Node | Leaf) -> Node | Leaf:
 
 
 def nodes_of(branch: Node | Leaf) -> list[Node]:
-    """Every step, after the steps below it."""
+    """Every step of a tree, after the steps below it."""
     nodes: list[Node] = []
     waiting = [branch]
     while waiting:
@@ -271,7 +273,7 @@ def stride_of(numbers: Iterable[int]) -> int | None:
 
 
 def compact(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: 0-7, or 0,1,4,5; four or more numbers at equal distances as 0,2..14."""
+    """Numbers as text in ascending ranges: 0-7, or 0,1,4,5; four or more numbers at equal distances as 0,2..14."""
     given = sorted(numbers)
     if len(given) > 3 and stride_of(given) not in (None, 1):
         return f"{given[0]},{given[1]}..{given[-1]}"

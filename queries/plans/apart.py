@@ -1,8 +1,8 @@
-"""Plans that give the same recorded product, and new inputs that tell them apart.
+"""New inputs that distinguish plans which give the same recorded product.
 
 A recording shows few roundings, and a recording stored in a narrow format hides most of these. New elements have the
-recorded numbers in other places. Elements of a few products that cancel show what one rounding does; elements of
-numbers half way between two numbers of a narrower format show how an input is rounded.
+recorded numbers in other places. Elements of a few products that cancel show single roundings of sums; elements of
+numbers half way between two numbers of a narrower format show the rounding of inputs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ PRODUCTS = (2, 3, 4)  # nonzero products of such an element: the last one cancel
 
 @dataclass(frozen=True)
 class Input:
-    """One element. `products`: k of each nonzero product -> the patterns of a and b; `results`: those of the plan that
-    is named first and of another plan."""
+    """The input of one element. `products`: by the k of each nonzero product, the patterns of a and b; `results`: the
+    result of the plan that is named first, and of another plan."""
 
     products: dict[int, tuple[int, int]]
     c: int
@@ -36,8 +36,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Other:
-    """A plan, under all its names, that gives every recorded element, as the plan named first does. `differ`: for how
-    many of the `asked` new elements their results differ; `shown`: such an element with few nonzero products."""
+    """A plan, under all its names, that gives every recorded element, as the plan named first does. `differ`: the
+    number of the `asked` new elements on which the two plans differ; `shown`: such an element with few nonzero
+    products."""
 
     plans: tuple[Plan, ...]
     differ: int
@@ -60,7 +61,7 @@ class Apart:
                        if (results := candidates.results(plan, sample)) is not None]  # fmt: skip
 
     def other(self, plans: tuple[Plan, ...]) -> Other:
-        """How a plan, of which `plans` are the names, differs from the plan named first."""
+        """The comparison of a plan, of which `plans` are all names, with the plan named first."""
         differ, asked, shown = 0, 0, None
         for sample, wanted in self._asked:
             results = self._candidates.results(plans[0], sample)
@@ -74,7 +75,7 @@ class Apart:
 
 
 def _input(sample: Sample, place: Matrix, results: tuple[Matrix, Matrix]) -> Input | None:
-    """An element of a sample, if few of its products are not zero."""
+    """The input of an element of a sample; None if many of its products are nonzero."""
     block, row, column = map(int, place)
     a, b = sample.a[block, row], sample.b[block, :, column]
     if (places := np.flatnonzero((a != 0) | (b != 0))).size > max(PRODUCTS):
@@ -85,15 +86,16 @@ def _input(sample: Sample, place: Matrix, results: tuple[Matrix, Matrix]) -> Inp
 
 
 def _tied(side: Matrix, fmt: Format, chance: np.random.Generator) -> Matrix:
-    """The patterns, each cut after a random bit of its fraction, which is set: a number half way between two numbers of
-    a format with one bit fewer."""
+    """Patterns of numbers half way between two numbers of a narrower format: each pattern of `side` is cut after a
+    random bit of its fraction, and this bit is set."""
     places = chance.integers(fmt.padding, fmt.padding + max(fmt.fraction, 1), side.shape)
     last = (1 << places).astype(side.dtype)
     return np.where(side == 0, side, (side & ~(last - side.dtype.type(1))) | last)
 
 
 def _samples(recorded: Recorded) -> Iterator[Sample]:
-    """The new elements: those with few nonzero products, then some with all products. D is not known."""
+    """Samples of new elements, whose D is not known: elements with few nonzero products, then elements with all
+    products."""
     chance, length = np.random.default_rng(SEED), recorded.length
     a, b = (side[side != 0] if np.any(side) else side.ravel() for side in (recorded.a, recorded.b))
     c = None if recorded.c is None else recorded.c.ravel()

@@ -39,8 +39,8 @@ Formats = tuple[tuple[int, frozenset[Format]], ...]  # by level, the formats ass
 
 def bound_of_plan(plan: Plan, length: int | None, settle: Settle, windows: Windows = ()) -> Theorem:
     """A theorem that bounds |d - exact| for K = `length`, or, if `length` is None, for every multiple of the plan's
-    period; `windows`: the exponents that operands are assumed to have. `settle` proves a lemma or returns None. Raises
-    RuleError if no rule gives a bound, and ParameterError if the plan does not take `length` products."""
+    period. `settle`: proves a lemma, or returns None; `windows`: the exponents that operands are assumed to have.
+    Raises RuleError if no rule gives a bound, and ParameterError if the plan does not take `length` products."""
     with plan.named():
         return _Composer(plan, length, settle, windows).result()
 
@@ -153,7 +153,7 @@ class _Composer:
         return theorem
 
     def _from_zero(self, model: Model) -> Theorem | None:
-        """The theorem about an instruction from zero, if a rule says more about it than about an instruction from any
+        """The theorem about an instruction from zero; None if no rule says more of this than of an instruction from any
         sum."""
         if (model, True) not in self.chains:
             self._chain(model)

@@ -1,7 +1,7 @@
 """The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting K at once.
 
 Every run of neighbouring tiles is summed once; a way of cutting K gives the sum of some of these runs, added by NumPy.
-The sums only choose candidates: each candidate is then held against results as a plan of its own.
+These sums only choose candidates, each of which is then compared with results as a plan of its own.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def cuts_of(
     evaluate: Evaluate,
     kept: Sequence[PartRoundings] = (),
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
-    """The ways of cutting K around a unit that give all results of a sample in one of some forms: the form, the stage
-    and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: how the
-    sums of runs may be kept, besides as they are."""
+    """The ways of cutting K around a unit that give all results of a sample in one of some forms, each as the form, the
+    stage and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: the
+    roundings with which the sums of runs may be stored and added, besides none."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
@@ -63,8 +63,8 @@ def cuts_of(
 
 
 class CutSums:
-    """Sums of a sample's elements (products of one row and one column) by a unit, with inputs converted and sums begun
-    as in a form. `evaluate`: the results of a plan for a sample."""
+    """The sums of a sample's elements (products of one row and one column) by a unit, with the conversion of inputs and
+    the start of sums of a form. `evaluate`: gives the results of a plan for a sample."""
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
@@ -73,14 +73,15 @@ class CutSums:
         self.count = -(-length // self.tile) if fitting else 0
         self.length, self.begun = length, form.start == Element("c")
         self.body: Stage = Chain(model)
-        self._table: Numbers | None = None  # sums of the tiles from one up to another, of each element
+        self._table: Numbers | None = None  # (first tile, end, element): the sum of the tiles from the first to the end
         takes = model.addend and model.c.name in ADDED and form.format == model.c
         if takes and fitting:
             self._table = self._filled(form, sample, evaluate)
 
     def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:
-        """The sum of every run of tiles, made by adding one tile at a time to the runs from all places. The runs of the
-        first row begin with the start of the whole sum; the last row has the same runs from +0."""
+        """The table of the sums of all runs of tiles (first tiles x ends x elements), made by adding one tile at a time
+        to the runs from all places. The runs of the first row begin with the start of the whole sum; the last row has
+        the same runs from +0. None if the unit cannot take these inputs."""
         asked, model = form.asked, self.model
         total = Products(Chain(model), Element("c"))
         result = total if model.d == model.c else Round(total, self.how)
@@ -95,15 +96,16 @@ class CutSums:
         for more in range(self.count):
             for size, own in ((self.tile, first + more < self.count - 1), (last, first + more == self.count - 1)):
                 if own.any():
-                    found = evaluate(plan, self._part(sample, first[own] + more, size, sums[own]))
-                    if found is None:
+                    d = evaluate(plan, self._part(sample, first[own] + more, size, sums[own]))
+                    if d is None:
                         return None
-                    sums[own] = found.reshape(-1, many, 1, 1)
+                    sums[own] = d.reshape(-1, many, 1, 1)
                     table[own, first[own] + more + 1] = sums[own, :, 0, 0]
         return table.view(f"f{sums.itemsize}")
 
     def keeping(self, part: Rounding | None, total: Rounding) -> CutSums:
-        """These sums, with the sum of each run stored in a format, and added as `total` says."""
+        """These sums, with the sum of each run rounded by `part` (None: not rounded), and the runs added in the format
+        of `total`."""
         other = copy(self)
         vars(other).pop("_promoted", None)  # sums of the runs as they were
         other.body, other.how = self.body if part is None else in_format(self.body, part), total
@@ -121,8 +123,8 @@ class CutSums:
         return replace(sample, a=a, b=b, c=c.reshape(-1, 1, 1), d=c.reshape(-1, 1, 1))
 
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
-        """The stages whose results are those of the sample, with these results; `form`: a form that begins sums as
-        these begin."""
+        """The stages whose results are those of the sample, with these results. `form`: a form with the same start of
+        sums."""
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
         if self.count > 2 and self._table is not None:
             stages, sums = self._promoted
@@ -142,7 +144,7 @@ class CutSums:
                     yield self._whole(stage), given.reshape(sample.d.shape)
 
     def _whole(self, stage: Parted) -> Parted:
-        """A stage with the sum in the format of the unit."""
+        """The stage with its sum rounded to the format of the unit."""
         return stage if stage.d == self.model.c else in_format(stage, Rounding(self.model.c))
 
     def _ended(self, form: Form, sums: Numbers, c: Matrix) -> Matrix:
@@ -151,7 +153,8 @@ class CutSums:
         return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
-        """Tiles at which K is cut, and the orders in which its runs are added: for one cut, for two, for three."""
+        """The tiles at which K is cut (ways x cuts) and the orders in which its runs are added, for one, two and three
+        cuts."""
         if self._table is not None:
             yield _cuts(self.count, 1, 1), ("sequential",)
             yield _cuts(self.count, 2, 1), ("sequential", "backwards")
@@ -167,7 +170,7 @@ class CutSums:
 
     @cached_property
     def _promoted(self) -> tuple[list[Parted], Numbers]:
-        """K in runs that are promoted, whole and in equal parts; and the sums (ways x elements)."""
+        """The stages that promote runs of K, whole and in equal parts, and their sums (ways x elements)."""
         stages, sums = list[Parted](), list[Numbers]()
         for tiles in range(1, self.count // 2 + 1):
             body = promoted(tiles * self.tile, self.body, self.how)
@@ -195,7 +198,7 @@ class CutSums:
 
 
 def _in_order(runs: list[Numbers], order: Order) -> Numbers:
-    """The sum of some sums, each addition rounded."""
+    """The sum of the sums of runs, added in an order, each addition rounded."""
     with np.errstate(all="ignore"):
         while order == "pairwise" and len(runs) > 2:
             pairs = [one + other for one, other in zip(runs[::2], runs[1::2], strict=False)]

@@ -1,9 +1,9 @@
-"""Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, how many
-products are stacked, or on where its row and its column stand.
+"""Asks a function that multiplies matrices whether a result depends on the shape of its product: on M, N, the number of
+stacked products, or the places of its row and its column.
 
-Rows of A are repeated copies of a few rows, and columns of B of a few columns: results of the same row and column are
-compared in every place of every shape. From two results that differ, the products that the difference does not need are
-then left out.
+The rows of A are copies of a few rows, and the columns of B copies of a few columns: results of the same row and column
+are compared in every place of every shape. From two results that differ, the products that the difference does not need
+are then left out.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-OWN = 3  # rows, and columns, that are repeated: a prime, no period of a kernel's blocks
-SHAPES, DRAWN = 72, 24  # shapes of each K, at most, and how many of them are drawn at random
+OWN = 3  # the number of rows, and of columns, that are repeated: a prime, no period of a kernel's blocks
+SHAPES, DRAWN = 72, 24  # the most shapes of each K, and the number of shapes drawn at random
 SIDES = (1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 64, 65, 128, 256, 512, 1024, 2048, 4096)
-LENGTHS = 10  # K asked, at most
+LENGTHS = 10  # the number of K that are asked, apart from the last K but one
 ALIKE = 64  # the most values of M, and of N, that are grouped by the bits of their results
 STACKS = (1, 2, 3, 8)
 SHRINKING = 600  # the most matrix products that are asked to leave out products of a result
 SEED = 1
 
-#: from the patterns of A, B and C to those of D, each a matrix or a stack of matrices
+#: gives the patterns of D for those of A, B and C, each a matrix or a stack of matrices
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 
 
 @dataclass(frozen=True)
 class PlacedResult:
-    """A result. `stack`: how many products were computed at once, 0 for matrices that are no stack; `block`: the number
-    of its product in the stack."""
+    """A result. `stack`: the number of products that were computed at once, 0 without a stack; `block`: the number of
+    the result's product in the stack."""
 
     at: At
     stack: int
@@ -53,15 +53,15 @@ class PlacedResult:
 
 
 def _size(result: PlacedResult) -> tuple[int, ...]:
-    """The sizes of an example, in their order: examples with smaller ones are preferred."""
+    """The sizes of an example, the most important first: examples with smaller sizes are preferred."""
     shape = result.at.shape
     return result.stack, shape.rows * shape.columns, result.at.row + result.at.column + result.block
 
 
 @dataclass(frozen=True)
 class Depends:
-    """Two results of the same row `a` and the same column `b` that differ, asked again. `filled`: whether the other
-    rows and columns hold random numbers, as the results do not differ beside zeros."""
+    """Two results of the same row `a` and the same column `b` that differ, also when asked again. `filled`: whether the
+    other rows and columns hold random numbers, as the results do not differ if these hold zeros."""
 
     one: PlacedResult
     other: PlacedResult
@@ -72,7 +72,8 @@ class Depends:
 
 @dataclass
 class DependenceFindings:
-    """What was asked of a function. `alike`: at the K of the difference, with the largest other side, the values of M
+    """The findings about a function. `lengths`: the K asked; `products`: the number of products computed; `compared`:
+    the number of results compared; `alike`: at the K of the difference, with the largest other side, the values of M
     and of N that give row 0, or column 0, the same bits; `unstacked`: why stacks were not asked, None if they were."""
 
     lengths: list[int] = field(default_factory=list)
@@ -85,8 +86,9 @@ class DependenceFindings:
 
 
 class Dependence:
-    """Asks one function. `multiply`: from patterns of A, B and C to those of D; `top`: the largest shape. Past
-    `deadline`, in seconds of time.monotonic(), nothing more is asked."""
+    """Compares the results of one function. `multiply`: gives the patterns of D for those of A, B and C; `top`: the
+    largest shape; `fixed`: the side that is the same in compared shapes. After `deadline` (of time.monotonic) nothing
+    more is asked."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, top: Shape, fixed: Fixed | None = None,
@@ -95,21 +97,21 @@ class Dependence:
         self.asked, self.multiply, self.top, self.fixed = asked, multiply, top, fixed
         self.deadline, self.progress = deadline, progress
         self.rng = np.random.default_rng(SEED)
-        self.found = DependenceFindings()
+        self.findings = DependenceFindings()
 
     def run(self) -> DependenceFindings:
         """Ask until two results differ, or all shapes are asked."""
         try:
             self._stacks()
             for length in self._lengths():
-                self.found.lengths.append(length)
+                self.findings.lengths.append(length)
                 if (pair := self._compared(length)) is not None:
-                    self.found.depends = self._smaller(*pair)
+                    self.findings.depends = self._smaller(*pair)
                     self._alike(*pair[2:])
                     break
         except IncompleteError as error:
-            self.found.error = str(error)
-        return self.found
+            self.findings.error = str(error)
+        return self.findings
 
     def _lengths(self) -> Iterator[int]:
         """Some K, the smallest first: a difference at a smaller K has fewer products."""
@@ -117,16 +119,16 @@ class Dependence:
         yield from sorted({max(1, round(top ** ((n + 1) / LENGTHS))) for n in range(LENGTHS)} | {max(1, top - 1)})
 
     def _stacks(self) -> None:
-        """Find out whether the function takes stacks."""
+        """Ask the function for a stack; if it refuses, note the reason."""
         try:
             self._product(*(np.zeros(side, kind_of(fmt)) for side, fmt in
                             (((2, 1, 1), self.asked.a), ((2, 1, 1), self.asked.b))))  # fmt: skip
         except MmaprobeError as error:
-            self.found.unstacked = str(error).splitlines()[0]
+            self.findings.unstacked = str(error).splitlines()[0]
 
     def _shapes(self, length: int) -> Iterator[tuple[Shape, int]]:
-        """The shapes of a K with the number of their stack, 0 for none: the usual sizes of each side, and random
-        ones."""
+        """The shapes of a K, each with the number of stacked products (0: no stack): usual and random sizes of the
+        sides."""
         rows, columns = ([side for side in (*SIDES, top - 1, top) if 0 < side <= top]
                          for top in (self.top.rows, self.top.columns))  # fmt: skip
         pairs = dict.fromkeys([(1, 1), *((m, columns[-1]) for m in rows), *((rows[-1], n) for n in columns)])
@@ -134,12 +136,12 @@ class Dependence:
         both = dict.fromkeys((*pairs, *map(tuple, drawn), *((m, n) for m in rows[:8] for n in columns[:3])))
         for number, (m, n) in enumerate(list(both)[:SHAPES]):
             yield Shape(m, n, length), 0
-            if self.found.unstacked is None and number % 4 == 0:
+            if self.findings.unstacked is None and number % 4 == 0:
                 yield Shape(m, n, length), STACKS[number // 4 % len(STACKS)]
 
     def _compared(self, length: int) -> tuple[PlacedResult, PlacedResult, Matrix, Matrix] | None:
-        """Two different results of one row and one column, in the smallest shapes, and this row and column; None where
-        no results differ."""
+        """Two different results of one row and one column, in the smallest shapes, and this row and column; None if no
+        results differ."""
         a, b = self._drawn(length)
         seen: dict[tuple[int, ...], dict[int, PlacedResult]] = {}
         for number, (shape, stack) in enumerate(self._shapes(length)):
@@ -148,7 +150,7 @@ class Dependence:
             sides = [np.tile(side, (stack or 1, 1, 1)) for side in (a[x], b[y].T)]
             d = self._product(*(sides if stack else (side[0] for side in sides)))
             d = d.reshape(stack or 1, shape.rows, shape.columns)
-            self.found.compared += d.size
+            self.findings.compared += d.size
             # a fixed side has one matrix in all shapes: its rows, or columns, are compared in their own places alone
             down, along = (1 if self.fixed == "M" else OWN), (1 if self.fixed == "N" else OWN)
             rows, columns = (side if step == 1 else min(OWN, side) for side, step in
@@ -171,8 +173,8 @@ class Dependence:
         return one, other, a[place[0] % OWN], b[place[1] % OWN]
 
     def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
-        """OWN rows and as many columns. The products of all columns but one come in pairs whose exact sum is zero:
-        rounding errors are left, which a narrow format of d otherwise hides."""
+        """OWN rows (OWN x K) and as many columns (OWN x K). The products of all columns but one come in pairs whose
+        exact sum is zero: the results then consist of rounding errors, which a narrow format of d otherwise hides."""
         a, b = self._vectors(OWN, length, self.asked.a), self._vectors(OWN, length, self.asked.b)
         order, half = self.rng.permutation(length), length // 2
         one, other = order[:half], order[half : 2 * half]
@@ -187,9 +189,10 @@ class Dependence:
         return random_patterns(self.rng, fmt, (count, length), -3, 3)
 
     def _product(self, a: Matrix, b: Matrix) -> Matrix:
+        """The patterns of the function's D for A and B, with zeros as C. Raises IncompleteError after the deadline."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out")
-        self.found.products += 1
+        self.findings.products += 1
         a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)  # NumPy has another kernel for a transposed matrix
         return self.multiply(a, b, np.zeros((*a.shape[:-1], b.shape[-1]), kind_of(self.asked.c)))
 
@@ -214,22 +217,22 @@ class Dependence:
     def _results(
         self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix, filled: bool
     ) -> tuple[int, int] | None:
-        """Both results; None where they are the same, or one of them is NaN."""
+        """The two results; None if they are the same, or if one of them is NaN."""
         both = self._result(one, a, b, filled), self._result(other, a, b, filled)
         return None if both[0] == both[1] or any(is_nan(d, self.asked.d) for d in both) else both
 
     def _smaller(self, one: PlacedResult, other: PlacedResult, a: Matrix, b: Matrix) -> Depends:
-        """The same difference with the fewest products that are found to suffice. Raises IncompleteError where the
-        function does not show the difference again."""
+        """The same difference with as few nonzero products as possible. Raises IncompleteError if the function does not
+        show the difference again."""
         filled = next((filled for filled in (False, True) if self._results(one, other, a, b, filled)), None)
         if filled is None:
             raise IncompleteError(f"results that differ do not differ when asked again: {one} and {other}")
-        end = self.found.products + SHRINKING
+        end = self.findings.products + SHRINKING
         size = 1 << max(0, (len(a) - 1).bit_length() - 1)
         while size:
             for start in range(0, len(a), size):
                 part = slice(start, start + size)
-                if self.found.products > end or not (a[part].any() or b[part].any()):
+                if self.findings.products > end or not (a[part].any() or b[part].any()):
                     continue
                 x, y = a.copy(), b.copy()
                 x[part], y[part] = 0, 0
@@ -256,4 +259,4 @@ class Dependence:
                 d = self._product(a[:value], b.T) if side == "M" else self._product(a, b[:value].T)
                 groups.setdefault((d[0] if side == "M" else d[:, 0]).tobytes(), []).append(value)
             if len(groups) > 1:
-                self.found.alike[side] = [runs_of(values) for values in groups.values()]
+                self.findings.alike[side] = [runs_of(values) for values in groups.values()]

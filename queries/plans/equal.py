@@ -1,15 +1,14 @@
 """Proof that two plans are equal, for one K or for every K that is a multiple of a tile; or an input on which they
 differ.
 
-Equal for one K: their expressions have the same normal form. Equal for every multiple of a number of products, by
-induction: both plans repeat a step that adds this number of products to a sum; the steps are equal from any sum (by
-normal form, or proved like units), the sums start from the same value, and the same steps follow the last sum. Two
-stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that they
-take.
+Two plans are proved equal for one K by a common normal form of their expressions; for every multiple of a number of
+products by induction: both plans repeat a step that adds this number of products to a sum; the steps are equal from any
+sum (by normal form, or proved like units), the sums start from the same value, and the same steps follow the last sum.
+Two stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that
+they take.
 
-Different: inputs with few nonzero products, or with zeros alone, are tried at the smallest K first, then replayed at
-the K that is printed. Solvers are asked about many products only after a difference with few.
-"""
+For a difference, inputs with few nonzero products, or with zeros alone, are tried at the smallest K first, then
+replayed at the K that is printed. Solvers are asked about many products only after a difference with few products."""
 
 from __future__ import annotations
 
@@ -96,8 +95,8 @@ class PlanProof:
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, by a theorem about these plans and the K asked; or different, by a witness, replayed on the plans'
-        units for its K."""
+        """Equal, if the theorem is about these plans and the K asked; different, if the witness shows a difference when
+        it is replayed on the plans' units for its K; else unknown."""
         sides = self.left, self.right
         if (goal := self.goal) is not None:
             return "equal" if (goal.left, goal.right) == sides and goal.covers(self.length) else "unknown"
@@ -109,13 +108,13 @@ class PlanProof:
 
     @property
     def goal(self) -> PlansAgree | None:
-        """The theorem's statement."""
+        """The goal of the theorem; None without a theorem."""
         return None if self.theorem is None else goal_of(self.theorem, PlansAgree, "the verdict")
 
     @property
     def multiples(self) -> int:
         """The number m for which the plans are proved equal for every K that is a multiple of m; 0 if they are proved
-        for one K alone."""
+        equal for one K only, or not at all."""
         return 0 if self.goal is None else self.goal.multiples
 
     @property
@@ -125,12 +124,12 @@ class PlanProof:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether rules of rewriting alone proved the theorem."""
+        """Whether a theorem was proved without lemmas about scale factors."""
         return self.theorem is not None and not any(isinstance(x.goal, FactorsAlike) for x in self.theorem.walk())
 
     @property
     def proofs(self) -> tuple[Proof, ...]:
-        """The proofs by solvers in the theorem."""
+        """The proofs by solvers on which the theorem rests."""
         used = [] if self.theorem is None else list(self.theorem.walk())
         return tuple(proof for proof in self.solved if proof.theorem in used)
 
@@ -217,8 +216,8 @@ class _Prover:
         return self._whole(length) if length and length <= WHOLE else None
 
     def _smaller(self) -> None:
-        """Search for a difference at a smaller K, a multiple of the longest unit's length; if found, it replaces the
-        first."""
+        """Search for a difference at a smaller K, a multiple of the longest unit's length. It replaces the difference
+        found so far."""
         unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
         length = self.proof.length or 0
         lengths = range(unit, min(length, (SMALLER + 1) * unit), unit)
@@ -278,8 +277,8 @@ class _Prover:
         return same_sums(self.left, self.right, sums) if len(sums) == len(theorems) else None
 
     def _by_factors(self) -> Theorem | None:
-        """The theorem that two plans agree although they compute scale factors in different ways, by lemmas about
-        these."""
+        """The theorem that two plans agree although they compute scale factors in different ways, by lemmas about the
+        factors; None if no rule shows it."""
         settle = Settled(self._remaining(0.5), self.confirm, needed=False)
         with suppress(RuleError):
             sides = [side for side in range(2) if factors_of(self.left)[side] != factors_of(self.right)[side]]
@@ -298,7 +297,7 @@ class _Prover:
         return None if tail is None else same_tails(self.left, self.right, length, tail)
 
     def _stages(self, one: Stage, other: Stage) -> Theorem | None:
-        """The theorem that two stages agree from any sum so far; None if no rule shows it."""
+        """The theorem that two stages agree from any running sum; None if no rule shows it."""
         if one == other and read_alike(self.left, self.right):
             return same_parts(self.left, self.right, one, other, None)
         theorem = self._by_parts(one, other) or self._by_bodies(one, other) or self._by_induction(one, other)
@@ -333,7 +332,8 @@ class _Prover:
         return None if step is None else same_steps(self.left, self.right, one, other, step)
 
     def _from_zero(self, one: Stage, other: Stage) -> Theorem | None:
-        """The theorem that two stages that each repeat a step agree from +0, if no sum so far becomes -0."""
+        """The theorem that two stages that each repeat a step agree from +0, as no running sum becomes -0; None if no
+        rule shows it."""
         part = Steps(one, other)
         step = None if (units := self._units_of(part)) is None else self._form(part, units, "positive")
         return None if step is None else same_steps(self.left, self.right, one, other, step)
@@ -343,7 +343,8 @@ class _Prover:
         return result_or_none(units_of, "a proof", self.left, self.right, part)
 
     def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
-        """The theorem that the units of a part agree, by their forms or by solvers; `what`: the units, in words."""
+        """The theorem that the units of a part agree, by their forms or by solvers; None if neither shows it. `what`:
+        the units, in words."""
         if (theorem := self._forms(part, units)) is not None or not by_solver:
             return theorem
         name = "step" if isinstance(part, Steps) else "tail"
@@ -396,7 +397,8 @@ class _Prover:
         self.proof.length = self.length
 
     def _differ_on_samples(self, length: int) -> bool:
-        """Whether the plans differ on samples. A difference in more than the sign of a zero is preferred."""
+        """Whether the plans differ on samples, of which one becomes the witness. A difference in more than the sign of
+        a zero is preferred."""
         if length not in self.none and (self._at(length) or not self._sampled(length)):
             self.none.add(length)
         return length not in self.none
@@ -449,7 +451,7 @@ class _Prover:
         return witness
 
     def _differ_again(self, length: int) -> bool:
-        """Whether the input found at a smaller K shows a difference at this K too, with the products at the
+        """Whether the input found at a smaller K shows a difference at the K `length` too, with its products at the
         corresponding places asked here, or at their own places. If the difference is in the sign of a zero, zeros are
         tried again at this K."""
         smaller, problem = self.proof.witness, self.proof.problem
@@ -540,14 +542,15 @@ class _Prover:
 
 
 def _power(fmt: Format, exponent: int, halves: int = 2) -> int:
-    """The pattern of 2^exponent, or of 3/2 of it (`halves` = 3); 0 where the format has no such normal number."""
+    """The pattern of 2^exponent, or of 3/2 * 2^exponent (`halves` = 3); 0 if the format has no such normal number."""
     if not (fmt.emin <= exponent <= fmt.emax and fmt.fraction):
         return 0
     return power_pattern(fmt, 1, exponent) + (halves - 2 << fmt.fraction - 1 + fmt.padding)
 
 
 def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[int, int, int]) -> Row:
-    """A row whose a and b are zeros, but at one place the first two numbers of `other`; c is the third."""
+    """A row whose a and b are zeros, except at one place, which has the first two numbers of `other`; c is the
+    third."""
     sides = [[one if k == place else zero for k in range(length)] for zero, one in zip(zeros, other, strict=False)]
     return *sides[0], *sides[1], other[2]
 
@@ -559,7 +562,7 @@ def _differs(problem: Placed, row: Row) -> bool:
 
 
 def _replayed(problem: Problem, row: Row) -> Witness | None:
-    """The witness of a row, None where the results are the same."""
+    """The witness of a row; None if the results are the same."""
     result = replay(problem, [row])
     if not result.differs[0]:
         return None
@@ -597,7 +600,7 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K on both sides of a place at which a plan divides K; for a short K also the set of all
+    """Sets of a few places of K beside the places at which a plan divides K; for a short K also the set of all
     places."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]

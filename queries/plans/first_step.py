@@ -17,9 +17,10 @@ from mmaprobe.smtmodel.units.unit import TRACED
 
 
 def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:
-    """The first steps of an element at which two plans differ, in the products that they add or in their results (None:
-    a plan has no more steps); None if all steps are the same, or the product is too long to be traced. Steps that add
-    the same products with the same result are no difference, even where other steps come between them."""
+    """The first steps of an element, one of each plan, at which two plans differ in the products that they add or in
+    their results (None: the plan has no further step). None if all steps are the same, or the product is too long to be
+    traced. Steps that add the same products with the same result are no difference, even if other steps come between
+    them."""
     row, column = element.row, element.column
     a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
     operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
@@ -35,7 +36,7 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
 
 
 def _left(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:
-    """The steps, without those that add +0 to a sum, and without those that add products and are counted in `both`."""
+    """The steps of a plan without steps that do not change a sum, and without steps that both plans have (`both`)."""
     for before, step in zip((None, *steps), steps, strict=False):
         if step.products is not None and both[_what(step)]:
             both[_what(step)] -= 1

@@ -1,9 +1,9 @@
-"""Whether a result depends on the shape of its product. By a library's map, does the sum of a row of A and a column of
-B have the same bits for every M and N, at every place of the row and the column?
+"""The decision whether a result depends on the shape of its product: whether, by a library's map, the sum of a row of A
+and a column of B has the same bits for every M and N, at every place of the row and the column.
 
 For each K the map's plans for all rows of all M and all columns of all N are enumerated; elements that no condition of
 a rule distinguishes count as one. Two plans that compute the same sum in two shapes are then proved equal at each such
-K, or an input is found on which they differ (`equal`).
+K, or an input is found on which they differ (equal.py).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Shapes:
 
 
 def _all_of(rules: PlanMap, side: str) -> Span:
-    """The smallest and the largest limit of any rule for a side."""
-    found = [
+    """The smallest and the largest limit of any rule for a side; 1 and LARGEST without limits."""
+    ends = [
         end
         for rule in rules.rules
         for limit in rule.limits
@@ -83,7 +83,7 @@ def _all_of(rules: PlanMap, side: str) -> Span:
         for end in (low, high)
         if end is not None
     ]
-    return (min(found), max(found)) if found else (1, LARGEST)
+    return (min(ends), max(ends)) if ends else (1, LARGEST)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,9 @@ class At:
 
 @dataclass(frozen=True)
 class Class:
-    """Rows, or columns, that no condition of a rule distinguishes. `side`, `place`: M or N, and the number, of the
-    first row or column; `held`: for each rule, whether its conditions about the side and the place hold."""
+    """Rows, or columns, that no condition of a rule distinguishes. `side`, `place`: of the first of these rows or
+    columns, the M or N of its shape and its number; `held`: for each rule, whether its conditions about side and place
+    hold."""
 
     side: int
     place: int
@@ -123,8 +124,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """A map's plans for some shapes. `needs`: the pairs of plans that have to be equal; `open`: by K at which no rule
-    covers some element, the first such element; `plans`: the K of each plan."""
+    """A map's plans for some shapes. `needs`: the pairs of plans that have to be equal; `open`: for each K at which no
+    rule covers some element, the first such element; `plans`: the K of each plan."""
 
     needs: tuple[Need, ...]
     open: dict[int, At]
@@ -145,7 +146,7 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
         lengths.setdefault((held, k if "M * N * K" in products else None), []).append(k)
     if len(rows) * len(columns) * len(lengths) > MOST_CASES:
         raise IncompleteError(f"{rules.reference}: too many shapes ({shapes.text()}): give fewer")
-    found: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
+    places_of_pairs: dict[tuple[Plan, Plan], dict[int, tuple[At, At]]] = {}
     open_ones: dict[int, At] = {}
     plans: dict[Plan, list[int]] = {}
 
@@ -163,16 +164,17 @@ def enumerated(rules: PlanMap, shapes: Shapes, fixed: Fixed | None) -> Enumerate
             plans.setdefault(rules.rules[number].plan, []).extend(some)
         for first, other in _together(own, rules, fixed):
             pair = tuple(rules.rules[own[place]].plan for place in (first, other))
-            into = found.setdefault((pair[0], pair[1]), {})
+            into = places_of_pairs.setdefault((pair[0], pair[1]), {})
             for k in some:
                 into.setdefault(k, (at(*first, k), at(*other, k)))
-    needs = tuple(Need(left, right, places) for (left, right), places in found.items())
+    needs = tuple(Need(left, right, places) for (left, right), places in places_of_pairs.items())
     return Enumerated(needs, open_ones, {plan: sorted(set(ks)) for plan, ks in plans.items()})
 
 
 def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) -> list[Class]:
-    """The classes of rows or columns; `apart`: whether rows or columns of two sides are always in two classes."""
-    found: dict[object, Class] = {}
+    """The classes of rows or columns. `names`: the features of rules about them; `span`: the first and the last M or N;
+    `apart`: whether rows or columns of two values of M or N are always in two classes."""
+    classes: dict[object, Class] = {}
     places = any(limit.feature.of in names and limit.feature.kind not in ("number", "rest")
                  for rule in rules.rules for limit in rule.limits)  # fmt: skip
     for side in range(span[0], span[1] + 1):
@@ -180,22 +182,22 @@ def _classes(rules: PlanMap, names: tuple[str, str], span: Span, apart: bool) ->
         held = np.array([_hold(rule.limits, names, shape, count) for rule in rules.rules])
         for place in sorted(np.unique(held, axis=1, return_index=True)[1].tolist()):
             own = tuple(held[:, place].tolist())
-            found.setdefault((own, side if apart else None), Class(side, place, own))
-    return list(found.values())
+            classes.setdefault((own, side if apart else None), Class(side, place, own))
+    return list(classes.values())
 
 
 def _hold(limits: Iterable[Within], names: Sequence[str], shape: Shape, count: int = 1) -> NDArray[np.bool_]:
-    """Whether the conditions about one side hold, at each of the first `count` places of a shape."""
-    places, found = np.arange(count), np.ones(count, dtype=np.bool_)
+    """For each of the first `count` places of a shape, whether the conditions about one side (`names`) hold."""
+    places, hold = np.arange(count), np.ones(count, dtype=np.bool_)
     for limit in limits:
         if limit.feature.of in names:
-            found &= limit.holds(shape, places, places)
-    return found
+            hold &= limit.holds(shape, places, places)
+    return hold
 
 
 def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k: int) -> Numbers:
-    """The number of the rule for each class of rows with each class of columns, -1 for none."""
-    found = np.full((len(rows), len(columns)), -1)
+    """The number of the rule for each class of rows with each class of columns (rows x columns); -1: no rule."""
+    numbers = np.full((len(rows), len(columns)), -1)
     m, n = (np.array([one.side for one in some]) for some in (rows, columns))
     for number, rule in reversed(list(enumerate(rules.rules))):
         if not _hold(rule.limits, ("K",), Shape(1, 1, k))[0]:
@@ -205,13 +207,13 @@ def _numbers(rules: PlanMap, rows: Sequence[Class], columns: Sequence[Class], k:
             if limit.feature.of in ("M * N", "M * N * K"):
                 values = np.outer(m, n) * (k if limit.feature.of == "M * N * K" else 1)
                 own &= limit.among(values)
-        found[own] = number
-    return found
+        numbers[own] = number
+    return numbers
 
 
 def _together(own: Numbers, rules: PlanMap, fixed: Fixed | None) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of elements that are the same sum in two shapes and have two plans: the first element of one plan with the
-    first element of each other plan."""
+    """Pairs of elements that are the same sum in two shapes and have two plans. Of the plans of a sum, the first
+    element of one is paired with the first element of each other."""
     if fixed is None:
         yield from _apart([(int(i), int(j)) for i, j in np.ndindex(own.shape)], own.ravel(), rules)
         return
@@ -244,23 +246,23 @@ class Invariance:
     interrupted: bool = False
 
     @property
-    def found(self) -> Enumerated:
+    def enumeration(self) -> Enumerated:
         """The map's plans for the shapes."""
         return enumerated(self.rules, self.shapes, self.fixed)
 
     @property
     def verdict(self) -> Verdict:
         """Different, if two plans of the same sum differ on a replayed input; equal, if the map has a plan for every
-        element, and theorems say that the plans of each sum are equal at each K."""
+        element, and theorems state that the plans of each sum are equal at each K; else unknown."""
         if self.difference is not None:
             return "different"
-        return "unknown" if self.found.open or any(map(self.left_open, self.found.needs)) else "equal"
+        return "unknown" if self.enumeration.open or any(map(self.left_open, self.enumeration.needs)) else "equal"
 
     @property
     def difference(self) -> tuple[PlanProof, At, At] | None:
         """Two plans with an input on which they differ, and two elements that these plans compute by the map."""
         for proof in self.proofs:
-            for need in self.found.needs if proof.verdict == "different" else ():
+            for need in self.enumeration.needs if proof.verdict == "different" else ():
                 places = need.places.get(proof.length or 0)
                 theirs = None if places is None else [self._plan_at(place) for place in places]
                 if places is not None and theirs == [need.left, need.right] == [proof.left, proof.right]:
@@ -272,7 +274,7 @@ class Invariance:
         return self.rules.rules[own].plan if own >= 0 and self.shapes.holds(place.shape) else None
 
     def left_open(self, need: Need) -> list[int]:
-        """The K at which no theorem says that two plans are equal."""
+        """The K at which no theorem states that two plans are equal."""
         goals = [proof.goal for proof in self.proofs if (proof.left, proof.right) == (need.left, need.right)]
         return [k for k in need.lengths if not any(goal is not None and goal.covers(k) for goal in goals)]
 
@@ -281,50 +283,52 @@ def prove_invariant(
     rules: PlanMap, shapes: Shapes, fixed: Fixed | None = None, options: Options | None = None, confirm: bool = True
 ) -> Invariance:
     """Prove that a result does not depend on the shape, or find two shapes and an input for which it does. `fixed`: the
-    side that is the same in both. An interrupt ends the work. Raises ParameterError for a K that a plan does not take,
-    IncompleteError for too many shapes, and FaultError where an evaluation contradicts a proof."""
+    side that is the same in both shapes. An interrupt ends the work. Raises ParameterError for a K that a plan does not
+    take, IncompleteError for too many shapes, and FaultError if an evaluation contradicts a proof."""
     options = options or Options()
     start = options.clock()
-    found = Invariance(rules, shapes, fixed)
+    invariance = Invariance(rules, shapes, fixed)
     try:
-        _Prover(found, options, confirm, start).run()
+        _Prover(invariance, options, confirm, start).run()
     except KeyboardInterrupt:
-        found.interrupted = True
-    found.seconds = options.clock() - start
-    return found
+        invariance.interrupted = True
+    invariance.seconds = options.clock() - start
+    return invariance
 
 
 class _Prover:
-    def __init__(self, found: Invariance, options: Options, confirm: bool, start: float) -> None:
-        self.found, self.options, self.confirm, self.start = found, options, confirm, start
+    def __init__(self, invariance: Invariance, options: Options, confirm: bool, start: float) -> None:
+        self.invariance, self.options, self.confirm, self.start = invariance, options, confirm, start
 
     def run(self) -> None:
-        """Search for a difference of any two plans first, which ends the work; then prove."""
-        needs = self.found.found.needs
+        """Search for a difference of any pair of plans first, as a difference ends the work; then prove the pairs
+        equal."""
+        needs = self.invariance.enumeration.needs
         for look in (self._differs, self._proved):
             for need in needs:
                 look(need)
-                if self.found.difference is not None:
+                if self.invariance.difference is not None:
                     return
 
     def _differs(self, need: Need) -> None:
-        """Multiply random matrices at some K; where two plans differ, find a small input."""
+        """Multiply random matrices at some K. If the two plans differ, find a small input."""
         for k in (need.lengths[place] for place in spread(len(need.lengths), TRIED)):
             if not matrices_agree(need.left, need.right, k):
                 self._prove(need, k)
                 return
 
     def _proved(self, need: Need) -> None:
-        """Prove each K that no theorem so far covers: the theorem for one K may cover every multiple of a tile."""
+        """Prove two plans equal at each K that no theorem so far covers: the theorem for one K may cover every multiple
+        of a tile."""
         for k in need.lengths:
-            if self.options.left(self.start) == 0 or self.found.difference is not None:
+            if self.options.left(self.start) == 0 or self.invariance.difference is not None:
                 return
-            if k in self.found.left_open(need):
+            if k in self.invariance.left_open(need):
                 self._prove(need, k)
 
     def _prove(self, need: Need, length: int) -> None:
         options = replace(self.options, timeout=self.options.left(self.start))
         proof = prove_plans(need.left, need.right, length, options, self.confirm)
-        self.found.proofs.append(proof)
+        self.invariance.proofs.append(proof)
         if proof.interrupted:
             raise KeyboardInterrupt

@@ -1,6 +1,6 @@
 """Candidate stages for the summation tree of a sum over the lanes of vectors.
 
-With W lanes, each lane adds every W-th product. At the end the lanes are folded: groups of them are added until one
+With W lanes, each lane adds every W-th product. At the end the lanes are folded: groups of lanes are added until one
 lane remains. A kernel may fold first and then add more products with the remaining lanes; a tree shows this only at
 some K, so that such stages are guessed.
 """
@@ -37,8 +37,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
-MOST_TAILS = 64  # guesses of how fewer lanes sum the remaining products
-ALL = 1 << 20  # more products than are ever asked for
+MOST_TAILS = 64  # the most guesses of tails, in which fewer lanes sum the remaining products
+ALL = 1 << 20  # more products than any K that is asked
 UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which each lane takes several
 
 
@@ -53,7 +53,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
 
 
 def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages as of `lanes_of`, where no first product is added last."""
+    """The stages of `lanes_of` in which the first product is not added last."""
     count = extent_of(extents_of(root), root).count
     for head, own in _heads(root):
         if not 2 <= own.lanes <= MOST_LANES:
@@ -66,8 +66,8 @@ def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterat
 
 
 def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages whose products that fill no whole turn go to fewer lanes, the first of which begins with the sum: the
-    vectors of a loop, and the shorter vectors that a compiler puts after the loop."""
+    """Stages of the vectors of a loop, and of shorter vectors that a compiler puts after the loop: products that fill
+    no whole turn go to fewer lanes, the first of which begins with the sum of the loop."""
     extents, node = extents_of(root), root
     while isinstance(node, Node):
         node = min(node.children, key=lambda child: extent_of(extents, child).lowest)
@@ -112,8 +112,8 @@ def _in_turn(head: Node, first: Sequence[int], own: Extent, model: Model, roundi
 
 
 def _unrolled(stage: Stage, taken: int, left: int) -> Iterator[Stage]:
-    """Stages like `stage`, with lanes and a tail, of an unrolled loop: the loop took `taken` products and left `left`,
-    with which the lanes could have taken another turn."""
+    """The stages of an unrolled loop like `stage`, if this has lanes and a tail. The loop took `taken` products and
+    left `left`, with which the lanes could have taken another turn."""
     if (
         isinstance(stage, Parted)
         and (own := parts_of(stage, Lanes)) is not None
@@ -154,8 +154,8 @@ def _backwards(head: Node, first: Sequence[int], own: Extent, model: Model, roun
 
 
 def _with_grain(head: Node, first: Sequence[int], own: Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages whose lanes take several products of a turn, one after another. If there is one turn alone, there may be
-    more lanes than took products."""
+    """Stages whose lanes take several products of a turn, one after another. If there is only one turn, some lanes may
+    have taken no products."""
     grain, present, count = first[1] if len(first) > 1 else 0, own.lanes, own.count
     if grain < 2 or list(first) != list(range(0, grain * present, grain)):
         return
@@ -234,8 +234,8 @@ def _first_products(head: Node) -> list[int]:
 
 
 def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> Key:
-    """The tree over lanes, in which the chain of each lane is replaced by the number of the lane; `lane_of` gives the
-    lane of a product. `alone`: a product that is a lane by itself; -1: none is."""
+    """The tree over lanes, in which the chain of each lane is replaced by the number of the lane. `lane_of`: gives the
+    lane of a product; `alone`: a product that is a lane by itself (-1: no product is)."""
     while isinstance(node, Node):
         sums = [child for child in node.children if isinstance(child, Node)]
         if len(sums) != 1 or alone in node.children:
@@ -254,8 +254,8 @@ def _lowest(key: Key) -> int:
 
 
 def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | None:
-    """Folds that add the lanes to one sum in the order of the tree; None if there are none. `present`: how many of the
-    lanes took products; None for all."""
+    """Folds that add the lanes to one sum in the order of the tree; None if no folds do. `present`: the number of lanes
+    that took products (None: all)."""
     sums, folds = set[Key](), list[Fold]()
     waiting = [key]
     while waiting:
@@ -276,7 +276,7 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
 
 
 def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[Key | None] | None:
-    """The lanes after a fold; None if one of the sums that it makes is not in the tree."""
+    """The lanes after a fold; None if a sum that the fold makes is not in the tree."""
     keys: list[Key | None] = []
     for group in fold.groups(len(lanes)):
         one = _added([lanes[lane] for lane in group])
@@ -294,7 +294,7 @@ def _possible_folds(lanes: int) -> tuple[Fold, ...]:
 
 
 def _added(keys: Sequence[Key | None]) -> Key | None:
-    """The sum of lanes, of which lanes without products add nothing; None if none of the lanes has products."""
+    """The sum of lanes; None if no lane has products. Lanes without products add nothing."""
     taking = [key for key in keys if key is not None]
     if not taking:
         return None
@@ -305,8 +305,8 @@ def _added(keys: Sequence[Key | None]) -> Key | None:
 
 
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
-    """The steps of stages: all folds at the end, or more products for the lanes that remain after one or two of the
-    folds, or after each but the last."""
+    """The steps of stages: all folds at the end, or with more products for the lanes that remain after one or two of
+    the folds, or after each fold except the last."""
     yield (lanes, *folds)
     yield (lanes, 1, *folds)  # the remaining products go to the first lane
     left = list(accumulate(folds[:-1], lambda count, fold: fold.left(count), initial=lanes))
@@ -316,8 +316,8 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 
 
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
-    """Tails for the products that fill no turn: added one after another, or summed separately, also in f64; None for no
-    tail."""
+    """The tails to try for the products that fill no turn: products added one after another, or summed separately, also
+    in f64; None: no tail."""
     fused, unfused = scalars(model)
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # the most specific tails first
@@ -335,7 +335,7 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
 
 def _compiled_loops(model: Model) -> Iterator[Stage]:
     """Loops in which a compiler rounds the products of a whole vector, then adds them in order, and fuses the remaining
-    products; none where the formats differ."""
+    products. There is no such loop for a unit whose fused and unfused forms are the same."""
     fused, unfused = scalars(model)
     if fused != unfused:
         for width in (8, 4):
@@ -343,8 +343,8 @@ def _compiled_loops(model: Model) -> Iterator[Stage]:
 
 
 def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Tails in which vectors, each half as wide as the one before, separately sum the products that fill them; the last
-    products are added one after another."""
+    """Tails in which vectors, each half as wide as the vector before, separately sum the products that fill them. The
+    last products are added one after another."""
     widths: list[Parted] = []
     while lanes >= 4 and folds[0] == Fold(2, lanes // 2):
         lanes, folds = lanes // 2, folds[1:]

@@ -1,5 +1,5 @@
-"""The K at which a rule is held against its library: a plan that cuts K at other places than the library does may be
-right at most K all the same."""
+"""The K at which a rule is compared with its library. A plan that cuts K at other places than the library does may
+still be right at most K."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MIXED = 2654435761  # an odd number that puts K in no order, as a factor modulo 
 
 
 def lengths_asked(rules: Iterable[tuple[Rule, Plan]]) -> list[tuple[int, int]]:
-    """The K at which rules are held, each with the number of its rule; of all rules in turn, `LENGTHS` at most."""
+    """The K at which rules are compared, each with the number of its rule, from all rules in turn; at most
+    `LENGTHS`."""
     queues = [[(number, length) for length in _ranked(*rule)] for number, rule in enumerate(rules)]
     return list(islice((one for some in zip_longest(*queues) for one in some if one is not None), LENGTHS))
 
@@ -34,8 +35,8 @@ def _ranked(rule: Rule, plan: Plan) -> Sequence[int]:
     for at in np.flatnonzero(np.diff(lengths) != rule.multiple).tolist():
         ends += [at, at + 1]
     ranks[ends] = np.max(ranks, initial=0) + 1
-    found: list[int] = lengths[np.lexsort((lengths * MIXED % (1 << 32), -ranks))].tolist()
-    return found
+    ranked: list[int] = lengths[np.lexsort((lengths * MIXED % (1 << 32), -ranks))].tolist()
+    return ranked
 
 
 def _sizes(stage: Stage) -> Iterator[int]:

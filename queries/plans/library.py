@@ -50,40 +50,40 @@ FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes in each round of refining the rules
 NEAR = 2  # shapes, with one side changed, that are multiplied for each shape on which the rules failed
 QUIET = 4  # successive rounds without a failure that end the refining
-ROUNDS = 40  # rounds at most
-DRAWN = 16  # shapes drawn at most to find one with elements within the limits of a rule
+ROUNDS = 40  # the most rounds
+DRAWN = 16  # the most shapes that are drawn to find a shape with elements within the limits of a rule
 NARROW = 4  # a gap narrower than 1/NARROW of its lower end is tested at its roundest number, a wider gap in the middle
 LEARNING = 0.7  # share of time; the last check has the rest
 HOLDING = 0.85  # share of the time after which rules are compared at no further K
 CONFIRMING = 0.95  # share of the time after which no shape is multiplied to confirm a single rule
 CHECKED = 200  # new random shapes in each check
-CHECKS = 4  # checks at most: rules are learned again from the shapes that differ, then checked on new shapes
+CHECKS = 4  # the most checks: rules are learned again from the shapes that differ, then checked on new shapes
 CONFIRMED = 8  # shapes on which a rule must be right in all its elements before it is relied on
 DOUBTED = 40  # CONFIRMED after any rule has failed: the library may choose by features that the rules lack
-MEANT = 64  # shapes multiplied to confirm one rule, at most
-SHORT = 32
-TELLING = 64  # shapes of which the best TRIED to distinguish plans are chosen
+MEANT = 64  # the most shapes that are multiplied to confirm one rule
+SHORT = 32  # K below which elements are not counted when plans are compared, as many plans agree there
+TELLING = 64  # shapes among which the TRIED that best distinguish plans are chosen
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # further K, each one step longer, at which plans are compared
-NEAR_CUTS = 8  # steps by which the size of a cut is changed, up and down: as many lie between two guesses
+NEAR_CUTS = 8  # the most steps by which the size of a cut is changed, up and down, as many as between two guesses
 COMPARED_PLANS = 4  # plans that reproduce an element; if there are more, all are compared on the element's whole shape
 MOSTLY = 0.8  # share of the elements reproduced by the best plan that another plan must reproduce
-APART = 6  # K at most to distinguish plans that cut K into equal sums: each K leaves a range of sizes
-HELD = 16  # unexplained elements of a shape, at most, that a way of cutting K has to reproduce
-LEAST_EXPLAINED = 8  # unexplained elements that each further plan has to reproduce
-TREES = 24  # summation orders revealed, and searches without a plan, at most
+APART = 6  # the most K that distinguish plans with equal sums of different sizes: each K leaves a range of sizes
+HELD = 16  # the most unexplained elements of a shape that a way of cutting K has to reproduce
+LEAST_EXPLAINED = 8  # the least number of unexplained elements that each further plan has to reproduce
+TREES = 24  # the most summation orders that are revealed, and the most searches without a plan
 CHUNK = 12  # ways of cutting K tried around each unit before the next unit's turn
 ROUNDS_OF_CUTS = 4  # rounds of CHUNK
-QUESTIONS = 4  # matrix products, about, to reveal an order, for each product of K
+QUESTIONS = 4  # about how many matrix products reveal an order, for each product of K
 SHARE = 0.2  # share of the learning time left: the largest estimate for an order that is revealed
 LONGEST = 2  # times SHARE of that time, after which the search for an order ends
 ORDERING = 0.4  # share of the learning time for all orders
-UNITS = 4  # uses of a known unit in K, from which other cuts around it are tried before an order is revealed
+UNITS = 4  # the least number of uses of a known unit in K for which its cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
-DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for the c of one
+DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
 AGAIN, NARROW_D = 12, 16  # further products that a plan must reproduce if d has at most NARROW_D bits
-POOL = 1 << 20  # random numbers of a matrix, at most; a larger matrix repeats them
+POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -93,8 +93,8 @@ Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
 @dataclass(frozen=True, eq=False)
 class Looked:
     """A shape with the library's results at n elements. `places`: the elements' rows and columns (n x 2); `features`: n
-    x features; `seconds`: the time of the quickest product; `fits`: for each known plan, which of the n elements it
-    reproduces."""
+    x features; `seconds`: the time of the quickest product; `fits`: for each known plan, whether it reproduces each of
+    the n elements."""
 
     shape: Shape
     sample: Sample
@@ -179,7 +179,7 @@ class Mapped:
 
 
 def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
-    """A plan whose equal sums have another largest size."""
+    """A plan like `plan`, with the largest size of its equal sums changed by `size`."""
 
     def moved(products: Products) -> Products:
         stage, runs = products.stage, parts_of(products.stage, Runs, Promote)
@@ -216,7 +216,7 @@ def _cut(plan: Plan, length: int) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:
-    """At most `TRIED` of some shapes. Each is the shape that, together with the shapes before it, distinguishes the
+    """At most `TRIED` of some shapes. Each is the shape that, together with the shapes chosen before, distinguishes the
     most plans by the places at which they cut K."""
     some, seen = list(shapes[:TELLING]), list[object]([None] * len(plans))
     cuts = {length: [_cut(plan, length) for plan in plans] for length in {one.shape.length for one in some}}
@@ -229,11 +229,11 @@ def _telling(plans: Sequence[Plan], shapes: Sequence[Looked]) -> list[Looked]:
 
 
 class Mapper(Candidates):
-    """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes no C) to the patterns
-    of D; `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past
-    its deadline; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples of
-    it. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError is raised; `found` then holds
-    the map so far."""
+    """Maps one library. `multiply`: gives the patterns of D for those of A, B and C (zeros if the library takes no C);
+    `reveal`: gives the summation tree of one element of a shape, None if it cannot be revealed, and raises
+    IncompleteError past its deadline; `top`: the largest shape; `least`: the smallest M, N and K; `multiple`: a number
+    of which M, N and K are multiples. Times are those of time.monotonic(), in seconds. Past `deadline` IncompleteError
+    is raised; `findings` then has the map so far."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -251,21 +251,22 @@ class Mapper(Candidates):
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
-        self.found = Mapped()
+        self.findings = Mapped()
         own = ((Chain(model), next(plain(asked, model.d))) for model in self.steps((asked.a, asked.b)))
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(with_sums(self.known[0], lambda sums: Products(sums.stage, Constant(True))))
-        self.usual = len(self.known)  # plans that were not found
+        self.usual = len(self.known)  # the number of plans that were known from the start
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
-        self.of_unknown_units = False  # whether a tree of unknown units ended the last search; not twice in a row
+        # whether the last search failed at a tree of unknown units; reset after a second such failure
+        self.of_unknown_units = False
         self.failed = 0  # searches that found no plan
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
         self._near_forms: dict[Shape, list[Form]] = {}
 
     def run(self) -> Mapped:
-        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and where zeros do
+        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and if zeros do
         not give zeros."""
         self._check_zeros()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
@@ -279,27 +280,27 @@ class Mapper(Candidates):
         for number in range(CHECKS):
             rules = self._mended(rules)
             self._check(rules)
-            if number == CHECKS - 1 or not self.found.differ or self._late():
+            if number == CHECKS - 1 or not self.findings.differ or self._late():
                 break
-            self._learn_from(self.found.differ)
+            self._learn_from(self.findings.differ)
             rules = self._explained()
-        return self.found
+        return self.findings
 
     def _check_zeros(self) -> None:
-        """Raises IncompleteError where zeros do not give zeros."""
+        """Raises IncompleteError if the library does not give zeros for zeros."""
         asked, rows, columns = self.asked, self.least[0], self.top.columns
         length = min(self.top.length, max(self.least[2], TILE))
         sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
         patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
-        found = self.multiply(*patterns)[0]
-        self.found.asked += 1
-        if len(places := np.flatnonzero(found & found.dtype.type(asked.d.sign_bit - 1))):
-            value = number_text(int(found[places[0]]), asked.d)
+        d = self.multiply(*patterns)[0]
+        self.findings.asked += 1
+        if len(places := np.flatnonzero(d & d.dtype.type(asked.d.sign_bit - 1))):
+            value = number_text(int(d[places[0]]), asked.d)
             raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
 
     def searched(self) -> IncompleteError | None:
         """Run; then look for products that the sums of elements without a plan leave out or add twice. Returns the
-        error that ended this early."""
+        error that ended the work early, None without one."""
         failure: IncompleteError | None = None
         try:
             try:
@@ -311,24 +312,24 @@ class Mapper(Candidates):
                     self._lacks(looked)
         except TimeUp:  # between two looks at the clock
             failure = failure or self.late()
-        if failure is not None and not self.found.rules:
+        if failure is not None and not self.findings.rules:
             self._count()
         return failure
 
     def _count(self) -> None:
-        """Count what each known plan gives of the elements looked at until now."""
+        """Count the elements observed so far that each known plan reproduces."""
         whole = [looked.fits for looked in self.looked.values() if len(looked.fits) == len(self.known)]
-        self.found.observed = sum(len(fits[0]) for fits in whole)
-        self.found.gives = {
+        self.findings.observed = sum(len(fits[0]) for fits in whole)
+        self.findings.gives = {
             plan: sum(int(fits[place].sum()) for fits in whole) for place, plan in enumerate(self.known)
         }
 
     def _lacks(self, looked: Looked) -> bool:
         """Whether the sums of a shape leave out a product or add one twice. No plan has such sums: a plan adds every
         product once."""
-        if looked.shape not in self.found.left_out and (products := summed(self.asked, looked.sample)):
-            self.found.left_out[looked.shape] = products
-        return looked.shape in self.found.left_out
+        if looked.shape not in self.findings.left_out and (products := summed(self.asked, looked.sample)):
+            self.findings.left_out[looked.shape] = products
+        return looked.shape in self.findings.left_out
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
         """The rules, refined until they are right on new random shapes, on new shapes at their limits, and at the K of
@@ -382,8 +383,8 @@ class Mapper(Candidates):
         return every
 
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
-        """For all n observed elements: the features (n x features), which plans reproduce them (n x plans), and the
-        shape and number of each element."""
+        """For all n observed elements: the features (n x features), whether each plan reproduces them (n x plans), and
+        the shape and number of each element."""
         every = list(self.looked.values())
         features = np.concatenate([looked.features for looked in every])
         fits = np.concatenate([np.array(looked.fits).T for looked in every])
@@ -393,8 +394,8 @@ class Mapper(Candidates):
 
     def _explained(self) -> list[Rule]:
         """Search for plans of the elements that no known plan reproduces, at a long and a short K alternately; then
-        learn rules."""
-        while max(self.failed, len(self.found.orders)) < TREES and not self._late():
+        learn rules from all elements."""
+        while max(self.failed, len(self.findings.orders)) < TREES and not self._late():
             features, fits, where = self._table()
             rest = [where[n] for n in np.flatnonzero(~fits.any(axis=1))]
             rest = [(x, n) for x, n in rest if (x.shape, self._place(x, n)) not in self.untried]
@@ -411,9 +412,9 @@ class Mapper(Candidates):
             self._new(looked, number)
         features, fits, _ = self._table()
         self.rules = rules = learned(features, fits, self.least, self.multiple)
-        self.found.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
-        self.found.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
-        self.found.observed = len(fits)
+        self.findings.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
+        self.findings.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
+        self.findings.observed = len(fits)
         return rules
 
     @staticmethod
@@ -422,8 +423,8 @@ class Mapper(Candidates):
         return int(row), int(column)
 
     def _new(self, looked: Looked, number: int) -> None:
-        """Search for plans that reproduce an element; of several, keep the plans that reproduce most other unexplained
-        elements."""
+        """Search for plans that reproduce an element. Of several such plans, the plans that reproduce most other
+        unexplained elements become known plans."""
         if self._lacks(looked):
             self.failed += 1
             return
@@ -434,14 +435,14 @@ class Mapper(Candidates):
             if fitting:
                 break
         else:
-            tree = self.found.orders.get((looked.shape, self._place(looked, number)))
+            tree = self.findings.orders.get((looked.shape, self._place(looked, number)))
             self.failed += 1
             self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
         if len(fitting) > COMPARED_PLANS:  # many reproduce one element by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
-        fitting = self._ends_told(fitting, looked)
+        fitting = self._likeliest_ends(fitting, looked)
         fitting.sort(key=_depth)  # of equally good plans the simplest is kept
         self.compiled.update(model for plan in fitting for model in plan.models)  # many shapes follow
         fitting = self._going_on(fitting, looked)
@@ -473,9 +474,9 @@ class Mapper(Candidates):
         ]
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
-    def _ends_told(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+    def _likeliest_ends(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """For each format of sums, the plans of one form: the likeliest form that no result refutes. The forms around
-        the most frequent stage of the format are compared, on values of c for which different steps after the sum give
+        the most frequent stage of each format are compared on values of c for which different steps after the sum give
         different results; for random c, narrow results rarely differ."""
         if not self.asked.addend:
             return plans
@@ -483,13 +484,13 @@ class Mapper(Candidates):
         for plan in plans:
             stages.setdefault((stage := plan.sums[0].stage).d, Counter())[stage] += 1
         usual = [counts.most_common(1)[0][0] for counts in stages.values()]
-        best = [self._of_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
+        best = [self._with_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
         forms = [form_of(self.asked, plan) for plan in best]
         return [plan for plan in plans if form_of(self.asked, plan) in forms]
 
-    def _of_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
-        """The plan, of several with the same sum, that reproduces most of the unexplained elements of a shape, for c
-        that distinguishes the steps after the sum. Of equally good plans, the first."""
+    def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
+        """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape, for
+        values of c that distinguish the steps after the sum. Of equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
         for _ in range(DIRECTED if len(plans) > 1 else 0):
             drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
@@ -522,22 +523,22 @@ class Mapper(Candidates):
         return [plan for plan, count in zip(plans, gives, strict=True) if count >= share * max(gives)]
 
     def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Stage | Plan]]:
-        """Groups of candidates for an element, the likeliest first. Where a matrix unit may take the factors, the
-        unit's chain and usual cuts are tried before the order is revealed, which costs far more."""
+        """Groups of candidates for an element, the likeliest first. If a matrix unit may take the factors, the chain
+        and the usual cuts of the unit are tried before the order is revealed, as an order costs far more."""
         length, forms = looked.shape.length, self._forms(looked)
         taken = dict.fromkeys(form.taken for form in forms)
-        found = self.known[self.usual :]
-        several = found if self._units_likely else []  # their units of one product are tried too
+        learned = self.known[self.usual :]
+        several = learned if self._units_likely else []  # their units of one product are tried too
         known = dict.fromkeys(
             model for plan in self.known for model in plan.models if model.length > 1 or plan in several
         )
         of_units = [model for own in taken for model in self.units(own) if model.length > 1]
         early = [model for model in known if length >= UNITS * model.length]
-        yield [products.stage for plan in found for products in plan.sums]
+        yield [products.stage for plan in learned for products in plan.sums]
         yield from (self.stages(model, length) for model in early)
         yield self.of_fewer_bits([model for own in taken for model in (*self.steps(own), *self.units(own))], forms)
         if self._units_likely:
-            yield from self._of_units(of_units, length, 1)
+            yield from self._unit_stages(of_units, length, 1)
             yield self._cut(of_units, looked)
         steps = [model for own in taken for model in self.steps(own)]
         usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
@@ -556,7 +557,7 @@ class Mapper(Candidates):
             yield from usual
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()
-            yield from self._of_units(of_units, length, ROUNDS_OF_CUTS)
+            yield from self._unit_stages(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
 
     def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
@@ -566,15 +567,15 @@ class Mapper(Candidates):
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
             cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.kept(model, "shown"))
-            found = dict.fromkeys(stage for _, stage, _ in cuts)
-            yield from chain(self.stages(model, looked.shape.length) if found else (), found)
+            stages = dict.fromkeys(stage for _, stage, _ in cuts)
+            yield from chain(self.stages(model, looked.shape.length) if stages else (), stages)
 
     @property
     def _units_likely(self) -> bool:
-        """Whether the factors' format, before or after a likely conversion, is one of matrix units."""
+        """Whether matrix units take the factors' format, before or after a likely conversion."""
         return self.narrow or self._forms(self.looked[self.top])[0].taken != (self.asked.a, self.asked.b)
 
-    def _of_units(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
+    def _unit_stages(self, models: Sequence[Model], length: int, rounds: int) -> Iterator[Iterable[Stage]]:
         """The chains of units; then, in `rounds` rounds, cuts of K around each unit."""
         yield [Chain(model) for model in models]
         some = [self.stages(model, length) for model in models]
@@ -583,7 +584,7 @@ class Mapper(Candidates):
             yield [stage for stages in some for stage in islice(stages, CHUNK)]
 
     def _forms(self, looked: Looked) -> list[Form]:
-        """The forms near a shape's results, of products that do not cancel; then the same of the largest shape, as a
+        """The forms that fit a shape's results of products that do not cancel; then those of the largest shape, as a
         few short sums show little."""
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
@@ -596,8 +597,8 @@ class Mapper(Candidates):
         return self._near_forms[looked.shape]
 
     def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:
-        """The candidates that reproduce a sample: plans, and stages as plans of some forms. Ends with the time for
-        learning."""
+        """The candidates that reproduce a sample: plans, and stages as plans of some forms. The iteration ends with the
+        time for learning."""
         for one in self._while_learning(tried):
             self._in_time()
             if isinstance(one, Plan):
@@ -613,9 +614,9 @@ class Mapper(Candidates):
         return takewhile(lambda one: not self._late(), some)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """The plans that reproduce most elements at the next few K as well: plans that treat the last products in
+        """The plans that reproduce most elements at the next few K as well, as plans that treat the last products in
         different ways may agree at one K. Of plans that differ only in the size of a cut, the likeliest come first, and
-        sizes near it are added."""
+        plans with sizes near the likeliest size are added."""
         shape = looked.shape
         step = self.multiple
         for length in range(shape.length + step, min(shape.length + LONGER * step, self.top.length) + 1, step):
@@ -625,14 +626,14 @@ class Mapper(Candidates):
             alike.setdefault(_with_cut(plan, lambda runs: runs.share), []).append(plan)
         for key, sizes in alike.items():
             if len(sizes) > 1:
-                apart = self._told_apart(sizes, shape)
-                near = self._told_apart(_near_cuts(apart[0], shape.length), shape)
+                apart = self._best_past_cuts(sizes, shape)
+                near = self._best_past_cuts(_near_cuts(apart[0], shape.length), shape)
                 alike[key] = list(dict.fromkeys((*near, *apart, *sizes)))
         return [plan for sizes in alike.values() for plan in sizes]
 
-    def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
-        """The plans that reproduce most elements at K one above the largest size of a plan's sums, or twice that size:
-        there the plans' cuts differ."""
+    def _best_past_cuts(self, plans: list[Plan], shape: Shape) -> list[Plan]:
+        """The plans that reproduce most elements at K one above the largest size of a plan's sums, or one above twice
+        that size: at such K the plans' cuts differ."""
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
             lengths = sorted(n for n in every if self.least[2] <= n <= self.top.length and n % self.multiple == 0)
@@ -643,8 +644,8 @@ class Mapper(Candidates):
         return plans
 
     def _best_at(self, plans: list[Plan], shape: Shape, known: bool = False) -> list[Plan]:
-        """The plans that reproduce most of the unexplained elements of a shape; with `known`, most of all its elements:
-        a known plan may reproduce those of a K that is not cut."""
+        """The plans that reproduce most of the unexplained elements of a shape; with `known`, most of all elements, as
+        a known plan may reproduce the elements of a K that is not cut."""
         if len(plans) == 1 or self._late():
             return plans
         self._look_at([shape])
@@ -658,13 +659,13 @@ class Mapper(Candidates):
             looked.fits.append(self._fitting(plan, looked))
 
     def _order(self, shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
-        if (shape, place) not in self.found.orders:
+        if (shape, place) not in self.findings.orders:
             self._say(f"{shape}: the order at row {place[0]}, column {place[1]}")
-            begun, self.found.orders[shape, place] = time.monotonic(), None
+            begun, self.findings.orders[shape, place] = time.monotonic(), None
             with suppress(IncompleteError):
-                self.found.orders[shape, place] = self.reveal(shape, place, self._end_of_order())
+                self.findings.orders[shape, place] = self.reveal(shape, place, self._end_of_order())
             self.ordering += time.monotonic() - begun
-        return self.found.orders[shape, place]
+        return self.findings.orders[shape, place]
 
     def _end_of_order(self) -> float | None:
         """The time at which a search for an order that begins now is given up."""
@@ -736,16 +737,16 @@ class Mapper(Candidates):
             yield bases[int(self.rng.integers(len(bases)))]
 
     def _new_within(self, covers: Callable[[Numbers], NDArray[np.bool_]], shapes: Iterable[Shape]) -> Iterator[Shape]:
-        """The shapes not yet observed with elements that a rule covers. `covers`: by features, `Rule.reaches` or
-        `Rule.holds`."""
+        """The shapes not yet observed that have elements which a rule covers. `covers`: `Rule.reaches` or `Rule.holds`
+        of the rule."""
         for shape in shapes:
             places = _crossed(self._places(shape.rows), self._places(shape.columns))
             if shape not in self.looked and covers(features_of(shape, places[:, 0], places[:, 1])).any():
                 yield shape
 
     def _between(self, limit: Limit) -> Shape | None:
-        """The shape whose feature lies between the two values of a limit and nearest to their middle; None if there is
-        no such shape."""
+        """A shape whose feature lies between the two values of a limit, near their middle; None if there is no such
+        shape."""
         low, high = (
             next(one.shape for one in self.looked.values() if (one.features[:, limit.feature] == value).any())
             for value in (limit.low, limit.high)
@@ -808,8 +809,8 @@ class Mapper(Candidates):
 
     def _check(self, rules: list[Rule]) -> None:
         """Compare the rules with new random shapes and at further K of `lengths_asked`, and each unconfirmed rule with
-        shapes of its own; the counts go into `self.found`."""
-        mapped = self.found
+        shapes of its own; the counts go into `self.findings`."""
+        mapped = self.findings
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
         count = min(CHECKED, max(2 * CONFIRMED, self._shapes()))
@@ -834,15 +835,16 @@ class Mapper(Candidates):
         features, fits, _ = self._table()
         at = chosen(rules, features)
         used = sorted({rule.plan for rule in rules if rule.plan >= 0})
-        for number, entry in enumerate(self.found.rules):
+        for number, entry in enumerate(self.findings.rules):
             mine = fits[at == number]
             entry.rivals = {
                 self.known[plan]: 0 for plan in used if plan != rules[number].plan and not mine[:, plan].all()
             }
 
     def _confirm(self, rules: Sequence[Rule], rule: Rule, entry: MappedRule) -> None:
-        """Compare a rule with shapes of its own until it is confirmed or fails. They lie beside observed shapes and at
-        the rule's limits in turn; a limit on a feature that the library does not choose by fails there first."""
+        """Compare a rule with further shapes until it is confirmed or fails. These shapes lie beside observed shapes
+        and at the rule's limits in turn. A limit on a feature by which the library does not choose fails at the limits
+        first."""
         features, _, where = self._table()
         bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
         ends = list(rule.ends())
@@ -862,7 +864,7 @@ class Mapper(Candidates):
     def _compared(self, rules: Sequence[Rule], shape: Shape, confirms: bool = True) -> bool:
         """Compare rules with a new shape; with `confirms`, agreement counts toward their confirmation. Returns whether
         an element has no rule with a plan."""
-        looked, mapped = self._unfitted(shape), self.found
+        looked, mapped = self._unfitted(shape), self.findings
         at, is_open = chosen(rules, looked.features), False
         numbers = {plan: number for number, plan in enumerate(self.known)}
         fits: dict[int, NDArray[np.bool_]] = {}
@@ -890,7 +892,8 @@ class Mapper(Candidates):
         return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
-        """`_reproduced` for the elements of a new shape."""
+        """For each element of a new shape: the number of its rule (-1: no rule), and whether the rule's plan reproduces
+        it."""
         return self._reproduced(rules, self._unfitted(shape))
 
     # -- products
@@ -910,8 +913,8 @@ class Mapper(Candidates):
     ) -> tuple[Matrix, ...]:  # fmt: skip
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
         pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
-        format of d otherwise hides, and shows at which step c is added. `chosen`: the function that chooses c at these
-        places from A, B and a random c there."""
+        format of d otherwise hides, and shows the step at which c is added. `chosen`: the function that chooses c at
+        these rows and columns from A, B and a random c."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
@@ -928,7 +931,7 @@ class Mapper(Candidates):
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation
-        self.found.asked += 1
+        self.findings.asked += 1
         return a[rows], b[:, columns], c[at], d[at]
 
     def _places(self, side: int) -> NDArray[np.int64]:
@@ -991,12 +994,12 @@ class Mapper(Candidates):
 
     @staticmethod
     def late() -> OutOfTimeError:
-        """The error of a map for which time ran out."""
+        """The error of a map that is cut short by the deadline."""
         return OutOfTimeError("the time ran out before the map was whole")
 
 
 def _roundest(low: int, high: int) -> int:
-    """The number between two numbers with the most zero bits at its end."""
+    """Of the numbers between two numbers, the one with the most zero bits at its end."""
     number = high - 1
     while (shorter := number & (number - 1)) > low:
         number = shorter
@@ -1004,12 +1007,12 @@ def _roundest(low: int, high: int) -> int:
 
 
 def _about(wanted: int, factor: int) -> list[int]:
-    """The two sides whose products with a factor are nearest to `wanted`, below and above."""
+    """The sides whose products with `factor` are nearest to `wanted`, from below and from above."""
     return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
 
 
 def _cost(shape: Shape) -> tuple[int, int]:
-    """The number of matrix products to observe a shape, about, and their size."""
+    """About how many matrix products it takes to observe a shape, and their size: a sort key."""
     return -(-LEAST // (min(shape.rows, LOOKED) * min(shape.columns, LOOKED))), shape.rows * shape.columns
 
 

@@ -1,4 +1,4 @@
-"""Reads the map of a library that `identify --gemm --json` writes, or rules by hand."""
+"""Reads maps of libraries: those that `identify --gemm --json` writes, and rules by hand."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-YAML = ".yaml"  # how the names of files with rules by hand end
+YAML = ".yaml"  # the suffix of files with rules by hand
 WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends in .yaml (`identify --gemm --save`)"
 
 
 def read_map(path: Path) -> PlanMap | Plan:
-    """The map in a file, the rules by hand in a YAML file, or the first of the plans found for a recorded product.
-    Raises InputError for a file that is none of these, or has no plan, or no rule that is relied on."""
+    """The map in a file: a map of `identify --gemm`, rules by hand in a YAML file, or the first plan found for a
+    recorded product. Raises InputError for another file, and for a file without a plan, or without a rule that is
+    relied on."""
     if path.suffix == YAML:
         return read_rules(path)
     try:
@@ -55,11 +56,12 @@ def read_map(path: Path) -> PlanMap | Plan:
 
 
 def rules_of(path: Path) -> PlanMap:
-    """The rules of a map, or rules by hand. Raises InputError, also for a recorded product, which has one shape."""
-    found = read_map(path)
-    if not isinstance(found, PlanMap):
+    """The rules of a map, or rules by hand. Raises InputError as `read_map`, and for a recorded product, which has only
+    one shape."""
+    rules = read_map(path)
+    if not isinstance(rules, PlanMap):
         raise InputError("one recorded product: a map of a function, or rules by hand, has many shapes", str(path))
-    return found
+    return rules
 
 
 def _of_product(plans: Mapping[str, Plan], path: str) -> Plan:

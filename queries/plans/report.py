@@ -58,7 +58,7 @@ def document_of(proof: PlanProof, left: str, right: str, length: int | None) -> 
 
 def document_of_invariance(found: Invariance) -> ProveInvariant:
     """The document that `prove --invariant` prints."""
-    what, difference = found.found, found.difference
+    what, difference = found.enumeration, found.difference
     first = min(what.open, default=None)
     return ProveInvariant(
         map=found.rules.reference,

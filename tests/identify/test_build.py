@@ -44,12 +44,12 @@ from mmaprobe.queries.building.draft import (
     Store,
     changed,
     fused,
-    of_rounding,
+    round_by,
     with_node,
 )
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
 from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED, with_inserted_node
-from mmaprobe.queries.building.mending import beside, mended
+from mmaprobe.queries.building.mending import mended, near_units
 from mmaprobe.queries.building.naming import name_of, same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import Built, text_of
@@ -112,7 +112,7 @@ from tests.oracles.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
 
-NEAREST = of_rounding(Rounding(FORMATS["f32"]))
+NEAREST = round_by(Rounding(FORMATS["f32"]))
 
 PAIR = """unit: pair
 formats: {a: bf16, b: bf16, c: f32, d: f32}
@@ -448,7 +448,7 @@ def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: 
 def test_units_beside_one() -> None:
     """One parameter differs, of all terms or of one; every one is another unit."""
     unit = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32").unit
-    found = list(beside(unit))
+    found = list(near_units(unit))
     assert len({other.result for other in found} | {unit.result}) == len(found) + 1
     kept = [node.fraction_bits for other in found for node in walk(other.result) if isinstance(node, FusedSum)]
     assert {22, 24} <= set(kept)
@@ -461,7 +461,7 @@ def test_units_beside_one_that_subtracts_the_addend(tmp_path: Path) -> None:
     path = tmp_path / "minus.yaml"
     step = "{d: 'r(exact(number(0xbf800000, f32) * c, a[0] * b[0], a[1] * b[1]))'}"
     path.write_text(NEGATED.replace("MODE", "up").replace("STEPS", step))
-    assert list(beside(parse_reference(str(path)).unit))
+    assert list(near_units(parse_reference(str(path)).unit))
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_a_sum_of_three_terms_that_sorts_them_is_beside_an_exact_one(formats: st
     """Also where a zero c counts, if a product may lie below it; nodes that take inputs alone are in no other's way."""
     text = f"unit: u\nformats: {{{formats}}}\nlength: 2\nroundings: {{r: 'round(f32, up)'}}\nsteps: {{d: 'SUM'}}\n"
     exact = parse_unit(text.replace("SUM", "r(exact(a[0:2] * b[0:2], c))"), "u.yaml")
-    found = [other for other in beside(exact) if any(isinstance(node, SortedSum) for node in walk(other.result))]
+    found = [other for other in near_units(exact) if any(isinstance(node, SortedSum) for node in walk(other.result))]
     assert len(found) == zeros
     sums = {step for unit in found for step in step_texts(unit).values()}
     assert "r(sorted(a[0] * b[0], a[1] * b[1], c, F=[50, 78]))" in sums
@@ -482,7 +482,7 @@ def test_a_sum_of_three_terms_that_sorts_them_is_beside_an_exact_one(formats: st
         unit = parse_unit(text.replace("SUM", counted), "u.yaml")
         assert {
             node.fraction_bits
-            for other in beside(unit)
+            for other in near_units(unit)
             for node in walk(other.result)
             if isinstance(node, (SortedSum, FusedSum))
         } >= ({(51, 78), (50, 77)} if "sorted" in counted else {8, 10})
@@ -643,7 +643,7 @@ def test_options_belong_to_one_way_or_the_other() -> None:
 
 
 def how(mode: Mode = "nearest_even", name: str = "f32", bits: int | None = None, **ends: Any) -> Round:
-    return of_rounding(Rounding(FORMATS[name], mode, **ends), bits)
+    return round_by(Rounding(FORMATS[name], mode, **ends), bits)
 
 
 def step(own: Round | None = NEAREST, total: Expression = EXACT, leaves: Round | None = None) -> Step:
@@ -878,7 +878,7 @@ def test_a_lane_that_keeps_other_bits() -> None:
 def test_stores_of_an_inner_chain() -> None:
     """They are drafted, and told from one conversion at its end, through leaves of steps that are far apart."""
     asked, store = parse_signature("bf16,bf16,f32,f32", 24), Store(4, how("nearest_even", "bf16"))
-    once = draft(step(), step(leaves=store.how))
+    once = draft(step(), step(leaves=store.round))
     assert any(found.store == store for tier in StepAxes("binary", 1, asked).tiers() for found in tier(once))
     assert any(found.store == store for found in ordinary_neighbours(once, asked))
     places = placements(roles_by_shape(Node("binary", (chain_of([*range(24)]), "c"))), 1, random.Random(1), 3)
@@ -976,7 +976,7 @@ def test_products_alone_in_fixed_point_are_tried() -> None:
         for tried in axes.tier("fixed_products")(draft(step()))
         if wanted in tried.steps[0].sum.operands and tried.convert == how("nearest_even", "bf16")
     ]
-    assert how("toward_zero", "f32") in [tried.steps[0].how for tried in found]
+    assert how("toward_zero", "f32") in [tried.steps[0].round for tried in found]
     assert "fixed_products" in ORDER["exact"]
 
 
@@ -1043,7 +1043,7 @@ def test_choices_that_say_the_same_are_one() -> None:
     cut = how(subnormals="flush_after", overflow="infinity")
     found = simplest(draft(step(flushed), products=cut, convert=cut), long, {})  # each for itself
     before, after = how(subnormals="flush_before"), how(subnormals="flush_after")
-    assert found.hows() == {0: flushed, "products": after, "convert": before}
+    assert found.roundings() == {0: flushed, "products": after, "convert": before}
     assert simplest(draft(step(cut)), asked, {}).steps == (step(before),)
     some = draft(step(after), products=how(), unrounded=frozenset([0]))
     assert simplest(some, long, {}) == some  # these sums are of exact products
@@ -1064,10 +1064,10 @@ def test_every_value_that_a_node_has_is_tried() -> None:
     asked = parse_signature("f16,f16,f16,f16", 2)
     tiers = [*tiny_tiers(asked, {}, True), *zero_tiers(["exact"], asked), *end_tiers(asked, {})]
     found = [x for tier in tiers for x in tier(draft(d="f16"))]
-    hows = [x.steps[0].how.rounding for x in found if x.steps[0].how is not None]
-    assert {how.subnormals for how in hows} == {*TINY}
-    assert {how.zero for how in hows} == {*ZEROS}
-    assert {how.overflow for how in hows} == {*OVERFLOWS}
+    roundings = [x.steps[0].round.rounding for x in found if x.steps[0].round is not None]
+    assert {rounding.subnormals for rounding in roundings} == {*TINY}
+    assert {rounding.zero for rounding in roundings} == {*ZEROS}
+    assert {rounding.overflow for rounding in roundings} == {*OVERFLOWS}
     assert {x.c.subnormals for x in found} == {*SUBNORMALS}
     assert {*map(type, (x.product for x in found))} == {Product, Gate, Counting}
 
@@ -1098,7 +1098,7 @@ def test_modes_that_no_answer_shows_are_one_draft() -> None:
     assert drafts_of_merged(one) == steps
     assert merged_drafts(steps[1:]) == steps[1:]
     both = replace(one, unshown=frozenset((0, 1, "products")))
-    assert {tuple(own.rounding.mode for own in found.hows().values()) for found in drafts_of_merged(both)} >= {
+    assert {tuple(own.rounding.mode for own in found.roundings().values()) for found in drafts_of_merged(both)} >= {
         ("up", "up", "up"), ("up", "up", "down"), ("to_odd", "down", "to_odd")
     }  # fmt: skip
 
@@ -1423,9 +1423,9 @@ def test_longer_sums_above_a_step_are_tried_with_it() -> None:
     truncated, own, long = step(how("toward_zero", "f16")), step(how(name="f16")), step()
     start = draft(truncated, own, own)
     tried = {found for tier in StepAxes("exact", 1, asked).tiers() for found in tier(start)}
-    both = draft(long, long, own, convert=truncated.how)
+    both = draft(long, long, own, convert=truncated.round)
     assert {both, replace(both, steps=(step(how("toward_zero")), long, own))} <= tried
-    assert all(found.convert is None for found in tried if found.steps[1].rounding(asked.d) == FORMATS["bf16"])
+    assert all(found.convert is None for found in tried if found.steps[1].result_format(asked.d) == FORMATS["bf16"])
 
 
 def test_products_are_rounded_in_some_steps_alone() -> None:

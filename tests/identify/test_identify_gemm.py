@@ -433,7 +433,7 @@ def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
     looked = mapper._seen(Shape(8, 8, 200))
     mapper.looked[looked.shape] = looked
     mapper._new(looked, 0)
-    assert not mapper.found.orders
+    assert not mapper.findings.orders
     assert looked.fits[-1].all()
     cut = other
     mapper = gemm_plans.Mapper(asked, multiply, late, Shape(8, 8, 256))
@@ -443,7 +443,7 @@ def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
     assert known is not None
     mapper._know(known)
     mapper._new(looked, 0)
-    assert not mapper.found.orders
+    assert not mapper.findings.orders
     assert looked.fits[-1].all()
 
 
@@ -1140,8 +1140,8 @@ def test_time_that_runs_out_loses_no_rule() -> None:
     mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(6, 6, 24), progress=stop)
     with pytest.raises(IncompleteError):
         mapper.run()
-    assert [entry.plan and entry.plan.reference for entry in mapper.found.rules] == ["sum(muladd, +0)"]
-    assert mapper.found.checked == 0
+    assert [entry.plan and entry.plan.reference for entry in mapper.findings.rules] == ["sum(muladd, +0)"]
+    assert mapper.findings.checked == 0
 
 
 @pytest.mark.parametrize("name", ["loop/fma", "loop/lanes", "loop/pairwise", "openblas/sgemm"])

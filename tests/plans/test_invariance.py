@@ -71,14 +71,14 @@ def test_one_plan_for_each_k_is_invariant(folder: Path) -> None:
     found = asked(written(folder, f"K: 128.., plan: {SPLIT}.yaml", f"plan: {CHAIN}.yaml"))
     assert found.verdict == "equal"
     assert not found.proofs
-    assert {plan.reference: (ks[0], ks[-1]) for plan, ks in found.found.plans.items()} == {
+    assert {plan.reference: (ks[0], ks[-1]) for plan, ks in found.enumeration.plans.items()} == {
         CHAIN: (1, 127), SPLIT: (128, 300)}  # fmt: skip
 
 
 def test_two_plans_are_proved_equal_at_each_k_at_which_they_meet(folder: Path) -> None:
     found = asked(written(folder, f"M: ..16, K: 61..64, plan: {SPLIT}.yaml", f"plan: {CHAIN}.yaml"))
     assert found.verdict == "equal"
-    (need,) = found.found.needs
+    (need,) = found.enumeration.needs
     assert need.lengths == [61, 62, 63, 64]  # one run, as its grain is 64
     assert not found.left_open(need)
 
@@ -129,7 +129,7 @@ def test_a_map_that_leaves_elements_out_proves_nothing_of_them(folder: Path) -> 
     path = written(folder, f"M: 2.., plan: {CHAIN}.yaml")
     found = asked(path)
     assert found.verdict == "unknown"
-    assert str(found.found.open[1]) == "[0, 0] of 1 x 1 x 1"
+    assert str(found.enumeration.open[1]) == "[0, 0] of 1 x 1 x 1"
     assert asked(path, "M=2..64").verdict == "equal"
 
 
@@ -139,7 +139,7 @@ def test_a_verdict_needs_its_theorem(folder: Path) -> None:
     assert found.verdict == "equal"
     assert replace(found, proofs=[]).verdict == "unknown"
     assert replace(found, proofs=found.proofs[:1]).verdict == "unknown"
-    (need,) = found.found.needs
+    (need,) = found.enumeration.needs
     other = prove_plans(need.right, need.right, None, Options(timeout=60))
     assert other.verdict == "equal"
     assert replace(found, proofs=[other]).verdict == "unknown"

@@ -138,12 +138,12 @@ def fewer(monkeypatch: pytest.MonkeyPatch) -> None:
 def check(mapper: library.Mapper, name: str) -> None:
     """What the rules that are relied on say is so, for new shapes and numbers."""
     held, mapper.deadline = 0, None
-    rules = [rule for rule, entry in zip(mapper.rules, mapper.found.rules, strict=True) if entry.confirmed]
+    rules = [rule for rule, entry in zip(mapper.rules, mapper.findings.rules, strict=True) if entry.confirmed]
     for number in range(NEW):
         at, right = mapper.held(rules, mapper.random_shape(number))
-        assert right[at >= 0].all(), (name, mapper.found.rules)
+        assert right[at >= 0].all(), (name, mapper.findings.rules)
         held += int((at >= 0).sum())
-    assert held or not mapper.found.whole
+    assert held or not mapper.findings.whole
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
@@ -175,7 +175,7 @@ def test_no_wrong_map_of_other_parts_is_relied_on(name: str) -> None:
     mapper = mapper_of(kernel(name), parse_signature(formats, longest), (8, 8), SECONDS)
     with suppress(IncompleteError):
         mapper.run()
-    assert not mapper.found.whole
+    assert not mapper.findings.whole
     check(mapper, name)
 
 

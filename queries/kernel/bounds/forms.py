@@ -1,7 +1,7 @@
 """Bounds as forms: sums of nonnegative rational constants times magnitudes of inputs, in exact arithmetic.
 
-An atom is the maximum of one or more monomials, mostly of one; a monomial is a product of magnitudes. As every
-magnitude is nonnegative, a form is never negative, and it never falls when a coefficient or a magnitude rises; every
+An atom is the maximum of one or more monomials, in most cases of one. A monomial is a product of magnitudes. As every
+magnitude is nonnegative, a form is never negative, and it never falls when a coefficient or a magnitude rises. Every
 rule that uses forms relies on this.
 """
 
@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import power
 
-EXACT, ERROR, SIZE = "exact", "error", "size"  # magnitudes that are not those of inputs
-PRECISION = 64  # bits that are kept of a coefficient that is rounded up
+EXACT, ERROR, SIZE = "exact", "error", "size"  # the names of magnitudes of values other than inputs
+PRECISION = 64  # bits of a coefficient that is rounded up
 
 
 class Factor(NamedTuple):
-    """A magnitude, by its name: that of an element of an operand, whose index is `offset` plus, for each (level,
-    factor) of `factors`, the factor times the loop variable of the level; of the exact result (`exact`); the error
-    (`error`) or the exact magnitude (`size`) of the result so far of a loop, whose level is `offset`.
+    """A magnitude. `name`: the name of an operand, for the magnitude of one of its elements; `exact`, for that of the
+    exact result; `error` or `size`, for the error or the exact magnitude of the result so far of the loop whose level
+    is `offset`. The index of an element is `offset` plus, for each (level, factor) of `factors`, the factor times the
+    loop variable of the level.
 
     `raised`: the element's magnitude, or the smallest normal number of its format if the element is subnormal.
     """
@@ -91,7 +92,7 @@ class Form:
         return self.parts.get(ONE, Fraction(0))
 
     def covers(self, other: Form) -> bool:
-        """Whether each coefficient of the other form is at most that of the same atom in this one."""
+        """Whether each coefficient of the other form is at most the coefficient of the same atom in this form."""
         return all(self.parts.get(atom, Fraction(0)) >= value for atom, value in other.parts.items())
 
     def flat(self) -> Form:
@@ -99,7 +100,7 @@ class Form:
         return total([Form({frozenset({item}): value}) for atom, value in self.parts.items() for item in atom])
 
     def split(self, chosen: Callable[[Monomial], bool]) -> tuple[Form, Form]:
-        """The parts of the flat form with the monomials that are chosen, and with the others."""
+        """The flat form in two parts: the monomials that are chosen, and all others."""
         sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
         for atom, value in self.flat().parts.items():
             (item,) = atom
@@ -108,7 +109,7 @@ class Form:
 
     @property
     def lifts(self) -> frozenset[str]:
-        """The names of the operands of which the form has a raised magnitude."""
+        """The names of the operands with a raised magnitude in the form."""
         return frozenset(factor.name for atom in self.parts for item in atom for factor in item if factor.raised)
 
     def lifted(self, names: Set[str]) -> Form:
@@ -116,7 +117,7 @@ class Form:
         return self.renamed(lambda factor: factor._replace(raised=factor.raised or factor.name in names))
 
     def merged(self) -> Form:
-        """An upper bound with fewer coefficients: flat; if one magnitude of an operand is raised, all are; all
+        """An upper bound with fewer coefficients. It is flat; if one magnitude of an operand is raised, all are; all
         monomials of the same operands have the largest of their coefficients."""
         flat = self.flat().lifted(self.lifts)
         most: dict[tuple[str, ...], Fraction] = {}
@@ -130,6 +131,7 @@ class Form:
         return self.renamed(lambda factor: factor.at(level, place))
 
     def renamed(self, change: Callable[[Factor], Factor]) -> Form:
+        """The form with every magnitude changed."""
         return total([
             Form({frozenset(tuple(sorted(map(change, item))) for item in atom): value})
             for atom, value in self.parts.items()
@@ -156,16 +158,18 @@ def is_product(item: Monomial) -> bool:
 
 
 def number(value: Fraction | int) -> Form:
+    """The form of a constant."""
     return Form({ONE: Fraction(value)})
 
 
 def magnitude(name: str, index: Index | None = None, raised: bool = False) -> Form:
-    """The magnitude of an element."""
+    """The form of one magnitude: that of an element of an operand."""
     place = Index() if index is None else index
     return Form({frozenset({(Factor(name, place.offset, place.factors, raised),)}): Fraction(1)})
 
 
 def total(forms: Iterable[Form]) -> Form:
+    """The sum of forms."""
     sums: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
@@ -174,7 +178,7 @@ def total(forms: Iterable[Form]) -> Form:
 
 
 def larger(forms: Sequence[Form]) -> Form:
-    """An upper bound of each form: for every atom its largest coefficient."""
+    """An upper bound of each form: every atom has its largest coefficient."""
     most: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():

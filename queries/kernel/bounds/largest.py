@@ -19,10 +19,10 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class OfLargest:
-    """A bound of |d - exact| for a unit, for a chain of `count` instructions of it, or for a plan, on all finite inputs
-    on which nothing overflows. In `form` the magnitude of a is the largest of all elements of the row, that of b the
-    largest of the column; a raised magnitude is the largest of raised ones; and K and G are magnitudes, as in the
-    bounds of plans for any K."""
+    """A bound of |d - exact| for a unit, for a chain of `count` instructions of the unit, or for a plan, on all finite
+    inputs on which nothing overflows. In `form` the magnitude of a is the largest of all elements of the row, and that
+    of b the largest of the column; a raised magnitude is the largest of the raised magnitudes. K and G are magnitudes
+    too, as in the bounds of plans for any K."""
 
     unit: Unit | PlanAt | Windowed
     count: int | None

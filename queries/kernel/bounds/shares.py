@@ -1,8 +1,8 @@
-"""How far the values of an algorithm lie from exact sums, as shares of the sum of magnitudes.
+"""Bounds of the distance between the values of an algorithm and exact sums, as shares of the sum of magnitudes.
 
 M is |c| + sum of |a_k b_k| of an input. A share s is a bound s * M. The values are those of recorded.py; the inputs are
 those that a claim admits: zeros, and normal numbers with exponents in windows. The error of a unit is bounded by
-enclosures.py, the size of a word by a lemma about one number. Inputs with M = 0 are treated separately: there every
+enclosures.py, the size of a word by a lemma about one number. Inputs with M = 0 are treated separately: on these, every
 product of words has a factor zero.
 """
 
@@ -41,8 +41,9 @@ Symbol = Callable[[str, int], Bits]
 
 @dataclass(frozen=True)
 class Space:
-    """Inputs: `terms` products of zeros and of normal numbers of the format `factors`, with exponents in the windows of
-    a and of b; c likewise, or +0 if there is none."""
+    """A set of inputs: `terms` products of zeros and of normal numbers of the format `factors`, with exponents in the
+    windows of a and of b. c is a zero or a normal number of the format `addend` with its exponent in its window, or +0
+    with `no_addend`."""
 
     factors: Format
     addend: Format
@@ -52,25 +53,25 @@ class Space:
 
     @property
     def unit(self) -> int:
-        """Every product, and c, is a multiple of 2^unit."""
+        """An exponent such that every product, and c, is a multiple of 2^unit."""
         low = self.window
         return min(low.a[0] + low.b[0] - 2 * self.factors.fraction, low.c[0] - self.addend.fraction)
 
     @property
     def least(self) -> Fraction:
-        """M is at least this, or zero."""
+        """A lower bound of M on inputs on which M is not zero."""
         product = power(self.window.a[0] + self.window.b[0])
         return product if self.no_addend else min(product, power(self.window.c[0]))
 
     @property
     def most(self) -> Fraction:
-        """M is less than this."""
+        """A number that is larger than M on every input."""
         products = self.terms * power(self.window.a[1] + self.window.b[1] + 2)
         return products if self.no_addend else products + power(self.window.c[1] + 1)
 
 
 def space_of(assertion: Assertion) -> Space:
-    """The inputs that a claim admits, or more."""
+    """A set of inputs that includes all inputs that a claim admits."""
     shape = assertion.shape
     return Space(shape.factors, shape.addend, shape.window, assertion.terms, assertion.zero_addend)
 
@@ -80,8 +81,8 @@ def space_of(assertion: Assertion) -> Space:
 
 @dataclass(frozen=True)
 class WordIsSmall:
-    """For x zero, or normal with its exponent in the window, the word of x with the index `number` is finite, at most
-    share * |x|, and a multiple of the least last place of such x."""
+    """For every x that is zero, or normal with its exponent in the window, the word of x with the index `number` is
+    finite, at most share * |x|, and a multiple of the smallest last place of all these x."""
 
     words: Words
     window: tuple[int, int]
@@ -111,7 +112,7 @@ class WordIsSmall:
 # -- values
 
 
-Product = tuple[Word, Word, int, int]  # a word of a, one of b, the indices `start` and `stop` of products
+Product = tuple[Word, Word, int, int]  # a word of a, a word of b, and the indices `start` and `stop` of products
 
 
 @dataclass(frozen=True)
@@ -184,12 +185,12 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
     loss = sizes.share(known.facts.error)
     loss = round_up(loss) if loss else loss
     own = [shares[0] * shares[1] * (value.start <= k < value.stop) for k in range(space.terms)]
-    found = replace(
+    conclusion = replace(
         goal, value=value, products=(*goal.products, (value.a, value.b, value.start, value.stop)),
         distance=goal.distance + loss, off=goal.off + loss,
         weights=tuple(before + more for before, more in zip(goal.weights, own, strict=True)),
     )  # fmt: skip
-    return Made(found, (near, bound, *words))
+    return Made(conclusion, (near, bound, *words))
 
 
 @rule
@@ -254,7 +255,7 @@ def adds_products(unit: Unit) -> None:
 
 
 class _Summands(Fold[Counter[tuple[int, ...]]]):
-    """How often a node adds c, and each product: by the places of its factors."""
+    """Counts how often a node adds c, and each product, by the indices of the factors."""
 
     def formed(self, node: Node) -> Counter[tuple[int, ...]]:
         match node:
@@ -290,7 +291,7 @@ class _Sizes:
         return power(formats[factor.name].emin)
 
     def share(self, form: Form) -> Fraction:
-        """A share that bounds a form: of the coefficients of monomials a_k b_k alone, one for each k, only the largest
+        """A share that bounds a form. Of the coefficients of the monomials a_k b_k, one for each k, only the largest
         counts."""
         products, total = dict[int, Fraction](), Fraction(0)
         for atom, value in form.parts.items():
@@ -371,8 +372,8 @@ def units(value: Value) -> Iterator[Instruction]:
 
 
 def apart(first: Near, second: Near, words: Sequence[Theorem]) -> Fraction:
-    """The share of the products of words that only one of two results adds: a pair of words counts as often as it
-    occurs at the index k where it occurs most."""
+    """The share of the products of words that only one of two results adds. A pair of words counts as often as it
+    occurs at any one index k."""
     one, two = Counter(first.products), Counter(second.products)
     places = Counter[tuple[Word, Word, int]]()
     for (a, b, start, stop), count in ((one - two) + (two - one)).items():

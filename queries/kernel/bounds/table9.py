@@ -57,7 +57,7 @@ def terms_of_sum(total: FusedSum) -> list[tuple[Node, Places]]:
 
 
 def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
-    """The index of both factors of a product a_k b_k; for c, none. Raises RuleError for another term."""
+    """The indices of both factors of a product a_k b_k; for c, no indices. Raises RuleError for another term."""
     if isinstance(node, Product) and not node.normalised and node.limit is None:
         factors = [node.left, node.right]
     elif isinstance(node, Element) and node.operand == "c":

@@ -1,4 +1,4 @@
-"""Sums some of whose terms are the losses of their own additions: error-free transformations.
+"""Error-free transformations: sums of which some terms are the losses of earlier additions.
 
 An addition to nearest of two numbers x and y of a format gives s = x + y + d, and -d is a number of the format. Two
 programs compute -d exactly: 2Sum (Møller 1965, Knuth 1969), and fast 2Sum (Dekker 1971) where the exponent of x is not
@@ -6,8 +6,8 @@ below that of y. The difference of a number and its rounding, to nearest or towa
 1974: neither is more than twice the other, or one is zero).
 
 So the value of a sum is followed through its roundings as a combination of symbols: the values of its leaves, and the
-error that each rounding adds to its operand. The value of 2Sum is the symbol of the addition with a minus, so that the
-two cancel where they are added.
+error that each rounding adds to its operand. The value of 2Sum is the symbol of the addition's error with a minus, so
+that the two cancel in a sum of both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ Combination = Mapping[Node, Fraction]  # of leaves, and of the errors that round
 
 
 def loses_a_number(how: Rounding) -> bool:
-    """Whether the loss of an addition of two numbers of the format is a number of it: to nearest, without flushing."""
+    """Whether the loss of an addition of two numbers of the format is a number of the format: the addition rounds to
+    nearest, without flushing."""
     fmt = how.format
     return how.mode in NEAREST and how.subnormals == "keep" and fmt.specials == "ieee" and fmt.subnormals
 
@@ -49,7 +50,8 @@ def loses_a_number(how: Rounding) -> bool:
 
 
 def signed(node: Node) -> tuple[Node, int] | None:
-    """A node and its sign: the product of a node with -1 is that node with a minus. None for another multiple."""
+    """A node and its sign: the product of a node with -1 is that node with a minus. None for a product with another
+    literal."""
     if isinstance(node, Product) and isinstance(node.left, Literal) and not node.normalised and node.limit is None:
         return (node.right, -1) if node.left.value == -1 else None
     return node, 1
@@ -66,10 +68,10 @@ def added(node: Node) -> Signs | None:
 
 def _sign(node: Node, wanted: Signs) -> int:
     """1 for a rounding that adds these nodes with these signs, -1 for one with both signs reversed, else 0."""
-    found = added(node)
-    if found is None or found.keys() != wanted.keys():
+    actual = added(node)
+    if actual is None or actual.keys() != wanted.keys():
         return 0
-    signs = {found[one] * sign for one, sign in wanted.items()}
+    signs = {actual[one] * sign for one, sign in wanted.items()}
     return signs.pop() if len(signs) == 1 else 0
 
 
@@ -80,14 +82,15 @@ def _orders(signs: Signs) -> Iterator[tuple[Node, int, Node, int]]:
 
 
 def _one_way(*nodes: Node) -> bool:
-    """Whether all nodes are roundings in one way, by which the loss of an addition is a number of the format."""
-    hows = [node.rounding for node in nodes if isinstance(node, Round) and node.random is None]
-    return len(hows) == len(nodes) and len(set(hows)) == 1 and loses_a_number(hows[0])
+    """Whether all nodes are roundings with the same parameters, for which the loss of an addition is a number of the
+    format."""
+    roundings = [node.rounding for node in nodes if isinstance(node, Round) and node.random is None]
+    return len(roundings) == len(nodes) and len(set(roundings)) == 1 and loses_a_number(roundings[0])
 
 
 def fast_two_sum(node: Node) -> Iterator[tuple[Round, Node, Node, int]]:
-    """z = r(s - x), e = r(y - z): the s, x, y, and the sign with which the node is x + y - s."""
-    for z, _, y, _ in _orders(found) if (found := added(node)) else ():
+    """For a node e with z = r(s - x), e = r(y - z): s, x, y, and the sign with which the node is x + y - s."""
+    for z, _, y, _ in _orders(outer) if (outer := added(node)) else ():
         for s, _, x, _ in _orders(inner) if (inner := added(z)) else ():
             total = added(s)
             if isinstance(s, Round) and total is not None and total.keys() == {x, y} and _one_way(node, z, s):
@@ -97,8 +100,9 @@ def fast_two_sum(node: Node) -> Iterator[tuple[Round, Node, Node, int]]:
 
 
 def two_sum(node: Node) -> Iterator[tuple[Round, int]]:
-    """u = r(s - x), w = r(s - u), e = r(r(x - w) + r(y - u)): the s, and the sign with which the node is x + y - s."""
-    for one, _, other, _ in _orders(found) if (found := added(node)) else ():
+    """For a node e with u = r(s - x), w = r(s - u), e = r(r(x - w) + r(y - u)): s, and the sign with which the node is
+    x + y - s."""
+    for one, _, other, _ in _orders(outer) if (outer := added(node)) else ():
         for y, _, u, _ in _orders(second) if (second := added(other)) else ():
             for s, _, x, _ in _orders(inner) if (inner := added(u)) else ():
                 total, third = added(s), added(one)
@@ -115,8 +119,8 @@ def two_sum(node: Node) -> Iterator[tuple[Round, int]]:
 
 
 def rest_of_rounding(node: Node) -> Round | None:
-    """The rounding y of x, to nearest or toward zero, where the node is r(x - y)."""
-    for y, p, x, q in _orders(found) if (found := added(node)) else ():
+    """For a node r(x - y) where y is x rounded to nearest or toward zero: y. None for another node."""
+    for y, p, x, q in _orders(operands) if (operands := added(node)) else ():
         if isinstance(y, Round) and y.term == x and p == -q and y.random is None:
             return y if y.rounding.mode in (*NEAREST, "toward_zero") else None
     return None
@@ -131,7 +135,8 @@ def residuals(node: Node) -> frozenset[Node]:
 
 
 def _is_followed(node: Node) -> bool:
-    """Whether a value is followed to its operands: a sum of single terms, a rounding, a multiple."""
+    """Whether a node is followed to its operands: a sum of single terms, a rounding of such a sum, a product with a
+    literal."""
     match node:
         case ExactSum():
             return not any(isinstance(item, Each) for item in node.items)
@@ -144,16 +149,16 @@ def _is_followed(node: Node) -> bool:
 
 def inside(node: Node) -> list[Node]:
     """The nodes through which a sum is followed, operands first."""
-    found = dict[Node, None]()
+    nodes = dict[Node, None]()
     waiting = [(node, False)]
     while waiting:
         one, done = waiting.pop()
         if done:
-            found[one] = None
-        elif one not in found and _is_followed(one):
+            nodes[one] = None
+        elif one not in nodes and _is_followed(one):
             waiting.append((one, True))
             waiting += [(operand, False) for operand in one.operands]
-    return list(found)
+    return list(nodes)
 
 
 def leaves(node: ExactSum) -> list[Node]:
@@ -181,11 +186,11 @@ class Followed:
     def _value(self, node: Node) -> Combination:
         match node:
             case ExactSum():
-                found = dict[Node, Fraction]()
+                combination = dict[Node, Fraction]()
                 for item in node.items:
                     for one, factor in self.values[item].items():
-                        found[one] = found.get(one, Fraction(0)) + factor
-                return {one: factor for one, factor in found.items() if factor}
+                        combination[one] = combination.get(one, Fraction(0)) + factor
+                return {one: factor for one, factor in combination.items() if factor}
             case Product(left=Literal() as left, right=right):
                 if (by := left.value) is None:
                     raise RuleError("error_free: a factor is not a number")
@@ -249,13 +254,13 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
         raise RuleError("error_free: it has no leaves")
     if {one.node for goal in goals for one in goal.assuming if isinstance(one, KeptRounding)} & set(followed):
         raise RuleError("error_free: a rounding that is kept is followed")
-    found = Followed(node, {goal.node: goal.facts for goal in goals})
-    value = found.values[node]
-    error = total((found.facts[one].error if one in found.facts else found.sizes[one]) * abs(factor)
+    sums = Followed(node, {goal.node: goal.facts for goal in goals})
+    value = sums.values[node]
+    error = total((sums.facts[one].error if one in sums.facts else sums.sizes[one]) * abs(factor)
                   for one, factor in value.items())  # fmt: skip
-    size = total(found.facts[one].size * abs(factor) for one, factor in value.items() if one in found.facts)
-    limits = (NoOverflow(one, bound_places(one, known), one.rounding.format.emax, most) for one, most in found.rounded)
-    facts = Facts(error, error, size, number(1), found.known[node])
+    size = total(sums.facts[one].size * abs(factor) for one, factor in value.items() if one in sums.facts)
+    limits = (NoOverflow(one, bound_places(one, known), one.rounding.format.emax, most) for one, most in sums.rounded)
+    facts = Facts(error, error, size, number(1), sums.known[node])
     made = enclosed(node, places, facts, goals, premises, *limits)
     return with_lemmas(made, lemmas, losses(node))
 

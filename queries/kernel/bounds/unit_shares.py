@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.plans.plan import Products
 
 
 def unit_of(part: Part, space: Space) -> Windowed:
-    """A part on the inputs of a space, as a unit. Raises RuleError if it is no unit."""
+    """A part on the inputs of a space, as a unit. Raises RuleError if the part is no unit, or takes other inputs."""
     if not all(part.holds(space.factors, *bounds) for bounds in (space.window.a, space.window.b)):
         raise RuleError("unit_of: a factor is no number of the part's format")
     try:
@@ -88,7 +88,7 @@ def of_unit(space: Space, part: Part, bound: Theorem) -> Made:
 
 
 def _check_places(space: Space, unit: Windowed) -> None:
-    """Raises RuleError where a result may lie between the numbers of a claim."""
+    """Raises RuleError if a result may be no multiple of the space's 2^unit, down to which a claim's numbers go."""
     finest = knowledge_of(unit).of(unit.result).grid
     if finest is None or finest < space.unit:
         raise RuleError("of_unit: a result may be no multiple of the place down to which exact sums go")
@@ -282,7 +282,7 @@ class _Values:
         |a_k b_k| are M together: the larger coefficient counts. A magnitude of one side is at most K times its largest
         value, and M at least its least nonzero value."""
         sides = {"ab": Fraction(0), "c": Fraction(0)}
-        found = Fraction(0)
+        fixed = Fraction(0)
         for atom, value in form.flat().parts.items():
             (item,) = atom
             times, names = value, []
@@ -297,26 +297,26 @@ class _Values:
             if kind in sides:
                 sides[kind] += times
             elif kind == EXACT:
-                found += times
+                fixed += times
             else:
                 for factor in names:
                     times *= self.most(factor)
                 sums = self.count if any(factor.name in ("a", "b") for factor in names) else 1
-                found += times * sums / self.space.least
+                fixed += times * sums / self.space.least
         if self.space.no_addend:
             sides["c"] = Fraction(0)
-        return round_up(found + max(sides.values())) if found or any(sides.values()) else Fraction(0)
+        return round_up(fixed + max(sides.values())) if fixed or any(sides.values()) else Fraction(0)
 
 
 # -- results of zero
 
 
 def makes_zero(result: Node) -> None:
-    """Checks that a result is zero where c is zero, each product a_k b_k has a factor of zero, and each sum of all
+    """Checks that a result is zero whenever c is zero, each product a_k b_k has a factor of zero, and each sum of all
     products that starts from a zero is zero. Raises RuleError.
 
-    `zero`: the nodes that are zero there; `inputs`: by node, the inputs that each make it zero. A result so far counts
-    as zero, by induction: the start is zero, and the body is zero whenever the result so far is."""
+    `zero`: the nodes that are then zero; `inputs`: by node, the inputs each of which makes it zero. A result so far
+    counts as zero, by induction: the start is zero, and the body is zero whenever the result so far is."""
     inputs, zero = dict[Node, frozenset[tuple[str, Index | None]]](), set[Node]()
     for node in walk(result):  # operands first
         below = node.operands
@@ -335,7 +335,8 @@ def makes_zero(result: Node) -> None:
 
 
 def _is_zero(node: Node, zeros: Set[Node]) -> bool:
-    """Whether a node is zero if some of its operands are zero, by the facts derived from its operands' facts."""
+    """Whether a node is zero if the operands in `zeros` are zero, by the facts that the node derives from its
+    operands'."""
     terms = [ZERO if one in zeros else UNKNOWN for one in node.operands for _ in range(one.count)]
     return node.known(Knowledge({}, fits=True), terms).zero
 
@@ -345,9 +346,9 @@ def _is_zero(node: Node, zeros: Set[Node]) -> bool:
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """The claim that |value(first) - value(second)|, or error(first), is at most share * M. `parts`: one or two;
-    `read`: other parts, whose results conditions read; `size`: results of at most size * M are in the range of the
-    exact sum; `compared`, `against`: the two sides of the comparison, without the share."""
+    """The claim that |value(first) - value(second)|, or error(first), is at most share * M. `parts`: the one or two
+    compared parts; `read`: other parts, whose results conditions read; `size`: results of at most size * M are in the
+    range of the exact sum; `compared`, `against`: the two sides of the comparison, without the share."""
 
     space: Space
     parts: tuple[Part, ...]
@@ -406,7 +407,8 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
 
 
 def linear_in_terms(tree: ast.expr) -> tuple[Fraction, Fraction]:
-    """The constant of an expression, and its summand for each product. Raises RuleError for another expression."""
+    """The two coefficients of an expression that is linear in the number of products: the constant, and the summand for
+    each product. Raises RuleError for another expression."""
     match tree:
         case ast.Constant():
             return decimal_of(tree), Fraction(0)

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, hanging, lone_bits_of_aligned, lone_bits_of_two
+from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, deciding_bit, lone_bits_of_aligned, lone_bits_of_two
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
@@ -39,14 +39,15 @@ from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
 ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions, of one rounding or more
-NEAR = 3  # the places of a sum's leading one are cases from NEAR places below the largest term's on
+NEAR = 3  # places below the largest term's exponent from which on each place of a sum's leading one is a case
 
 
 @dataclass(frozen=True)
 class Condition:
     """A case of a step of the datapath. `aspect`: the property of the step that differs between cases. Cases of one
-    aspect are not combined with each other; a case with `alone` is combined with no other case. `flaw`: an error that
-    has to matter: an input reaches the condition if it meets the case, and the result with the flaw is another one."""
+    aspect are not combined with each other; a case with `alone` is combined with no other case. `flaw`: an error of the
+    datapath that the result must show: an input reaches the condition if it meets the case and the flaw changes the
+    result."""
 
     step: str
     aspect: str
@@ -59,7 +60,7 @@ class Condition:
 
     @property
     def asked(self) -> str:
-        """The case and, with a flaw, that the result depends on it."""
+        """The case in words; with a flaw, also that the result depends on the case."""
         return self.case + (", and the result hangs on it" if self.flaw else "")
 
     @property
@@ -73,22 +74,22 @@ Met = dict[Condition, Bit]
 
 @dataclass
 class _Cases:
-    """The cases found for one step."""
+    """The cases of one step, each with whether it is met (`flags`)."""
 
     step: str
     lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # by sum
     sites: dict[int, Site] = field(default_factory=dict)  # by the id of a value
-    found: Met = field(default_factory=dict)
+    flags: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
-        self.found[Condition(self.step, aspect, case, alone)] = flag
+        self.flags[Condition(self.step, aspect, case, alone)] = flag
 
     def shown(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
-        """Add a case that stands alone; and the same case with a flaw, if the value has a site: the wrong flag of the
-        value."""
+        """Add a case with `alone`. If the value has a site, also add the same case with a flaw: the flag `flaw` of the
+        value is wrong."""
         self.add(aspect, case, flag, alone=True)
         if id(value) in self.sites:
-            self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
+            self.flags[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
@@ -110,12 +111,12 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
             if isinstance(visit.node, kind):
                 function(cases, visit, trace, values, model)
         values[visit.node] = visit.value
-        flags |= cases.found
+        flags |= cases.flags
     return flags
 
 
 def possible(flags: Met) -> Met:
-    """The cases of free inputs that the formats alone do not exclude, as they do an infinite product of integers."""
+    """The cases of free inputs without those that the formats exclude, such as an infinite product of integers."""
     return {condition: flag for condition, flag in flags.items() if flag.value is not False}
 
 
@@ -125,7 +126,7 @@ def flaws_of(conditions: Iterable[Condition]) -> tuple[Flaw, ...]:
 
 
 def hangs(model: Model, operands: Operands[Bits], own: Bits, flaws: Flaws) -> Bit:
-    """Whether a model with flaws has another result than its own (`own`)."""
+    """Whether flaws change the result of a model. `own`: the result without flaws."""
     return Problem(model, model).differ(own, evaluate_on(model, operands, traced=False, flaws=flaws).d)
 
 
@@ -138,7 +139,7 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
         if fmt.signed:
             cases.add("value", "least", pattern.equals(fmt.sign_bit), alone=True)
             cases.add("value", "-one", (~pattern).equals(0), alone=True)
-        return cases.found
+        return cases.flags
     value = unpack(pattern, fmt)
     fields = pattern.truncate(fmt.field_width)
 
@@ -162,17 +163,17 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
             cases.add("value", f"{word}infinity", value.is_infinite & given, alone=True)
     if fmt.has_nan:
         cases.add("value", "NaN", value.is_nan, alone=True)
-    return cases.found
+    return cases.flags
 
 
 def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
-    """The cases of one bit of an input: it alone of its field is set, or clear, in a factor of the only nonzero term,
-    or of the larger of two terms; the other factor is a normal number."""
-    found = dict[Condition, Bit]()
+    """The cases of an input in which one bit alone of a field is set, or clear. The input is a factor of the only
+    nonzero term, or of the larger of two terms, and the other factor is a normal number; or the input is c."""
+    flags = dict[Condition, Bit]()
     n, every = layout.length, [*zip(layout.names, layout.formats, operands.every, strict=True)][: 2 * layout.length + 1]
     read = [place for place in range(len(every)) if place not in layout.unread]
     if any(every[place][1].is_integer for place in read):
-        return found
+        return flags
     zero = {place: every[place][2].truncate(every[place][1].field_width).equals(0) for place in read}
     for place in read:
         name, fmt, pattern = every[place]
@@ -207,8 +208,8 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
                     cases.add(ONE_BIT, case, one & fraction.equals(0) & above, alone=True)
                 most = exponent.equals((1 << exponent.width) - 1 - (1 << bit))
                 cases.add(ONE_BIT, f"the exponent's bits but {bit}", most & shown, alone=True)
-        found |= cases.found
-    return found
+        flags |= cases.flags
+    return flags
 
 
 def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
@@ -373,7 +374,8 @@ def _zeros_above(
     cases: _Cases, trace: Trace, step: str, named: Sequence[tuple[str, Unpacked]], bits_of: Sequence[int],
     maximum: Exponent, finite: Bit,
 ) -> None:  # fmt: skip
-    """The cases of zero terms with an exponent above the largest: if zeros counted, other terms would lose bits."""
+    """The cases of zero terms with an exponent above the largest exponent, where other terms would lose bits if zeros
+    counted."""
     kept = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
     own = [one.extract(one.width - 1, max(bits_of) - bits) for one, bits in zip(kept, bits_of, strict=True)]
     width = max(one.width for one in own)
@@ -391,7 +393,8 @@ def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
 
 
 def _distance_to(maximum: Exponent, own: Exponent) -> Bits:
-    """maximum - own in two's complement, in enough bits; negative for a term that does not count for the maximum."""
+    """maximum - own in two's complement, in as many bits as any difference needs. It is negative for a term that does
+    not count for the maximum."""
     width = max(maximum.high - own.low, own.high - maximum.low).bit_length() + 2
     low = min(maximum.low, own.low)
     return maximum.rebased(low, width) - own.rebased(low, width)
@@ -434,8 +437,8 @@ def _floors(
     cases: _Cases, node: FusedSum | GridSum, items: Sequence[Unpacked], zeros: Sequence[Bit], maximum: Exponent,
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
-    """The cases of a sum's floors: how far the largest exponent lies above every term's, and the largest term's from
-    each floor."""
+    """The cases of a sum's floors: the distance of the largest exponent above those of all terms, and that of the
+    largest term's exponent from each floor."""
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
@@ -563,7 +566,7 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 def _two(
     cases: _Cases, named: Sequence[tuple[str, Unpacked]], zeros: Sequence[Bit], finite: Bit, precision: int
 ) -> None:
-    """The cases of two terms: how far apart their exponents lie."""
+    """The cases of two terms: the distance of their exponents."""
     items = [item for _, item in named]
     exponents = [item.term.normalised().exponent for item in items]
     live = ~any_of(zeros) & finite
@@ -675,7 +678,7 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
     cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
     if not how.stochastic:
-        _hanging(cases, node, value, sign & finite, result, finite)
+        _deciding_bits(cases, node, value, sign & finite, result, finite)
     if not fmt.is_integer:
         _firsts(cases, term, result, fmt, finite)
     if fmt.signed:
@@ -689,9 +692,9 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add("special", "NaN", nan, alone=True)
 
 
-def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
-    """The cases in which one lost bit decides the rounding: its distance below the sum's leading one; and, for each
-    term, its place in the term's significand and its distance below the largest exponent."""
+def _deciding_bits(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bits, finite: Bit) -> None:
+    """The cases in which one lost bit decides the rounding: the distance of this bit below the sum's leading one; and,
+    for each term, its place in the term's significand and its distance below the largest exponent."""
     source: Node = node.term
     while isinstance(source, Scale):
         source = source.term
@@ -699,20 +702,20 @@ def _hanging(cases: _Cases, node: Round, value: Unpacked, sign: Bit, result: Bit
         return
     term, how, fmt = value.term, node.rounding, node.rounding.format
     small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
-    found = hanging(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    bit = deciding_bit(sign, term.significand, term.exponent.offset(-term.fraction), how)
     if how.mode != "toward_zero":
         for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
-            for word, flag, span in (("", found.less, found.span), ("one more than ", found.more, found.span_more)):
+            for word, flag, span in (("", bit.less, bit.span), ("one more than ", bit.more, bit.span_more)):
                 case = f"{word}one bit {place} places below the first one decides"
                 cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
     if fmt.subnormals:  # below the last place of the smallest numbers
         for place in range(1, term.significand.width):
-            at = _equals(found.weight, fmt.unit - 1 - place) & small & finite
-            for word, flag in (("", found.less), ("one more than ", found.more)):
+            at = _equals(bit.weight, fmt.unit - 1 - place) & small & finite
+            for word, flag in (("", bit.less), ("one more than ", bit.more)):
                 case = f"{word}one bit {place} places below half of the smallest number decides"
                 cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)
     for one in cases.lone.get(source, ()):
-        less, more = (found.unit_less, found.unit_more) if one.unit else (found.less, found.more)
+        less, more = (bit.unit_less, bit.unit_more) if one.unit else (bit.less, bit.more)
         decides = one.flag & finite & choose(one.sign ^ sign, more, less)
         for word, own in (("+", ~one.sign), ("-", one.sign)):
             aspect, flag = f"{ONE_BIT} lost of {word} term {one.name}", decides & own
@@ -757,7 +760,7 @@ def value_sign(result: Bits, fmt: Format) -> Bit:
 
 
 def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
-    """The cases of exceptions: none is signalled, one, or several together."""
+    """The cases of exceptions: no exception is signalled, one is, or several are together."""
     assert isinstance(visit.node, Flags)
     word = trace[Name(visit.prefix, Stage.RESULT)].bits
     for own in (*ONE_ROUNDING, *(SEVERAL if len(visit.node.roundings) > 1 else ())):
@@ -765,7 +768,7 @@ def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model
 
 
 Function = Callable[[_Cases, Visit, Trace, Values, Model], None]
-#: by class of node, the function that finds its cases
+#: the function that adds the cases of each class of nodes
 KINDS: dict[type[Any], Function] = {
     Product: _product, Scale: _scale, FusedSum: _aligned, GridSum: _aligned, ExactSum: _exact, Cut: _cut, Round: _round,
     Flags: _exceptions,

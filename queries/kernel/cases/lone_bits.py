@@ -1,5 +1,5 @@
-"""Where one lost bit decides a result: which terms of a sum lose no more than one bit, which bit it is, and whether a
-rounding would go the other way without it."""
+"""Lost bits that decide a result alone: the terms of a sum that lose a single bit, the place of this bit, and whether a
+rounding goes the other way without it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 
 @dataclass(frozen=True)
 class LoneBit:
-    """A term that loses one bit where no other term loses any. `flag`: whether it does; `place`: how far the bit lies
-    below the top of the term's significand, which has `width` bits; `depth`: how far it lies below the largest
-    exponent; `unit`: whether the sum changes by its last place without the bit, and not by its lowest set bit."""
+    """A term that loses one bit while no other term loses any. `flag`: whether this is so; `place`: the distance of the
+    bit below the top of the term's significand, which has `width` bits; `depth`: its distance below the largest
+    exponent; `kept`: the distance down to which bits are kept; `unit`: whether the sum without the bit changes by a
+    unit in its last place, and not by its lowest set bit."""
 
     name: str
     flag: Bit
@@ -31,7 +32,7 @@ class LoneBit:
 
 @dataclass(frozen=True)
 class _Place:
-    """The lowest set bit of a term. `place`, `depth`: as in LoneBit; `depth` is 0 for a zero term."""
+    """The lowest set bit of a term. `place`, `depth`: as in `LoneBit`; `depth` is 0 for a zero term."""
 
     place: Bits
     depth: Bits
@@ -41,8 +42,8 @@ class _Place:
 
 
 def lone_bits_of_two(names: Sequence[str], terms: Sequence[Term], kept: int) -> Iterator[LoneBit]:
-    """The lone bits of two terms whose exact sum keeps `kept` places below the first bit of the larger one, and a
-    sticky bit: the lowest set bit of both terms, kept or not."""
+    """The lone bits of two terms whose exact sum keeps `kept` places below the first bit of the larger term, and a
+    sticky bit. A lone bit is the lowest set bit of both terms, whether it is kept or not."""
     normal = [term.normalised() for term in terms]
     low, high = min(term.exponent.low for term in normal), max(term.exponent.high for term in normal)
     width = (high - low).bit_length() + 1
@@ -64,9 +65,9 @@ def lone_bits_of_aligned(
     names: Sequence[str], terms: Sequence[Term], distances: Sequence[Bits], bits: Sequence[int],
     rounding: Mode | None, maximum: Exponent,
 ) -> Iterator[LoneBit]:  # fmt: skip
-    """The lone bits of aligned terms. `distances`: of each from the largest exponent; `bits`: how many each keeps below
-    that exponent. `rounding`: the mode of each term's rounding, which the bit has to decide; None: the bits that terms
-    lose make one sticky bit of the sum."""
+    """The lone bits of aligned terms. `distances`: the distance of each term's exponent below the largest exponent;
+    `bits`: the number of bits that each term keeps below that exponent. `rounding`: the mode of each term's rounding,
+    which the bit has to decide; None: the bits that terms lose make one sticky bit of the sum."""
     places = [_place_of(term, far) for term, far in zip(terms, distances, strict=True)]
     loses = [place.exceeds(kept) for place, kept in zip(places, bits, strict=True)]
     for i, (name, term) in enumerate(zip(names, terms, strict=True)):
@@ -106,10 +107,11 @@ def _more(value: Bits, bound: int) -> Bit:
 
 
 @dataclass(frozen=True)
-class Hanging:
-    """Whether a rounding goes the other way if the lowest set bit of a magnitude is subtracted, `less`, or added,
-    `more`; or if a unit of its last place is, `unit_less` and `unit_more`. `span`, `span_more`: how far the bit lies
-    below the first one of the magnitude, or of the magnitude with the bit added. `weight`: the bit's exponent."""
+class DecidingBit:
+    """The dependence of a rounding on the lowest set bit of a magnitude. `less`, `more`: whether the rounding goes the
+    other way if this bit is subtracted from the magnitude, or added; `unit_less`, `unit_more`: the same for a unit in
+    the magnitude's last place. `span`, `span_more`: the distance of the bit below the leading one of the magnitude, or
+    of the magnitude with the bit added. `weight`: the bit's exponent."""
 
     less: Bit
     more: Bit
@@ -120,7 +122,7 @@ class Hanging:
     weight: Exponent
 
 
-def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hanging:
+def deciding_bit(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> DecidingBit:
     """The bits on which the rounding of magnitude * 2^unit depends."""
     wide = magnitude.zext(magnitude.width + 1)
     lowest = wide & -wide
@@ -146,4 +148,4 @@ def hanging(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> Hangin
     width = max((high - low).bit_length(), place.width)
     weight = Exponent(top.rebased(low, width) - place.zext(width), low, high)
     span, span_more = (place - bits.leading_zeros() for bits in (wide, wide + lowest))
-    return Hanging(less, more, unit_less, unit_more, span, span_more, weight)
+    return DecidingBit(less, more, unit_less, unit_more, span, span_more, weight)

@@ -1,8 +1,8 @@
 """Lemmas about the effect of a parameter of the datapath on one alignment, one product or one rounding.
 
-Each is about every nonzero number of a range (`ranges.Range`), or about every magnitude that can be rounded, and its
-claim calls the code that evaluates units. Magnitudes with `SPARE` bits more than a result suffice for those of any
-width: of the bits below, rounding depends only on whether all are zero.
+A lemma is about every nonzero number of a range (`ranges.Range`), or about every magnitude that can be rounded, and its
+claim calls the code that evaluates units. A lemma about magnitudes with `SPARE` bits more than a result holds for any
+width: of all lower bits, rounding depends only on whether all are zero.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class BoundKeeps:
 
 
 def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term, int, Bits, Bit]:
-    """The term; the least exponent of the range; m, counted from that; and whether both are admitted: the term is in
-    the range, and m is at least its exponent and at most `top`."""
+    """The term; the least exponent of the range; m, counted from this exponent; and whether both are admitted: the term
+    is in the range, and m is at least its exponent and at most `top`."""
     *_, exponent, maximum = given
     width = max(exponent.width, maximum.width)
     own = maximum.zext(width)
@@ -114,17 +114,17 @@ class FormatHolds(_OfRange):
         plain = term.normalised()
         unit = term.exponent.offset(-term.fraction)
         packed = round_and_pack(term.sign, term.significand, unit, self.target)
-        found = unpack(packed, self.target.format)
-        own = found.term
+        rounded = unpack(packed, self.target.format)
+        own = rounded.term
         low = min(own.exponent.low, plain.exponent.low)
         width = (max(own.exponent.high, plain.exponent.high) - low).bit_length() + 1
         fraction = max(own.fraction, plain.fraction)
         digits = [one.significand.pad(fraction - one.fraction) for one in (own, plain)]
         room = max(one.width for one in digits)
         same = own.exponent.rebased(low, width).eq(plain.exponent.rebased(low, width))
-        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~found.is_zero
-        finite = ~found.is_nan & ~found.is_infinite & ~(own.sign ^ term.sign)
-        return finite & (~self.range.admits(given) | same) & (term.significand.any() | found.is_zero)
+        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~rounded.is_zero
+        finite = ~rounded.is_nan & ~rounded.is_infinite & ~(own.sign ^ term.sign)
+        return finite & (~self.range.admits(given) | same) & (term.significand.any() | rounded.is_zero)
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,9 @@ class RoundsAlike(OfMagnitudes):
 
 @dataclass(frozen=True)
 class RoundsTwice(OfMagnitudes):
-    """A magnitude whose first bit is set, rounded for `first` and then for `then`, is the same as rounded for `once`, a
-    target of the same format as `then`; where the first rounding overflows to infinity, so does that for `once`."""
+    """A magnitude whose first bit is set, rounded for `first` and then for `then`, gives the same as rounded for
+    `once`, a target of the same format as `then`. If the first rounding overflows to infinity, so does the rounding for
+    `once`."""
 
     first: Target
     then: Target

@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 ONE = 1300  # gains are whole numbers of 2^-ONE
 ZERO, NONE = -(10**6), -(10**7)  # the exponents of a zero, and of a zero that does not count
 LARGEST = 1 << 16  # the most products of significands compared one by one, with subnormal numbers
-Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, where these differ: the least rise
+Gains = Mapping[tuple[int, int], int]  # the least increase, by the exponents (before, after), which differ
 
 
 def power(exponent: int) -> int:
@@ -36,8 +36,8 @@ def loss(exponent: int) -> int:
 
 @dataclass(frozen=True)
 class Values:
-    """Magnitudes p * 2^(e - fraction), where p is one of `significands`, low <= e <= high, and `fraction` is given
-    separately."""
+    """Magnitudes p * 2^(e - fraction) for each p of `significands` and each e with low <= e <= high. `fraction` is not
+    stored here."""
 
     significands: tuple[int, ...] | range
     low: int
@@ -58,8 +58,8 @@ def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
 
 @dataclass(frozen=True)
 class Factor:
-    """How a factor is read: as a number of its format, or `converted` to a format that has all of these as normal
-    numbers."""
+    """The reading of a factor: as a number of its format, or `converted` to a format in which all these numbers are
+    normal."""
 
     format: Format
     converted: bool = False
@@ -83,8 +83,8 @@ class Factor:
 
 
 def products_of(a: Factor, b: Factor, subnormals: bool) -> tuple[Values, ...]:
-    """Magnitudes that include those of all finite nonzero products of two factors (`subnormals`: as in `numbers_of`).
-    Raises RuleError if there are too many."""
+    """Magnitudes that include those of all finite nonzero products of two factors. `subnormals`: as for `numbers_of`.
+    Raises RuleError if there are too many products to compare."""
     left_bits, right_bits = a.format.fraction, b.format.fraction
     if left_bits + right_bits > (LARGEST.bit_length() - 1 if subnormals else 22):
         raise RuleError(
@@ -126,11 +126,11 @@ def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: 
     total = first + low[0]
     if first > last:
         return min(first - last, total)
-    return min(_searched(high, low, places), total)
+    return min(_least_difference(high, low, places), total)
 
 
 @cache
-def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+def _least_difference(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
     if isinstance(high, range) and isinstance(low, range):
         return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
     x, y = _array(high) << places, _array(low)

@@ -1,4 +1,5 @@
-"""The values that terms of a sum can have: ranges of significands and exponents, as the datapath itself bounds them."""
+"""The possible values of the terms of a sum: ranges of significands and exponents, as the datapath itself bounds
+them."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ Symbol = Callable[[str, int], Bits]
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers that a term can be: a significand of `width` bits, `fraction` of them below the exponent,
-    which is from `low` to `high`; every number is a multiple of 2^unit. `leading`: the first bit of the significand is
-    set unless the exponent is `low`, as in a number of a format."""
+    """The finite numbers that a term can be. Their significand has `width` bits, `fraction` of them below the exponent;
+    the exponent is from `low` to `high`; every number is a multiple of 2^unit. `leading`: the first bit of the
+    significand is set unless the exponent is `low`, as in the numbers of a format."""
 
     def __str__(self) -> str:
         leading = ", normal or with the least exponent" if self.leading else ""
@@ -52,12 +53,12 @@ class Range:
 
     @property
     def integer(self) -> int:
-        """Bits of the significand that are not below its exponent."""
+        """The number of significand bits that are not below the exponent."""
         return self.width - self.fraction
 
     @property
     def places(self) -> int:
-        """Bits of the exponent, counted from `low`."""
+        """The number of bits of the exponent, counted from `low`."""
         return max(1, (self.high - self.low).bit_length())
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, Bits, Bits]:
@@ -93,9 +94,9 @@ def is_multiple(value: Bits, places: Bits) -> Bit:
 
 @dataclass(frozen=True)
 class Held:
-    """The facts about the result so far of a loop: it is zero or a number of one of these formats, infinities and NaNs
-    included, and, where finite, a multiple of 2^unit (None: of the last place of the format's smallest numbers);
-    `never_minus`: not -0, `never_tiny`: not subnormal."""
+    """The facts about the result so far of a loop. It is zero, or a number, infinity or NaN of one of these formats; if
+    it is finite, it is a multiple of 2^unit (None: of the last place of the format's smallest numbers). `never_minus`:
+    it is never -0; `never_tiny`: it is never subnormal."""
 
     formats: frozenset[Format]
     unit: int | None = None
@@ -120,8 +121,8 @@ class Scope:
 
     @staticmethod
     def of(unit: Unit) -> Scope:
-        """Raises RuleError for a unit that takes random bits, or whose roundings make numbers of infinities: no rule of
-        rewriting knows of these."""
+        """The scope of a unit's result. Raises RuleError for a unit that takes random bits, or whose roundings make
+        numbers of infinities: the rules of rewriting do not hold for these."""
         rounded = [node.rounding for node in of_kind(unit.result, Round)]
         if any(how.stochastic or how.bounds_infinity for how in rounded):
             raise RuleError("units that take random bits, or make numbers of infinities, are not rewritten")
@@ -156,7 +157,7 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
             return None if fmt is None else frozenset((_element_range(node, fmt),))
         case Each():
             return ranges_of(scope, node.body)
-        case Gate():  # where it is not zero, it is the product
+        case Gate():  # a nonzero gate is its product
             return ranges_of(scope, node.term)
         case Product() | Scale():
             parts = [ranges_of(scope, operand) for operand in node.operands]

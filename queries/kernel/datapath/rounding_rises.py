@@ -1,4 +1,4 @@
-"""Lemmas: rounding in the datapath is monotonic, and does not depend on the unit."""
+"""Lemmas that rounding in the datapath is monotonic, and does not depend on the unit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def rounding_text(target: Target, bits: int) -> str:
 
 @dataclass(frozen=True)
 class OfTarget:
-    """A lemma about a magnitude with `spare` bits more than the format's precision, at any place in the format's range
-    or just outside it, rounded for a target. `bits`: the number of random bits of the rounding; the magnitude has as
-    many bits more."""
+    """A lemma about rounding a magnitude for a target. The magnitude has `spare` bits more than the format's precision,
+    and lies at any place in the format's range or just outside it. `bits`: the number of random bits of the rounding;
+    the magnitude has as many further bits."""
 
     target: Target
     bits: int = 0
@@ -45,7 +45,7 @@ class OfTarget:
 
 @dataclass(frozen=True)
 class _OfSigned(OfTarget):
-    """A lemma as `OfTarget` about a magnitude with either sign."""
+    """A lemma about rounding a magnitude with either sign for a target."""
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return symbol("sign", 1), *super().inputs(symbol)

@@ -60,7 +60,8 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
 
 
 def _forms(nodes: Sequence[Node]) -> list[Node]:
-    """The normal forms of two expressions; if these differ, the forms with loops and the terms of sums written out."""
+    """The normal forms of two expressions; if these differ, their normal forms with loops and the terms of sums written
+    out."""
     one, other = map(normal, nodes)
     if one != other:
         with suppress(RecursionError):  # written out, steps may be nested too deep
@@ -69,8 +70,8 @@ def _forms(nodes: Sequence[Node]) -> list[Node]:
 
 
 def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
-    """Both units; if one of them has no NaN pattern specified, all NaNs are equal in both. Raises RuleError if the
-    operands differ, or if the sides are given different inputs."""
+    """Both units of a problem. If one of them specifies no NaN pattern, both are taken without one, so that all NaNs
+    are equal. Raises RuleError if the operands differ, or if the sides are given different inputs."""
     if type(problem) is not Problem:
         raise RuleError(f"{name}: the sides are given other inputs")
     left, right = problem.left, problem.right

@@ -1,6 +1,7 @@
 """Units of two plans: of all products for one K, of whole steps of their stages, and of the products left over.
 
-Two such units agree if solvers prove it, or if their expressions have one normal form; the rule for forms is here.
+Two such units agree if solvers prove it, or if their expressions have one normal form. The rule for normal forms is
+here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Form = Literal["plain", "read", "joined", "positive"]
 
 
 def read(unit: Unit) -> Node:
-    """A unit's result by the rules of rewriting, its loops as they are."""
+    """The result of a unit, rewritten by the rules of rewriting; loops stay."""
     return form_of(Scope.of(unit), unit.result)
 
 
@@ -72,7 +73,7 @@ class AtLength:
 
 @dataclass(frozen=True)
 class Steps:
-    """Whole steps of a stage of one plan, and of a stage of the other plan, with any sum so far as c."""
+    """Whole steps of a stage of one plan, and of a stage of the other plan, with any running sum as c."""
 
     one: Stage
     other: Stage
@@ -129,8 +130,9 @@ def same_forms(left: Plan, right: Plan, part: AtLength | Steps | Tails, form: Fo
 
 
 def units_agree(name: str, alike: Theorem, left: Plan, right: Plan, part: Part) -> Literal["every", "positive", "none"]:
-    """The c for which the units of a part agree: every c; every c other than -0, with no result of -0; +0 alone, as one
-    of the units does not read c. Raises RuleError for a theorem that says less, or is about other units."""
+    """The c for which the units of a part agree. "every": every c; "positive": every c other than -0, with no result of
+    -0; "none": +0 alone, as one of the units does not read c. Raises RuleError for a theorem that says less, or is
+    about other units."""
     if type(alike.goal) is FormsAgree:
         goal: FormsAgree = goal_of(alike, FormsAgree, name)
         if (goal.left, goal.right, goal.part) != (left, right, part):
@@ -175,7 +177,8 @@ def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]
 
 
 def _check_apart(name: str, *plans: Plan) -> None:
-    """Raises RuleError for plans in which some products do not make a unit without the others."""
+    """Raises RuleError for a plan whose words share an exponent of the whole row, so that some of its products alone
+    would be computed with another exponent."""
     if any(plan.gathered for plan in plans):
         raise RuleError(f"{name}: words hold an exponent of the whole row, and some products apart have another one")
 
@@ -198,8 +201,8 @@ def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]
 
 
 def _read_without_change(unit: Unit) -> Rounding | None:
-    """A rounding that changes no result of a unit: to the format of results, with zeros as +0, and with subnormal
-    numbers as zero if no result is subnormal; None if a result may be -0."""
+    """A rounding that changes no result of a unit: to the format of its results, with zeros as +0, and with subnormal
+    numbers as zero if no result is subnormal. None if a result may be -0."""
     known = Scope.of(unit).known(unit.result)
     flushed = Rounding(unit.d, subnormals="flush_after", zero="positive")
     hows = (flushed, replace(flushed, subnormals="keep"))
@@ -208,8 +211,8 @@ def _read_without_change(unit: Unit) -> Rounding | None:
 
 
 def _with_one_zero(unit: Unit) -> Unit:
-    """A unit whose fused sums have only one of the products of zeros with which a tile is filled up: the other products
-    of zeros have the same exponent and add nothing."""
+    """The unit whose fused sums have only one of the products of zeros with which a tile is filled up. The other
+    products of zeros have the same exponent and add nothing."""
     return unit.with_result(replaced(unit.result, _one_zero))
 
 
@@ -235,24 +238,24 @@ def _one_zero(node: Node) -> Node | None:
 
 
 def digest(text: str) -> str:
-    """The hash of a text that says what is computed, in hexadecimal."""
+    """The SHA-256 hash of a text, in hexadecimal."""
     return sha256(text.encode()).hexdigest()
 
 
 def plan_key(plan: Plan) -> str:
-    """The name of a plan, and the hash of all that it computes with."""
+    """The name of a plan, with a hash of its arithmetic."""
     parts = (plan.a, plan.b, plan.c, plan.convert_a, plan.convert_b, structure(plan.result, identity_text))
     return f"{plan.reference or 'the plan'} ({digest(repr(parts))})"
 
 
 def multiples_text(multiples: int) -> str:
-    """The K of a statement, in words."""
+    """The K of a statement about all multiples of a number, in words."""
     return "every K" if multiples == 1 else f"every K that is a multiple of {multiples}"
 
 
 def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
-    """Raises RuleError for plans that take other inputs, or scale factors, and for plans and stages that can still be
-    changed, or are not the project's own."""
+    """Raises RuleError for plans that take different inputs or scale factors, and for plans and stages that are mutable
+    or not of the project's own classes."""
     for plan in (left, right):
         if plan.scale is not None:
             raise RuleError(f"{name}: plans with scale factors are not compared")
@@ -269,7 +272,7 @@ def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
 
 
 def _within(stage: Stage) -> list[Stage]:
-    """The stage and all its parts; not by `Stage.walk`, as a foreign stage could leave itself out of its own walk."""
+    """The stage and all its parts. `Stage.walk` is not used, as a foreign stage could leave itself out of its walk."""
     return [stage, *(inner for part in stage.parts for inner in _within(part))]
 
 

@@ -1,4 +1,4 @@
-"""Two plans agree: rules over their sums of products, and over their units for one K."""
+"""Rules that two plans agree: by their sums of products, or by their units for one K."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mmaprobe.smtmodel.plans.plan import Plan
 
 @dataclass(frozen=True)
 class PlansAgree:
-    """Two plans give the same result on every input, for K = `length`, or, if that is 0, for every multiple of
-    `multiples` that both take. Two NaNs are the same result, unless both plans name the pattern of a NaN; other results
-    must have the same bits."""
+    """Two plans give the same result on every input for K = `length`. If `length` is 0, they do for every K that both
+    take and that is a multiple of `multiples`. Two NaNs are the same result, unless both plans name the pattern of a
+    NaN; other results must have the same bits."""
 
     left: Plan
     right: Plan
@@ -34,7 +34,7 @@ class PlansAgree:
     length: int = 0
 
     def covers(self, length: int | None) -> bool:
-        """Whether a K is among the lengths; for None, whether every multiple of some number is."""
+        """Whether the statement is about a K; for None, whether it is about every multiple of some number."""
         if length is None:
             return not self.length
         return length == self.length if self.length else length % self.multiples == 0
@@ -46,8 +46,9 @@ class PlansAgree:
 
 @rule
 def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
-    """Two plans agree if they make the same result of their sums of products, each sum starts from the same number in
-    both, and its two stages agree (`sums`, in the order of the sums) from any start, or from +0, if it starts there."""
+    """Two plans agree if they compute the result from their sums of products in the same way, each sum starts from the
+    same number in both plans, and the two stages of each sum agree (`sums`, in the order of the sums): from any start,
+    or from +0 for a sum that starts from +0."""
     _check_frames("same_sums", left, right)
     goals: list[StagesAgree] = [goal_of(one, StagesAgree, "same_sums") for one in sums]
     wanted = [(left, right, one.stage, other.stage) for one, other in zip(left.sums, right.sums, strict=True)]
@@ -60,8 +61,8 @@ def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
 
 
 def same_frames(left: Plan, right: Plan) -> bool:
-    """Whether two plans take the same inputs, and make the same result of as many sums of products, with the same
-    starts."""
+    """Whether two plans take the same inputs, have equally many sums of products with the same starts, and compute the
+    result from their sums in the same way."""
     if (left.a, left.b, left.c, len(left.sums)) != (right.a, right.b, right.c, len(right.sums)):
         return False
     sides = zip((left.result, *(one.start for one in left.sums)),

@@ -1,10 +1,10 @@
-"""Rewriting: a node is replaced by one that computes alike, by a rule and the lemmas that it rests on.
+"""Rewriting: a rule replaces a node by a node that computes alike, if the lemmas on which the rule rests are proved.
 
-Two nodes compute alike if, on all inputs, their values have the same infinities and NaNs and, where they have none,
-both or neither count as zero, and they are the same number with the same sign, that of a zero included. They count
-alike if they also have the same exponent, by which a fused sum aligns, wherever they do not count as zero. They compute
-alike but for the signs of zeros if, where both are zero, the signs may differ: products, exact sums, cuts and roundings
-preserve this, since there the sign of a zero operand affects only the sign of a zero result.
+Two nodes compute alike if, on all inputs, their values have the same infinities and NaNs, and finite values are the
+same number with the same sign (that of a zero included) and count as zero in both or in neither. They count alike if
+they also have the same exponent, by which a fused sum aligns, wherever they do not count as zero. They compute alike
+but for the signs of zeros if the signs may differ where both are zero. Products, exact sums, cuts and roundings
+preserve this relation, since the sign of a zero operand affects only the sign of a zero result there.
 
 Every rule of `REWRITES` gives a replacement for one node, with the lemmas from which it follows that the two compute
 alike; if a lemma is not proved, the node is not replaced. m is the largest exponent, at which a fused sum aligns its
@@ -67,8 +67,8 @@ SHORT = 3  # loops of at most this number of steps are often written out
 
 @dataclass(frozen=True)
 class Alike:
-    """The two nodes compute alike in a scope, and count alike if `counting`; but for the signs of zeros if not
-    `signs`."""
+    """Two nodes compute alike in a scope. `counting`: they count alike, too; `signs`: zeros have the same signs (if
+    not, the nodes compute alike but for the signs of zeros)."""
 
     scope: Scope
     node: Node
@@ -83,8 +83,8 @@ class Alike:
 
 @dataclass(frozen=True)
 class Replacement:
-    """The node that a rule puts in place of another, and the lemmas that have to be proved. `counting`: the two count
-    alike as well; `signs`: zeros have the same signs."""
+    """The node that a rule puts in place of another, and the lemmas that have to be proved. `counting`, `signs`: as in
+    `Alike`."""
 
     other: Node
     lemmas: tuple[Lemma, ...] = ()
@@ -98,8 +98,8 @@ REWRITES: dict[str, Rewrite] = {}  # by description
 
 
 def rewrite(name: str, *kinds: type[Kind]) -> Callable[[Callable[[Scope, Kind], Replacement | None]], Rewrite]:
-    """A rule of rewriting for nodes of some kinds, one of `closed.REWRITES`. Raises RuleError for any other function or
-    name."""
+    """A decorator for a rule of rewriting for nodes of some kinds. Raises RuleError for a function that is not in
+    `closed.REWRITES`, and for a name or function that is registered already."""
 
     def kept(function: Callable[[Scope, Kind], Replacement | None]) -> Rewrite:
         @wraps(function)
@@ -133,8 +133,8 @@ def unreached(scope: Scope, node: Product) -> Replacement | None:
 
 @rewrite("gated products whose zeros have any sign", Gate)
 def gated_zero(scope: Scope, node: Gate) -> Replacement | None:
-    """The two kinds of gates of a product differ in the signs of zeros alone. If no factor can be a NaN or infinite, so
-    do a gate and the product: the product is zero where a factor is."""
+    """The two kinds of gates of a product differ only in the signs of zeros. If no factor can be a NaN or infinite, a
+    gate and the product also differ only in these: the product is zero where a factor is."""
     held = [scope.known(factor).formats for factor in node.term.operands]
     if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
         return Replacement(node.term, signs=False)
@@ -143,8 +143,8 @@ def gated_zero(scope: Scope, node: Gate) -> Replacement | None:
 
 @rewrite("products held by the format that they are rounded to", ExactSum, FusedSum)
 def held_product(scope: Scope, node: Sum) -> Replacement | None:
-    """If rounding does not change the value of a product, as a term of a sum, it only normalises the product. Rounding
-    to a format that has infinities, NaNs and signs does not change these."""
+    """If a rounding does not change the value of a product that is a term of a sum, the rounding only normalises the
+    product. A rounding to a format that has infinities, NaNs and signs does not change these."""
     for place, item in enumerate(node.items):
         term = item.body if isinstance(item, Each) else item
         if not isinstance(term, Round) or not isinstance(term.term, Product) or term.rounding.loses_nan:
@@ -203,9 +203,9 @@ def needless_carry(scope: Scope, node: FusedSum) -> Replacement | None:
 
 @rewrite("fused sum that loses nothing", FusedSum)
 def lossless_sum(scope: Scope, node: FusedSum) -> Replacement | None:
-    """If every term is a multiple of 2^(m - F) at the largest m that there can be, no alignment loses anything, since
-    it loses less than one unit: the sum is exact. Whether it counts as zero, and the sign of a zero, depend on the
-    numbers added, in both."""
+    """If every term is a multiple of 2^(m - F) at the largest possible m, no alignment loses anything, since a loss is
+    less than one unit: the sum is exact. Whether a sum counts as zero, and the sign of a zero, depend on the numbers
+    added, in the fused and in the exact sum."""
     if node.sticky or node.carry_bits is not None or not _is_several(node):
         return None
     if any(far is not None for far in node.reach) or not (terms := _ranges(scope, node)):
@@ -218,12 +218,12 @@ def lossless_sum(scope: Scope, node: FusedSum) -> Replacement | None:
 
 @rewrite("sorted sum that loses nothing", SortedSum)
 def lossless_sorted(scope: Scope, node: SortedSum) -> Replacement | None:
-    """If every term is a multiple of the last place that the first addition keeps, at the largest first place that
-    there can be, neither addition cuts anything off: the sum is exact. The second addition keeps no fewer places."""
-    found = [ranges_of(scope, item) for item in node.items]
-    terms = [one for ranges in found for one in ranges or ()]
+    """If every term is a multiple of the last place that the first addition keeps, at the largest possible first place,
+    neither addition cuts anything off: the sum is exact. The second addition keeps no fewer places."""
+    bounds = [ranges_of(scope, item) for item in node.items]
+    terms = [one for ranges in bounds for one in ranges or ()]
     last = max((one.high + one.integer - 1 for one in terms), default=0) - node.fraction_bits[0]
-    if None in found or not terms or any(one.unit < last for one in terms):
+    if None in bounds or not terms or any(one.unit < last for one in terms):
         return None
     return Replacement(ExactSum(node.items), counting=False)
 
@@ -255,8 +255,8 @@ def unreached_overflow(scope: Scope, node: Round) -> Replacement | None:
 
 
 def _adds_little(scope: Scope, node: Round) -> bool:
-    """Whether a sum has a number of the format that it is rounded to, and other terms, which rounding takes away even
-    beside the largest number of the format."""
+    """Whether a rounded sum has one term that is a number of the format, and other terms so small that rounding removes
+    them even beside the largest number of the format."""
     items = _added(node.term)
     return node.rounding.holds_beside([scope.known(item) for item in items], [item.count for item in items])
 
@@ -313,9 +313,8 @@ def fitting_sum(scope: Scope, node: Round) -> Replacement | None:
 
 
 def _most_units(scope: Scope, total: FusedSum, bits: int) -> int:
-    """An upper bound of the magnitudes of a sum's terms together, in units of 2^(m - bits), from the ranges of the
-    terms, which are known: a term below 2^(m + i) is at most 2^(i + bits) units, also if alignment raises it by less
-    than one."""
+    """An upper bound of the sum of the magnitudes of a sum's terms, in units of 2^(m - bits), from the ranges of the
+    terms: a term below 2^(m + i) is at most 2^(i + bits) units, even if alignment raises it by less than a unit."""
     most = 0
     for item in total.items:
         integers = [one.integer for one in ranges_of(scope, item) or ()]
@@ -349,9 +348,9 @@ def unread_sign(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("exact sum in an exact sum", ExactSum)
 def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
-    """Nothing is lost between an exact sum and another one that it is a term of. An infinity or a NaN among the terms
-    of either is a term of the whole, which counts as zero where all its terms do; the sign of a zero depends on whether
-    all, or any, of the numbers added are negative, in either grouping."""
+    """Nothing is lost between an exact sum and an exact sum that has it as a term. An infinity or a NaN among the terms
+    of either is a term of the whole sum, which counts as zero where all its terms do; the sign of a zero depends on
+    whether all, or any, of the numbers added are negative, in either grouping."""
     if (other := node.flat) is node:
         return None
     return Replacement(other)
@@ -359,8 +358,8 @@ def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
 
 @rewrite("scaled exact sum in an exact sum", ExactSum)
 def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
-    """Nothing is lost where an exact sum is scaled, nor between it and another exact sum that it is a term of: scaling
-    each of its terms is the same, if no factor is infinite or negative. Where a factor is zero or a NaN, all terms
+    """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term:
+    scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or a NaN, all terms
     become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs of all terms, as
     there are several: a single term that is scaled by zero has its own sign."""
     if not _is_several(node):
@@ -371,8 +370,8 @@ def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
 
 @rewrite("zero added", Round)
 def zero_added(scope: Scope, node: Round) -> Replacement | None:
-    """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters if the rounding keeps
-    it."""
+    """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters only if the rounding keeps
+    this sign."""
     if not isinstance(node.term, ExactSum) or len(node.term.items) < 2:
         return None
     items = tuple(item for item in node.term.items if not isinstance(item, Constant))
@@ -393,7 +392,7 @@ def single_term(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("number of the format, rounded again", Round)
 def rounded_again(scope: Scope, node: Round) -> Replacement | None:
-    """A number of the format is not changed, unless it is subnormal and subnormal numbers are flushed; nor is the sign
+    """A rounding changes no number of its own format, unless subnormal numbers are flushed; nor does it change the sign
     of a zero, unless every zero result is +0."""
     if not isinstance(node.term, (Round, Repeat, Running)):
         return None
@@ -405,7 +404,7 @@ def rounded_again(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("number of the format and +0, rounded again", Round)
 def zero_after(scope: Scope, node: Round) -> Replacement | None:
-    """The second rounding only turns -0 into +0; so does a term +0 in the sum that was rounded to the number, unless a
+    """The second rounding only turns -0 into +0. A term +0 in the sum that was rounded first does the same, unless a
     nonzero sum is rounded to zero."""
     if not isinstance(node.term, ExactSum):
         return None
@@ -516,9 +515,10 @@ def input_read(scope: Scope, node: Round) -> Replacement | None:
 
 @rewrite("results so far that are read as they are", Repeat)
 def read_once(scope: Scope, node: Repeat) -> Replacement | None:
-    """If a loop reads the result so far only through one rounding, which changes none of its results, that rounding can
-    be done once, on the start. No result is changed if none is -0, or subnormal, where these numbers are read as +0;
-    this is known of a result whose step reads a result so far that is so rounded."""
+    """If a loop reads the result so far only through one rounding, and this rounding changes none of the loop's
+    results, the rounding can be done once, on the start. A rounding that reads -0, or subnormal numbers, as +0 changes
+    no result if no result is such a number; this is derived for a step that reads a result so far after this
+    rounding."""
     so_far = Running(node.level)
     hows = {part.rounding for part in of_kind(node.body, Round) if part.term == so_far}
     if len(hows) != 1:
@@ -570,8 +570,8 @@ BLIND = (Terminal, Running, Product, Gate, Scale, Each, ExactSum, FusedSum, Cut,
 
 
 def is_blind(node: Node) -> bool:
-    """Whether operands that are alike but for the signs of zeros give results that are alike but for the signs of
-    zeros."""
+    """Whether a node, given operands that are alike but for the signs of zeros, gives results that are alike but for
+    the signs of zeros."""
     return all(isinstance(part, BLIND) for part in walk(node))
 
 
@@ -607,7 +607,8 @@ def _is_several(node: Node) -> bool:
 
 
 def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
-    """The ranges of the terms of a sum, each with the bits kept of it."""
+    """The ranges of the terms of a sum, each with the number of bits that the sum keeps of it; None if the range of a
+    term is not known."""
     bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * len(node.items)
     counted: dict[tuple[Range, int], None] = {}
     for item, own in zip(node.items, bits, strict=True):
@@ -639,30 +640,30 @@ CONGRUENT = (Round, ExactSum, Cut, FusedSum, Product, Scale, Each, Relu)
 
 
 class _Forms:
-    """The forms of nodes in a scope; by `congruent` and `looped`, without their theorems."""
+    """The forms of nodes in a scope, by the arguments of `congruent` and `looped`, without making their theorems."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.found: dict[tuple[Node, bool], Node] = {}
+        self.forms: dict[tuple[Node, bool], Node] = {}
 
     def of(self, node: Node) -> Node:
-        """The form of a node. Forms of the nodes below it are made first, since steps may be nested hundreds deep."""
+        """The form of a node. The forms of the nodes below are made first, since steps may be nested hundreds deep."""
         waiting = [(node, False)]
         while waiting:
             part, below = waiting.pop()
             if below:
                 self._of(part, True)
-            elif not isinstance(part, Terminal) and (part, True) not in self.found:
+            elif not isinstance(part, Terminal) and (part, True) not in self.forms:
                 operands = (part.start,) if isinstance(part, Repeat) else part.operands
                 waiting += [(part, True), *((operand, False) for operand in operands)]
         return self._of(node, True)
 
     def _of(self, node: Node, signs: bool) -> Node:
-        """`signs`: whether the signs of its zeros matter."""
+        """The form of a node whose operands have forms. `signs`: whether the signs of the node's zeros matter."""
         if isinstance(node, Terminal):
             return node
         key = node, signs
-        if key not in self.found:
+        if key not in self.forms:
             while True:
                 node = self._within(node, signs)
                 proposed = (rule(self.scope, node) for rule in PLAIN)
@@ -670,8 +671,8 @@ class _Forms:
                 if chosen is None:
                     break
                 node = chosen.other
-            self.found[key] = node
-        return self.found[key]
+            self.forms[key] = node
+        return self.forms[key]
 
     def _within(self, node: Node, signs: bool) -> Node:
         if isinstance(node, Repeat):
@@ -810,8 +811,8 @@ def _held(known: Known) -> Held | None:
 
 @dataclass(frozen=True)
 class SameResults:
-    """A unit computes, on all inputs, the same results as with another expression; if it does not name the pattern of a
-    NaN, any NaN equals another."""
+    """A unit computes, on all inputs, the same results as with another expression. If the unit does not name the
+    pattern of a NaN, all NaNs are equal."""
 
     unit: Unit
     other: Node

@@ -1,5 +1,5 @@
-"""Two plans agree if they differ only in how they find scale factors, which are the same for every largest magnitude;
-or only in how they add the same integers, exactly in both."""
+"""Rules that two plans agree: plans that compute equal scale factors in different ways, and plans that add the same
+integers exactly."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from mmaprobe.smtmodel.plans.stages import with_words
 from mmaprobe.smtmodel.plans.words import Gathered, LargestOf, SharedOf, factor_over, gathered
 
 INTEGERS = FORMATS["f64"]  # the format of a sum of integers in an expression
+#: the nodes that depend on the values of sums alone
 OF_VALUES = (Given, SharedOf, Literal, Element, Product, Scale, ExactSum, Round, Recombined)
 
 
 @dataclass(frozen=True)
 class FactorsAlike:
-    """The scale factors of a (`side` 0) or of b of two plans have the same bits, whatever the largest magnitudes are
-    from which they are found; of infinities and NaNs, too."""
+    """The scale factors of a (`side` 0) or of b of two plans have the same bits for all largest magnitudes from which
+    they are computed, infinities and NaNs included."""
 
     left: Plan
     right: Plan
@@ -45,8 +46,8 @@ class FactorsAlike:
         return f"scale factors of {'ab'[self.side]} of {plans} are the same for every largest magnitude"
 
     def _parts(self, plan: Plan) -> list[Gathered]:
-        """The values that a factor reads of several elements, in an order that does not depend on their places in the
-        factor."""
+        """The values of several elements that a factor reads, in an order that does not depend on their places in the
+        factor's expression."""
         return sorted(gathered(factors_of(plan)[self.side]), key=structure)
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
@@ -64,15 +65,15 @@ class FactorsAlike:
 
     @staticmethod
     def _signed(part: Gathered, fields: Bits) -> Bits:
-        """A magnitude with its sign, +, where its format has one."""
+        """The pattern of a magnitude, with the sign + if its format has signs."""
         more = part.given.width - fields.width
         return fields if not more else constant(fields.carrier, 0, more).concat(fields)
 
 
 @rule
 def same_factors(left: Plan, right: Plan, lemmas: Sequence[Theorem]) -> Made:
-    """Two plans agree if they are one plan once the factors of one take the place of the other's, in words and beside
-    words, as the factors have the same bits."""
+    """Two plans agree if they become one plan when the factors of one take the place of the other's, in words and
+    beside words, since the factors have the same bits."""
     check_plans("same_factors", left, right)
     goals: list[FactorsAlike] = [goal_of(lemma, FactorsAlike, "same_factors") for lemma in lemmas]
     if any((goal.left, goal.right) != (left, right) for goal in goals):
@@ -103,8 +104,8 @@ def same_integers(left: Plan, right: Plan, length: int) -> Made:
 
 
 def _in_sums(plan: Plan) -> Node:
-    """A plan's result as an expression over integers for its sums. Raises RuleError if more than the sums' values
-    enters."""
+    """A plan's result as an expression over integers in place of its sums. Raises RuleError if the result depends on
+    more than the sums' values."""
     numbers = {products: Given(k, INTEGERS) for k, products in enumerate(plan.sums)}
     result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)
     for node in walk(result):
@@ -122,14 +123,14 @@ def _unread() -> Interval:
 
 
 def factors_of(plan: Plan) -> tuple[Round, Round]:
-    """The scale factors of a plan's words. Raises RuleError where it has none."""
+    """The scale factors of a plan's words of a and of b. Raises RuleError for a plan without scale factors."""
     if plan.factors is None:
         raise RuleError("same_factors: a plan has no scale factors of its own")
     return plan.factors
 
 
 def _swapped(word: Round, others: Mapping[Round, Round]) -> Round:
-    """A word with other factors."""
-    found = replaced(word, lambda node: others.get(node) if isinstance(node, Round) else None)
-    assert isinstance(found, Round)
-    return found
+    """A word with each of its factors replaced by another (`others`)."""
+    result = replaced(word, lambda node: others.get(node) if isinstance(node, Round) else None)
+    assert isinstance(result, Round)
+    return result

@@ -1,8 +1,8 @@
-"""No sum of integers leaves the range of its accumulator, or of the moduli from which it is recombined: intervals of
-the words that units read, and of their sums. Integers may be numbers of formats that have all integers up to some
-integer.
+"""The rule that no sum of integers leaves the range of its accumulator, or of the moduli from which it is recombined,
+by intervals of the words that units read and of their sums. An integer may be a number of a floating-point format that
+has all integers up to some integer.
 
-Every interval has 0 in it. So a bound for K products is a bound for fewer, and for every intermediate sum.
+Every interval includes 0. So a bound for K products is a bound for fewer products, and for every intermediate sum.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Pair = tuple[Round, Round]  # a word of a and a word of b, both integers
 
 @dataclass(frozen=True)
 class NeverWraps:
-    """No sum of up to `length` products of a plan's units, each of integers, wraps, saturates or is rounded, and each
-    number recombined from sums of residues is the sum of the products of the integers that these are residues of,
-    whatever the elements of A and B, if these are finite, and of a magnitude of at most `most_a` and `most_b` (None: of
-    any)."""
+    """The statement about all finite elements of A and B with magnitudes of at most `most_a` and `most_b` (None: of any
+    magnitude): no sum of up to `length` products of integers by a plan's units wraps, saturates or is rounded; and each
+    number that is recombined from sums of residues is the sum of the products of the integers that have these
+    residues."""
 
     plan: Plan
     length: int
@@ -86,8 +86,8 @@ def never_wraps(plan: Plan, length: int, most_a: int | None, most_b: int | None)
 
 
 def check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], Interval]) -> None:
-    """Raises RuleError where a sum of up to `length` products may not be exact. `interval`: the interval of the
-    integers of a side that a unit reads: of a word or, for None, of elements."""
+    """Raises RuleError if a sum of up to `length` products may not be exact. `interval`: gives the interval of the
+    integers that a unit reads of a side (0: A, 1: B): of a word, or of the elements themselves (None)."""
     if plan.scale is not None:
         raise RuleError("never_wraps: the units take scale factors")
     for model in plan.models:
@@ -101,7 +101,8 @@ def check_sums(plan: Plan, length: int, interval: Callable[[int, Round | None], 
 def _stage(
     plan: Plan, stage: Stage, count: int, start: Interval, interval: Callable[[int, Round | None], Interval]
 ) -> Interval:
-    """The interval of a stage's result for `count` products. Raises RuleError."""
+    """The interval of a stage's result for `count` products from a sum in `start`. Raises RuleError if a sum may not be
+    exact."""
     if isinstance(stage, Then):
         for body in stage.bodies:
             start = _stage(plan, body, count, start, interval)
@@ -141,12 +142,13 @@ def promoted(stage: Stage) -> tuple[Stage, int] | None:
 
 
 def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
-    """The pairs of integers of both sides whose products a stage adds, and how often. Raises RuleError."""
-    found = Counter[Pair]()
+    """The pairs of integers, of a and of b, whose products a stage adds, each with the number of times. Raises
+    RuleError for a stage other than chains."""
+    pairs = Counter[Pair]()
     if isinstance(stage, Then):
         for body in stage.bodies:
-            found += integers_of(plan, body)
-        return found
+            pairs += integers_of(plan, body)
+        return pairs
     if (runs := promoted(stage)) is not None:
         return integers_of(plan, runs[0])
     if not isinstance(stage, Chain):
@@ -158,8 +160,8 @@ def integers_of(plan: Plan, stage: Stage) -> Mapping[Pair, int]:
 
 
 def whole_of(word: Round) -> Round:
-    """The integer that a word is: the word itself, or the operand of its rounding, to a format that has all integers of
-    the operand's format. Raises RuleError."""
+    """The integer that a word stands for: the word itself, or the integer that it rounds to a format that has all
+    integers of the operand's format. Raises RuleError for a word that is no integer."""
     if word.rounding.format.is_integer:
         return word
     if not isinstance(word.term, Round) or not word.term.rounding.format.is_integer:
@@ -171,10 +173,10 @@ def whole_of(word: Round) -> Round:
 def residues_of(plan: Plan, node: Recombined) -> tuple[Round, Round]:
     """The integer words of a and of b whose residues' products a plan's units add, for each modulus. Raises RuleError
     for a number that is recombined from other sums."""
-    found = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
-    if len(found) > 1:
+    words = dict.fromkeys(_residues(plan, item, modulus) for item, modulus in zip(node.items, node.moduli, strict=True))
+    if len(words) > 1:
         raise RuleError("never_wraps: the sums are of residues of different integers")
-    (sides,) = found
+    (sides,) = words
     return sides
 
 
@@ -200,8 +202,8 @@ def _residues(plan: Plan, item: Node, modulus: int) -> tuple[Round, Round]:
 
 def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: int) -> Interval:
     """The interval of the result of an instruction that adds every product once, for c in `start` and the first `count`
-    products, all of integers. Every intermediate sum lies in it, as no term is subtracted. Raises RuleError where a sum
-    may leave the range of its accumulator, or be rounded."""
+    products, all of integers. Every intermediate sum lies in this interval, as no term is subtracted. Raises RuleError
+    if a sum may leave the range of its accumulator, or be rounded."""
     if len({fmt.is_integer for fmt in (unit.a, unit.b, unit.c, unit.d)}) > 1:
         raise RuleError(f"never_wraps: {unit.reference or 'a unit'} does not add integers")
     whole, each = unit.d.is_integer, product_of(sides["a"], sides["b"])
@@ -237,13 +239,13 @@ def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: in
 
 
 def _is_read(factor: Node) -> bool:
-    """Whether a factor is an element that is rounded."""
+    """Whether a factor is a rounded element."""
     return isinstance(factor, Round) and isinstance(factor.term, Element)
 
 
 def _check_exact(unit: Model, node: FusedSum, terms: Sequence[Interval]) -> None:
-    """Raises RuleError for an alignment in larger units than 1: then a bit of a term may be lost. A sum that may wrap
-    is in units of 1."""
+    """Raises RuleError for an alignment in larger units than 1, in which a bit of a term may be lost, and for a sum
+    with carry bits in other units than 1."""
     bits = set(node.bits_of_terms)
     # an integer format has one exponent; other numbers have no exponent above that of the largest integer
     tops = [unit.a.emin + unit.b.emin, unit.c.emin, *node.bounds]
@@ -257,6 +259,7 @@ def _check_exact(unit: Model, node: FusedSum, terms: Sequence[Interval]) -> None
 
 
 def check_within(interval: Interval, room: Interval) -> None:
+    """Raises RuleError unless an interval lies within another (`room`)."""
     if not lies_in(interval, room):
         raise RuleError(f"never_wraps: a sum from {interval[0]} to {interval[1]} may leave {room[0]} to {room[1]}")
 
@@ -266,7 +269,7 @@ def check_within(interval: Interval, room: Interval) -> None:
 
 @dataclass
 class OfElements(Knowledge):
-    """The facts of words of finite elements of a magnitude of at most `most` (None: of any)."""
+    """The facts about words of finite elements with magnitudes of at most `most` (None: of any magnitude)."""
 
     most: int | None = None
 
@@ -283,7 +286,8 @@ class OfElements(Knowledge):
 
 
 def interval_of(word: Node, most: int | None) -> Interval:
-    """The interval of a word of finite elements of a magnitude of at most `most`. Raises RuleError."""
+    """The interval of a word of finite elements with magnitudes of at most `most` (None: of any magnitude). Raises
+    RuleError if the interval is not known."""
     known = OfElements({}, most=most).of(word)
     if known.interval is None or not known.finite:
         raise RuleError(f"never_wraps: nothing is told of words with a {word.kind}, or a word may overflow")
@@ -294,14 +298,15 @@ def interval_of(word: Node, most: int | None) -> Interval:
 
 
 def whole_numbers(fmt: Format) -> Interval:
-    """An interval of integers, all of which a format has; 1 is a normal number of the format. Raises RuleError."""
+    """An interval of integers, all of which are numbers of a format. Raises RuleError if the format has no zero, or no
+    normal number 1."""
     if fmt.integers is None:
         raise RuleError(f"never_wraps: {fmt.name} has no zero, or no normal number 1")
     return fmt.integers
 
 
 def numbers_within(fmt: Format, most: int | None) -> Interval:
-    """The interval of all finite numbers of a format of a magnitude of at most `most`."""
+    """The interval of all finite numbers of a format with magnitudes of at most `most` (None: of any magnitude)."""
     return fmt.interval if most is None else common(fmt.interval, (Fraction(-most), Fraction(most)))
 
 

@@ -1,11 +1,11 @@
 """Monotonicity: the result does not fall when one product, or the addend, rises.
 
-If the largest exponent of a sum does not change, its terms are aligned at the same place, which is monotonic. If it
-changes, the other terms may lose; but the term that changed it has risen by at least some gain, as there is a gap
-between its values of two different exponents. So a sum does not fall if that gain is at least what all other terms
-lose; and then the sum has a gain of its own, as a term of the next sum. Gains of numbers of a format, and of products
-of small formats, are computed value by value. Rounding is monotonic. Infinities: a term that rises to +infinity makes
-the result the largest possible; a term that rises from -infinity had made the result the least possible.
+If the largest exponent of a sum does not change, its terms are aligned at the same place, which is monotonic. If this
+exponent changes, the other terms may lose; but the term that changed it has risen by at least some gain, as there is a
+gap between its values of two different exponents. So a sum does not fall if that gain is at least the loss of all other
+terms; the difference is the sum's own gain, as a term of the next sum. Gains of numbers of a format, and of products of
+small formats, are computed value by value. Rounding is monotonic. Infinities: a term that rises to +infinity makes the
+result the largest possible; a term that rises from -infinity had made the result the least possible.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ Results = Mapping[int, tuple[Format, bool]]  # results so far of enclosing loops
 
 @dataclass(frozen=True)
 class Term:
-    """The facts about the values of a term of a sum. `gains`: the least increases of a term that rises; None: it does
-    not rise."""
+    """The facts about the values of a term of a sum. `gains`: the least increases of the term, if it rises; None for a
+    term that does not rise."""
 
     known: Known
     gains: Callable[[], Gains] | None = None
 
 
 class _Rise:
-    """The terms of a unit when the product with the index `raised` (None: the addend) rises; `normal`: no number of a
-    and b is subnormal."""
+    """The terms of a unit when the product with the index `raised` (None: the addend) rises. `normal`: whether no
+    number of a and b is subnormal. `lemmas`: the lemmas on which the facts rest."""
 
     def __init__(self, unit: Unit, raised: int | None, normal: bool) -> None:
         self.unit, self.raised, self.subnormals = unit, raised, not normal
@@ -162,8 +162,8 @@ class _Rise:
         return self.knowledge[results].of(node)
 
     def _factor(self, node: Node) -> tuple[Element, Factor]:
-        """The element that a factor is, and how it is read. Raises RuleError for another node, and for a conversion to
-        a format that does not hold every number of it as a normal one."""
+        """The element that a factor reads, and the reading. Raises RuleError for another node, and for a conversion to
+        a format in which some number of the element's format is not normal."""
         element = node.converts if isinstance(node, Round) else node
         if not isinstance(element, Element) or element.operand not in ("a", "b"):
             raise RuleError("rises: a product of other factors than a and b")
@@ -221,8 +221,8 @@ class _Rise:
             return None
         if node.sticky or node.carry_bits is not None:
             raise RuleError("rises: a sum that wraps, or has a sticky bit")
-        others = [_Other(term, node, at) for term, at in terms if term is not own[0]]
-        raised = _Other(own[0], node, own[1])
+        others = [_AlignedTerm(term, node, at) for term, at in terms if term is not own[0]]
+        raised = _AlignedTerm(own[0], node, own[1])
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
         low = min([one.least for one in (*others, raised) if not one.zero] + [*node.bounds])
@@ -236,8 +236,9 @@ class _Rise:
         return known
 
 
-class _Other:
-    """A term of a fused sum, and the effect of alignment on it. Raises RuleError where too little is known of it."""
+class _AlignedTerm:
+    """A term of a fused sum, and the effect of alignment on this term. Raises RuleError if too little is known of the
+    term."""
 
     def __init__(self, term: Term, node: FusedSum, at: int) -> None:
         self.at, self.gains, self.mode, known = at, term.gains, node.rounding, term.known
@@ -259,8 +260,8 @@ class _Other:
         return [AlignmentLoses(width, self.digits, self.bits, self.mode)] if width > 0 and not self.zero else []
 
     def part(self, m: int, side: int, exponent: int | None = None) -> int:
-        """The most that alignment at 2^m lowers the term (`side` 0) or raises it (1), as a loss (gains.py); `exponent`:
-        the term's own, if known."""
+        """The most by which alignment at 2^m lowers the term (`side` 0) or raises it (`side` 1), as a loss (gains.py).
+        `exponent`: the term's own exponent, if known."""
         kept = m - self.bits
         if exponent == ZERO or (exponent == m and self.digits <= self.bits):
             return 0
@@ -285,24 +286,25 @@ class _Other:
         elif mode in ("down", "up"):
             most = unit - finer if (mode == "down") == (after > before) else 0
         else:
-            most = loss(coarse - self.bits - (mode != "to_odd"))  # it is finer cut to no place beyond where it lay
+            # the finer rounding moves a value past no multiple of the coarse unit, and past no midpoint of two
+            most = loss(coarse - self.bits - (mode != "to_odd"))
         return max(most, self.lost(coarse) + finer) if self.reach is not None else most
 
 
-def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> dict[tuple[int, int], int]:
+def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], low: int) -> dict[tuple[int, int], int]:
     """The gains of a sum, by its largest exponents before and after. Raises RuleError for a gain below zero."""
     assert own.gains is not None
     if own.reach is not None and not own.is_number:
         raise RuleError("rises: a term that may vanish, and is not a number")
     bound = max([NONE] + [x for x in (node.least, node.each(node.floors, own.at)) if x is not None])
     if node.zeros is not None and any(one.zero or one.least >= node.zeros for one in others):
-        bound = max(bound, node.zeros)  # of that term, be it zero or not
+        bound = max(bound, node.zeros)  # that other term counts with at least this exponent, whether it is zero or not
     zero = NONE if node.zeros is None else node.zeros
 
     def counted(e: int) -> int:
         return max(zero if e == ZERO else e, bound)
 
-    kinds: dict[tuple[object, ...], tuple[_Other, int]] = {}
+    kinds: dict[tuple[object, ...], tuple[_AlignedTerm, int]] = {}
     for one in others:
         if not one.zero:
             kinds[one.kind] = (one, kinds.get(one.kind, (one, 0))[1] + 1)
@@ -341,7 +343,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
 
 
 def _check_nan(how: Rounding) -> None:
-    """Raises RuleError where a NaN is written as a number, or its pattern lies below every number."""
+    """Raises RuleError for a rounding that writes a NaN as a number, or as a pattern below those of all numbers."""
     fmt = how.format
     if not how.keeps_nan:
         raise RuleError(f"rises: a NaN is a number of {fmt.name}")
@@ -385,7 +387,7 @@ def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
 
 @rule
 def rises(unit: Unit, raised: int | None, normal: bool, lemmas: Sequence[Theorem]) -> Made:
-    """The argument at the head of this file: where the largest exponent of a sum changes, the sum has a gain, found
+    """The argument at the head of this file. Where the largest exponent of a sum changes, the sum has a gain, computed
     from the values of the raised term with the exponents before and after; the rounded sum does not fall, nor does the
     next step of a loop."""
     if {lemma.goal for lemma in lemmas} != set(needed(unit, raised, normal)):

@@ -21,9 +21,9 @@ ORDER = "order-independent"
 
 @dataclass(frozen=True)
 class HasProperty:
-    """A model has a property on the admitted inputs, its results compared as `compare` says. Order-independent: its
-    result is the same in every order of the products of each step (`reordered_groups`). Any other: the sides of each of
-    its problems agree, which is what the property means (`problems_of`)."""
+    """A model has a property on the admitted inputs, its results compared as `compare` says. Order-independence means
+    that the result is the same in every order of the products of each step (`reordered_groups`). Any other property
+    means that the sides of each of its problems (`problems_of`) agree."""
 
     wanted: str
     model: Model
@@ -109,7 +109,7 @@ def negates(problem: Negated, known: Theorem) -> Made:
 @rule
 def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
     """If a unit's result does not fall when an operand rises, the two sides of the problem do not differ, whichever
-    inputs are admitted; if this is known of normal numbers alone, the problem must admit no others."""
+    inputs are admitted. If this is known only of normal numbers, the problem must admit only normal numbers."""
     goal: Rises = goal_of(known, Rises, "does_not_fall")
     if problem.left != problem.right:
         raise RuleError("does_not_fall: it is about a product or the addend of one model")

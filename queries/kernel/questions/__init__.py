@@ -1,1 +1,1 @@
-"""What statements are about: inputs of models, claims and designs, and the steps of plans."""
+"""The subjects of statements: inputs of models, claims and designs, and the steps of plans."""

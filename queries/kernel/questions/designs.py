@@ -20,9 +20,10 @@ NO_DESIGN = Design("", "", ())
 
 @dataclass(frozen=True)
 class Designed(Problem):
-    """A model compared with a design that should give the same results; `right` is the model as well, whose formats the
-    design takes. Where the design leaves bits undefined, the two agree if they do for all values of these bits, and
-    differ if they do for a simulator's choice. Raises ParameterError for a design whose ports do not fit."""
+    """A model compared with a design that should give the same results. `left` and `right` are both the model, whose
+    formats the design takes. If the design leaves bits undefined, the two agree if they agree for all values of these
+    bits, and differ if they differ for a simulator's choice. Raises ParameterError for a design whose ports do not
+    fit."""
 
     design: Design = NO_DESIGN
 
@@ -43,7 +44,7 @@ class Designed(Problem):
 
     @property
     def in_rows(self) -> bool:
-        """A design without multiplications adds rows."""
+        """Whether terms write products as sums of rows: a design without multiplication cells adds rows itself."""
         return all(cell.kind != MULTIPLICATION for cell in self.design.parsed.cells)
 
     @property
@@ -52,7 +53,7 @@ class Designed(Problem):
 
     @property
     def digest(self) -> str:
-        """A short digest that tells the design's netlist from others."""
+        """A short digest of the design's netlist, 12 hexadecimal digits."""
         return hashlib.sha256(self.design.netlist.encode()).hexdigest()[:12]
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:

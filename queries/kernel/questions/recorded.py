@@ -1,4 +1,4 @@
-"""The operations of an algorithm, recorded as an expression: operations that two parts share are equal expressions."""
+"""The operations of an algorithm, recorded as an expression. Operations that two parts share are equal expressions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.plans.words import Words as PlanWords
 
 @dataclass(frozen=True)
 class Words:
-    """How a number in the format `given` becomes `count` numbers of the format `into`: converted to `source`, each word
-    is the number less the words before it, rounded."""
+    """The splitting of a number of the format `given` into `count` words of the format `into`. The number is converted
+    to the format `source`; each word is the number less the words before it, rounded."""
 
     given: Format
     source: Format
@@ -37,7 +37,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Word:
-    """The word with this index, from 0, of every factor of a side."""
+    """The word with the index `number`, from 0, of every factor of a side."""
 
     words: Words
     number: int
@@ -85,7 +85,7 @@ Value: TypeAlias = Addend | Nothing | Instruction | Added
 
 @dataclass(frozen=True)
 class _Formatted:
-    """A value, and the format that it has."""
+    """A value and its format."""
 
     value: Value
     format: Format
@@ -124,8 +124,8 @@ class _Recorder(Results[_Formatted]):
 
 
 def _words_of(plan: Plan, side: int, given: Format) -> Words:
-    """How numbers become the words of a side. Raises RuleError for words that are not each the number less the words
-    before it, rounded."""
+    """The splitting of the numbers of a side (0: A, 1: B) into words. Raises RuleError unless each word is the number
+    less the words before it, rounded."""
     source, read = (plan.a, plan.b)[side], plan.words_read(side)
     rounded = [word.rounding for word in read if word is not None]
     how = rounded[0] if rounded else Rounding(source)

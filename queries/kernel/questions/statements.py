@@ -79,7 +79,7 @@ class Negated(Problem):
 class Monotonic(Problem):
     """A model compared with itself with one operand raised: the addend (`raised` is None), or one product. The sides
     "differ" if the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of
-    factors with the same product does not count as an increase, though units may align it elsewhere. Raises
+    factors with the same product does not count as an increase, though units may align this product elsewhere. Raises
     ParameterError if the operand cannot rise, because only zeros are admitted."""
 
     raised: int | None = None
@@ -181,22 +181,22 @@ def _reach(zeros: Mapping[str, str], *names: str) -> str:
 
 
 def exchangeable(model: Model) -> list[Sequence[int]]:
-    """Groups of products whose order may have no effect: those that one step, scale block or group adds."""
+    """The groups of products whose order may have no effect: the products that one step, scale block or group adds."""
     if model.scale is None:
         return list(model.blocks)
     return [part for step in model.blocks for part in _parts(step, _scaled_together(model))]
 
 
 def _scaled_together(model: Model) -> int:
-    """How many consecutive products have the same scales and are added in one sum."""
+    """The number of consecutive products that have the same scale factors and are added in one sum."""
     sums = [node.term for node in of_kind(model.unit.result, Scale) if isinstance(node.term, ExactSum)]
     counts = {sum(item.count for item in total.items) for total in sums}
     return min([model.scale_block, *counts])
 
 
 def reordered_groups(model: Model) -> list[Sequence[int]]:
-    """The groups of products whose order is asked about: those of each step, scale block or group; a chain of single
-    products is one group."""
+    """The groups of products whose order is asked about: the products of each step, scale block or group. A chain of
+    single products is one group."""
     groups = exchangeable(model)
     if all(len(group) == 1 for group in groups):
         groups = [[k for group in groups for k in group]]
@@ -223,9 +223,9 @@ def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
 
 
 def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
-    """Reorderings that together bring each product of an exchangeable group to the place of every other, and have no
-    effect if any have none. If even and odd products are summed separately, these are reorderings of the first kind,
-    and the exchange of both kinds; otherwise `reorderings_of`."""
+    """Reorderings that together bring each product of an exchangeable group to the place of every other, chosen so that
+    they have no effect if any such reorderings have none. If even and odd products are summed separately, these are
+    reorderings of the first kind, and the exchange of both kinds; otherwise `reorderings_of`."""
     parts = {part for part in added_together(model.unit) if part < set(group)}
     if len(parts) != 2 or set().union(*parts) != set(group):
         return reorderings_of(model, group)
@@ -261,8 +261,8 @@ def raised_products(model: Model) -> list[Monotonic]:
 
 
 def paddings(model: Model) -> list[Problem]:
-    """Every shorter dot product of the model equals the whole one with zeros in the remaining products. Raises
-    ParameterError if there is no shorter one."""
+    """Every shorter dot product of the model equals the whole dot product with zeros in the remaining products. Raises
+    ParameterError if the model has no shorter dot product."""
     if model.member is None:
         raise ParameterError("length", f"{model.reference} has one length, and no shorter dot product")
     problems = []
@@ -278,16 +278,16 @@ def paddings(model: Model) -> list[Problem]:
 
 
 def exactness(model: Model) -> list[Problem]:
-    """The result is the exact sum, rounded once as the model rounds its results: a sum that is NaN becomes what the
-    last rounding makes of a NaN, also where that is a number. Raises ParameterError for models with scales."""
+    """The result is the exact sum, rounded once as the model rounds its results. The last rounding also decides what a
+    NaN sum becomes, even if that is a number. Raises ParameterError for models with scales."""
     return [Exact(model, _exact_sum(model), compare="value")]
 
 
 def means(model: Model) -> list[Problem]:
-    """The mean of the results over all random bits is the exact sum, wherever all results are finite: both sides are
-    rounded to a format that holds any sum of two neighbours' multiples, to odd, with two bits to spare, so that the
-    sides are equal only if the sums are; and both are NaN where a result is no number. Raises ParameterError for models
-    that round no result by random bits, or by more than `MOST_BITS`, and for models with scales."""
+    """The mean of the results over all random bits is the exact sum, wherever all results are finite. Both sides are
+    rounded to odd, to a format that holds any sum of multiples of two neighbours with two bits to spare, so that the
+    sides are equal only if the sums are. Both sides are NaN where a result is no number. Raises ParameterError for
+    models that round no result by random bits, or by more than `MOST_BITS`, and for models with scales."""
     unit, last = model.unit, model.unit.last
     if last.random is None:
         raise ParameterError(RANDOM.name, f"{model.reference} rounds no result by random bits")

@@ -1,7 +1,7 @@
 """The steps by which a plan computes one element of D: tiles, additions, loops. A plan's stages call an engine;
 `Recorder` is an engine that records the steps, so that rules are about steps and do not refer to stages.
 
-Steps do not contain which products they add: `Places` records these, and checks that each product is added once.
+Steps do not say which products they add: `Places` records these products, and checks that each is added once.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, Then
 from mmaprobe.smtmodel.plans.words import Gathered, Words, word_at
 
-MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
-LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
+MOST_PRODUCTS = 1 << 20  # the most products of a sum of which a bound is proved
+LEAVES = 512  # the largest part that halves leave whole: the steps of each number of products up to it are recorded
 
 
 @dataclass(frozen=True)
 class PlanAt:
-    """A plan for `length` products; or, without a length, for all numbers of products of `repeats`, with n repetitions
-    and G = (1 + r + ... + r^(n - 2)) * r^((m - 1) (n - 1)) for the growth r, where at most m = `loops` loops follow one
-    another; for halves n is one more than their levels, and m = 1."""
+    """A plan for `length` products; or, without a length, for all numbers of products of `repeats`. Then n is the
+    number of repetitions, at most m = `loops` loops follow one another, and G = (1 + r + ... + r^(n - 2)) * r^((m - 1)
+    (n - 1)) for r = `growth`. For halves n is one more than the number of levels, and m = 1."""
 
     plan: Plan
     length: int | None = None
@@ -61,7 +61,7 @@ class PlanAt:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the plan's operands, by name."""
         return self.plan.formats
 
     @property
@@ -84,6 +84,7 @@ class Repeats:
 
 
 def repeated(stage: Stage) -> Repeats:
+    """The numbers of products that a stage takes once, and that it repeats."""
     if not isinstance(stage, Parted):
         return Repeats(0, stage.period)
     if isinstance(stage.partition, All):
@@ -93,8 +94,9 @@ def repeated(stage: Stage) -> Repeats:
 
 
 def repeats_of(plan: Plan) -> Repeats:
-    """What all sums of a plan repeat: the least number of products that is whole periods of each. Raises RuleError if
-    they begin with different numbers of products, or if one repeats halves and another does not."""
+    """The repetition common to all sums of a plan: its period is the least number of products that is whole periods of
+    each sum. Raises RuleError if the sums begin with different numbers of products, or if one sum repeats halves and
+    another does not."""
     every = {repeated(products.stage) for products in plan.sums}
     if len({(one.before, one.width) for one in every}) > 1 or (len(every) > 1 and any(one.width for one in every)):
         raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
@@ -104,7 +106,7 @@ def repeats_of(plan: Plan) -> Repeats:
     return replace(next(iter(every)), period=period)
 
 
-Pair = tuple[Node, Node]  # what a unit reads of an element of a, and of one of b: expressions over this element
+Pair = tuple[Node, Node]  # the expressions over an element of a, and over an element of b, that a unit reads
 
 
 def _refused(part: Gathered) -> Node:
@@ -112,9 +114,9 @@ def _refused(part: Gathered) -> Node:
 
 
 def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
-    """What a unit reads where its chain names these words. A unit that reads subnormal numbers as zero rounds what it
-    is given; of elements that it is given as they are, and of which no unit reads a word, it is said that x reads them
-    so, too."""
+    """The expressions that a unit reads where its chain names these words. If the unit reads subnormal numbers as zero,
+    the expression rounds them to zero. This is left out for a side of which all units read the elements as they are:
+    there the exact result x is defined with the same reading of elements."""
     read = []
     for side, word in enumerate(plan.read(words)):
         name = "ab"[side]
@@ -127,18 +129,19 @@ def pair_read(plan: Plan, model: Model, words: Words) -> Pair:
 
 
 def pairs_of(plan: Plan) -> tuple[Pair, ...]:
-    """What the units of a plan read, each pair once."""
+    """The pairs of expressions that the units of a plan read, each once."""
     return tuple(dict.fromkeys(pair_read(plan, chain.model, chain.words) for chain in plan.chains))
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One of the kinds below. Steps are made by `Recorder`, equal ones once: they are compared by identity."""
+    """A step. Its kinds are the classes below. Equal steps are made once (`made`), so that steps are compared by
+    identity."""
 
 
 @dataclass(frozen=True, eq=False)
 class Begin(Step):
-    """What the sum starts from."""
+    """The start of the sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +151,15 @@ class Zero(Step):
 
 @dataclass(frozen=True, eq=False)
 class SoFar(Step):
-    """The sum so far in the loop of a level."""
+    """The running sum in the loop of a level."""
 
     level: int
 
 
 @dataclass(frozen=True, eq=False)
 class Tile(Step):
-    """One use of a unit, with `start` as its c; where products are missing, of the unit that has zeros for them."""
+    """One use of a unit, with `start` as its c. If products are missing, `model` is the unit with zeros in their
+    places."""
 
     model: Model
     read: Pair
@@ -172,8 +176,8 @@ class Added(Step):
 
 @dataclass(frozen=True, eq=False)
 class Compensated(Step):
-    """`count` sums, each of which is one of `parts`, added to a start with compensation (`Engine.compensated`), each
-    addition rounded, in one of the ways (`by`); any number of sums where there is no count."""
+    """`count` sums (None: any number), each of which is one of `parts`, added to a start with compensation
+    (`Engine.compensated`), each addition rounded, in one of the ways (`by`)."""
 
     count: int | None
     start: Step
@@ -184,7 +188,7 @@ class Compensated(Step):
 
 @dataclass(frozen=True, eq=False)
 class Loop(Step):
-    """The body `count` times, from `start`; any number of times where there is no count."""
+    """The body `count` times (None: any number of times), from `start`."""
 
     level: int
     count: int | None
@@ -196,7 +200,7 @@ class Loop(Step):
 class Halved(Step):
     """The sum of any number of products, by halves: at most `width` * 2^t products have at most t levels. A part that
     is not halved is one of `leaves`, for one product, two products, and so on; the sums of two halves are added and
-    rounded. The first leaf starts from what the sum starts from, the others from +0."""
+    rounded. The first leaf starts from the start of the sum, the others from +0."""
 
     width: int
     rounding: Rounding
@@ -242,15 +246,15 @@ class Places:
         return places
 
     def are_all(self, count: int) -> bool:
-        """Whether they are the first `count` products, of each pair."""
+        """Whether these are the first `count` products, for each pair."""
         wanted = {(pair, ()): (1 << count) - 1 for pair in self.pairs}
         return bool(wanted) and {key: bits for key, bits in self.bits.items() if bits} == wanted
 
 
 def _repeated(bits: int, distance: int, count: int) -> int:
-    """The mask `count` times, each copy shifted `distance` bits further than the one before."""
+    """The union of `count` copies of a mask, each shifted `distance` bits further than the copy before."""
     pattern, done, run, size = 0, 0, bits, 1
-    while count:  # run: `size` times
+    while count:  # `run` is the union of `size` copies
         if count & 1:
             pattern, done = pattern | run << distance * done, done + size
         run, size, count = run | run << distance * size, 2 * size, count >> 1
@@ -271,7 +275,7 @@ _known: dict[tuple[Any, ...], Step] = {}
 
 
 def made(kind: type[Kind], *parts: Any) -> Kind:
-    """The step of this kind with these parts; equal ones are made once."""
+    """The step of a kind with some parts. Equal steps are made once."""
     key = (kind, *parts)
     kept = _known.get(key)
     if kept is None:
@@ -328,22 +332,23 @@ class Recorder(Engine[Recorded]):
         return Recorded(loop, start.places.joined(round_.places.looped(level, count)))
 
     def many(self, stage: Stage, span: Span, start: Recorded) -> Recorded:
-        """A stage any number of times, each time on as many further products; the places are those of the first
-        time."""
+        """The step of a stage that is run any number of times, each time on as many further products. The places are
+        those of the first time."""
         if isinstance(stage, Parted) and stage.join.carries:
             once = stage.run(self, span, start)
-            found = once.step
-            if not isinstance(found, Compensated) or found.count != 1 or found.start is not start.step:
+            period = once.step
+            if not isinstance(period, Compensated) or period.count != 1 or period.start is not start.step:
                 raise RuleError("many: a period is not one sum that is added with compensation")
-            every = made(Compensated, None, found.start, found.parts, found.rounding, found.by)
+            every = made(Compensated, None, period.start, period.parts, period.rounding, period.by)
             return Recorded(every, once.places)
         with self._loop() as level:
             once = stage.run(self, span, self._so_far(level))
         return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
 
     def halved(self, stage: Parted, span: Span, start: Recorded) -> Recorded:
-        """Any number of products. The two halves of a part have no product in common, so that each product is added
-        once if each leaf adds each of its products once; the places are those of `span`."""
+        """The step of a stage of halves, for any number of products. The two halves of a part have no product in
+        common, so that each product is added once if each leaf adds each of its products once. The places are those of
+        `span`."""
         assert isinstance(stage.partition, Halves)
         longest = stage.partition.longest
         if longest > LEAVES:
@@ -379,8 +384,8 @@ class Recorder(Engine[Recorded]):
 
 @dataclass(frozen=True)
 class Many(Stage):
-    """A stage that takes, for any n, n times as many products as it is run on, in the same steps n times, or by halves;
-    products before the place `before` are not repeated."""
+    """A stage that takes, for any n, n times the products that it is run on: in the same steps n times, or by halves.
+    Products before the place `before` are not repeated."""
 
     stage: Stage
     before: int = 0
@@ -417,13 +422,13 @@ class Many(Stage):
 
 
 def for_all(stage: Stage, whole: bool = True) -> Stage:
-    """The stage, of which some periods are run, for every multiple n of these: a chain or a promotion repeats the same
-    steps, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes
-    of a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
-    places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
-    the products after the first ones; halves that take all products take any number; stages one after another each take
-    n times as many. Runs that are added in order are the first one and, from its sum, a promotion of the others. Raises
-    RuleError for other stages."""
+    """The stage that takes, for every n, n times the products that it is run on, which are whole periods of `stage`. A
+    chain or a promotion, also with its products in another order, repeats the same steps n times. The runs of a split
+    or an interleaving, and the lanes of a vector, all of whose turns are whole, each take n times as many products. Of
+    a split at given places that takes all products (`whole`), the last run takes n times as many, and the others do not
+    change; the same holds for the products after the first ones. Halves that take all products take any number. Stages
+    one after another each take n times as many. Runs that are added in order are the first run and, from its sum, a
+    promotion of the others. Raises RuleError for other stages."""
     if isinstance(stage, Chain):
         return Many(stage)
     if isinstance(stage, Then):
@@ -453,9 +458,9 @@ def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
 
 
 def record_of(plan: Plan, stage: Stage, length: int | None) -> Recorded:
-    """The steps of a stage for `length` products, each of which is added once of each pair of words that is; without a
-    length, for any number of repetitions of the plan's period after the products that it takes once (`Repeats`). Raises
-    RuleError, and ParameterError for a length that does not fit."""
+    """The steps of a stage for `length` products; without a length, for any number of repetitions of the plan's period
+    after the products that it takes once (`Repeats`). For each pair of words whose products are added, each product is
+    added once. Raises RuleError, and ParameterError for a length that does not fit."""
     if length is not None and length < 1:
         raise RuleError(f"places: {length} products are no sum")
     recorder, count = Recorder(plan), length

@@ -1,4 +1,4 @@
-"""A unit, or a plan, on some of its inputs alone: those whose numbers have exponents in windows."""
+"""A unit, or a plan, on some of its inputs: the inputs whose numbers have exponents in windows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Windowed:
-    """A unit or a plan on those inputs alone of which each number is zero, or a normal one with its exponent in the
-    window of its operand. Raises RuleError for a window beyond the exponents of a format, or of an operand without a
-    format."""
+    """A unit or a plan on the inputs in which each number is zero, or normal with its exponent in the window of its
+    operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that the unit does not
+    have."""
 
     unit: Unit | PlanAt
     windows: tuple[tuple[str, tuple[int, int]], ...]
@@ -31,7 +31,7 @@ class Windowed:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the operands, by name."""
         return self.unit.formats
 
     @property
@@ -51,20 +51,21 @@ class Windowed:
 
 
 def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
-    """The plan that a theorem is about, on all inputs or on some. Raises RuleError where it is about a unit."""
-    found = unit.unit if isinstance(unit, Windowed) else unit
-    if not isinstance(found, PlanAt):
+    """The plan that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a unit."""
+    subject = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(subject, PlanAt):
         raise RuleError("it is about a unit, where a plan is needed")
-    return found
+    return subject
 
 
 def unit_in(unit: Unit | Windowed) -> Unit:
-    """The unit that a theorem is about, on all inputs or on some. Raises RuleError where it is about a plan."""
-    found = unit.unit if isinstance(unit, Windowed) else unit
-    if not isinstance(found, Unit):
+    """The unit that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a plan."""
+    subject = unit.unit if isinstance(unit, Windowed) else unit
+    if not isinstance(subject, Unit):
         raise RuleError("it is about a plan, where a unit is needed")
-    return found
+    return subject
 
 
 def is_of_plan(unit: Unit | Windowed | PlanAt) -> bool:
+    """Whether a theorem is about a plan, on all inputs or on some."""
     return isinstance(unit.unit if isinstance(unit, Windowed) else unit, PlanAt)

@@ -1,1 +1,1 @@
-"""Theorems about terms of solvers, and what follows from them for a question."""
+"""Theorems about terms of solvers, and theorems about questions that follow from them."""

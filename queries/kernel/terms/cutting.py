@@ -13,7 +13,7 @@ from pysmt.walkers import IdentityDagWalker
 class Abstraction(IdentityDagWalker):  # type: ignore[misc]
     """Substitution that does not descend into the terms that it replaces: a cut-point abstracts a whole cone of terms.
 
-    An instance has one set of replacements and keeps its results: a subterm that several terms share is walked once.
+    An instance has one set of replacements and caches its results: a subterm that several terms share is walked once.
     """
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
@@ -29,13 +29,13 @@ class Abstraction(IdentityDagWalker):  # type: ignore[misc]
         arguments = tuple(map(self.memoization.__getitem__, formula.args()))
         if arguments != formula.args():
             self.memoization[formula] = self.functions[formula.node_type()](formula, args=list(arguments))
-        else:  # most terms are left as they are, and building one anew is slow
+        else:  # most terms do not change, and building a term anew is slow
             self.memoization[formula] = formula
 
 
 class Replacement(Abstraction):
-    """Substitution from the symbols on: a term whose operands have been replaced is replaced in turn, if the new term
-    is among the `changes`, which may grow."""
+    """Substitution from the symbols upwards: after its operands are replaced, a term is replaced too if the new term is
+    among the `changes`. More changes may be added later."""
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
         super().__init__(environment, changes)
@@ -63,7 +63,8 @@ def conjuncts(term: FNode) -> list[FNode]:
 
 
 def symbols_of(terms: Iterable[FNode], leaves: Container[FNode] = ()) -> list[FNode]:
-    """The symbols of terms, in the order in which they occur; not those within `leaves`."""
+    """The symbols of terms, in the order of their first occurrence. Symbols that occur only within `leaves` are left
+    out."""
     waiting, seen = list(terms)[::-1], dict[FNode, None]()
     while waiting:
         node = waiting.pop()
@@ -74,8 +75,8 @@ def symbols_of(terms: Iterable[FNode], leaves: Container[FNode] = ()) -> list[FN
 
 
 def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
-    """The terms of `parts` that share a symbol with the goal, directly or through other terms of `parts`; those that
-    are linked through fewer terms first."""
+    """The terms of `parts` that share a symbol with the goal, directly or through other terms of `parts`. Terms linked
+    through fewer other terms come first."""
     known = {symbol for term in goal for symbol in term.get_free_variables()}
     chosen, rest = list[FNode](), list(parts)
     while near := dict.fromkeys(part for part in rest if not known.isdisjoint(part.get_free_variables())):
@@ -87,7 +88,7 @@ def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
 
 def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNode, ...], dict[FNode, FNode]]:
     """Terms with their symbols renamed in order of occurrence, so that terms of one form have one text; and the new
-    symbol of each old one."""
+    symbol of each old symbol."""
     manager = environment.formula_manager
     names: dict[FNode, FNode] = {}
     for symbol in symbols_of(parts):

@@ -1,4 +1,4 @@
-"""Facts about terms: statements about all values of some symbols, each proved from others.
+"""Facts about terms: statements about all values of some symbols, each proved from other facts.
 
 A lemma is a query in which a free symbol replaces each of some terms (cut-points), in the facts and in the claim alike.
 This over-approximates: if an engine answers "unsat", the claim holds, whichever terms are cut out and whichever facts
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
 
 class Basis:
-    """What facts are about: terms of one carrier, for all values of their symbols that satisfy `assumed`. Once it is
-    made nothing of it is set again: a fact of it stays one. Raises RuleError."""
+    """The basis of facts: terms of one carrier, for all values of their symbols that satisfy `assumed`. An attribute of
+    a finished basis cannot be set (RuleError), so that a fact about it stays true."""
 
     _made = False
 
@@ -60,7 +60,7 @@ def given(basis: Basis) -> Made:
 @rule
 def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem | None = None) -> Made:
     """The symbol of a maximum is at least each of its terms, and equals one of them: for any values of the terms there
-    is such a number, and nothing else constrains it. By the theorem `alike`, other terms that equal these may take
+    is such a number, and nothing else constrains the symbol. By the theorem `alike`, terms that equal these may take
     their place."""
     known, premises = _terms_of(basis, symbol, "defined"), [] if alike is None else [alike]
     if alike is not None:
@@ -71,8 +71,8 @@ def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem 
 
 
 def _terms_of(basis: Basis, symbol: FNode, name: str) -> frozenset[FNode]:
-    """The terms of which a symbol is the maximum. They are older than the symbol, so that no term contains the symbol,
-    nor a maximum defined by it. Raises RuleError."""
+    """The terms of which a symbol is the maximum. They must be older than the symbol, so that no term contains the
+    symbol, nor a maximum defined by it. Raises RuleError."""
     known = basis.carrier.maxima.get(symbol)
     if known is None:
         raise RuleError(f"{name}: a term is not a maximum")
@@ -139,7 +139,7 @@ def question(
 
 @dataclass(frozen=True)
 class Alike:
-    """Terms, and for each of them, in the same order, another one that has the same value wherever the assumption is
+    """Terms, and for each of them, in the same order, a term that has the same value wherever the assumption is
     true."""
 
     basis: Basis
@@ -151,8 +151,8 @@ class Alike:
 
 
 def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]:
-    """A function from a term to the one that equals it by the theorem, or to itself if the theorem is not about it.
-    Raises RuleError."""
+    """A function from a term to the term that equals it by a theorem, or to the term itself if the theorem does not
+    have it. Raises RuleError."""
     goal: Alike = goal_of(alike, Alike, name)
     if goal.basis is not basis:
         raise RuleError(f"{name}: what is alike is about something else")
@@ -170,7 +170,7 @@ def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
 
 @rule
 def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) -> Made:
-    """Congruence: if x = y is a fact, y may replace x anywhere in a term, and in what the term then is."""
+    """Congruence: if x = y is a fact, y may replace x anywhere in a term, and again in the term that results."""
     goal: Alike = goal_of(alike, Alike, "replaced")
     for theorem, old, new in changes:
         fact: Fact = goal_of(theorem, Fact, "replaced")
@@ -186,7 +186,7 @@ def _says(basis: Basis, term: FNode, left: FNode, right: FNode) -> bool:
 
 
 def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
-    """That two terms of one type are equal."""
+    """The term that states that two terms of one type are equal."""
     manager = basis.carrier.manager
     equation: FNode = manager.Iff(left, right) if left.get_type().is_bool_type() else manager.Equals(left, right)
     return equation
@@ -204,7 +204,7 @@ def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Ma
 
 @rule
 def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
-    """A term is false if an equal term is false: if that one is the constant false, or its negation is a fact."""
+    """A term is false if an equal term is the constant false, or if the negation of an equal term is a fact."""
     other = _others(basis, alike, "never")(term)
     premises = (alike,) if fact is None else (alike, fact)
     if fact is None and not other.is_false():

@@ -1,4 +1,4 @@
-"""Two sides of a problem agree: the rule that derives this from a fact about their terms."""
+"""Rules that the two sides of a problem agree: by a fact about their terms, or by one query."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.carriers.terms import Maximum, TermCarrier
 
 
 class Compared(Basis):
-    """A problem as terms: both sides on the same `inputs`; `differ`: the sides differ; `never`: they do not. Raises
-    OutOfTimeError at the deadline (of time.monotonic)."""
+    """A problem as terms. `left`, `right`: both sides on the same `inputs`; `differ`: the condition that the sides
+    differ; `never`: its negation. Raises OutOfTimeError at the deadline (of time.monotonic)."""
 
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
         if not is_own(type(problem)):
@@ -49,7 +49,7 @@ class Compared(Basis):
 
     @property
     def question(self) -> Query:
-        """Is there an admitted input on which the sides differ?"""
+        """The query whether there is an admitted input on which the sides differ."""
         return Query(self.symbols, (*self.assertions, self.differ.node))
 
 
@@ -71,8 +71,8 @@ def agrees(theorem: Theorem | None, problem: Problem) -> bool:
 
 @rule
 def undiffering(problem: Problem, maximum: Maximum, engines: Engines, others: Sequence[Engines] = ()) -> Made:
-    """The sides of a problem agree if an engine finds that the question whether they differ on an admitted input has no
-    model. The query is made here, of both evaluations, with nothing abstracted."""
+    """The sides of a problem agree if an engine finds that the query whether they differ on an admitted input has no
+    model. The query is made here, from both evaluations, with nothing abstracted."""
     goal, query = SidesAgree(problem), Compared(problem, maximum, engines.until).question
     return Made(goal, (), *answered(query, goal.statement(), engines, others))
 
