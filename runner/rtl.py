@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 class DesignDevice(BatchDevice):
     """A design as a device. `widths`: the bits of the ports of each operand and of the result, by name. An operand's
-    elements are side by side, the first in the lowest bits. The first vector's formats are the device's. Raises
-    ParameterError if the ports do not fit these."""
+    elements are side by side, the first in the lowest bits. The formats of the first vector hold for all vectors.
+    Raises ParameterError for formats that do not fit the ports."""
 
     batch = 4096
     steady = is_design = True

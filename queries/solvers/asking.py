@@ -43,7 +43,7 @@ class Heard:
 
     @classmethod
     def of(cls, queries: Iterable[AnsweredQuery]) -> Heard:
-        """The answers of several queries, each of which an engine must have given to its query (`Engines.answers`)."""
+        """The answers of several queries. `Engines.answers` refuses an answer that no engine gave to its query."""
         heard = cls()
         for answered in queries:
             heard._keep(answered.query.text, answered.answer)
@@ -74,8 +74,9 @@ class Engines:
     `solver`: a choice of `--solver`. Limits: `seconds` for a query (None: no limit), `processor` seconds of processor
     time for each engine on a query, `memory` in MiB, and `until`, the time of time.monotonic after which no query is
     asked. Known answers: `heard` holds decided ones and is shared with other objects; `store` is the file of answers;
-    `fresh` ignores stored answers; `stored` asks only the store; `asks` = False asks only `heard`. `name`: the text
-    shown to users who wait. `answered_queries`: the queries with their answers, in order.
+    `fresh`: stored answers are ignored. `stored`: only stored answers are used. `asks` = False: only the answers in
+    `heard` are used. `name`: the text shown to users who wait. `answered_queries`: the queries with their answers, in
+    order.
     """
 
     solver: str = AUTO

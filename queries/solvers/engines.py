@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.base.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-HEAD_START = 1.0  # seconds that the first engine has alone; the first two run alone until four times this time
+HEAD_START = 1.0  # seconds before the second engine starts; the third starts after four times as many
 
 Keep = Callable[[Answer], Answer]
 Group = TypeVar("Group")

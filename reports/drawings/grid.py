@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 Paint = Callable[[str, str], str]
 
 LEAST_GAP = 6  # the most columns in a row without a set bit that are shown; more become a gap
-LONG_GAP = 30  # the same among bits that are kept, where the line is long enough
+LONG_GAP = 30  # LEAST_GAP among kept bits, if the line has room for so many columns
 TICK = 5  # places divisible by this are numbered
 LEAD = 4  # characters before the first column, for the first column's number
 Column = int | Literal["bar", "gap"]

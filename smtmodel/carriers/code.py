@@ -55,7 +55,7 @@ static void restore_environment(unsigned kept) {
 static unsigned ieee_environment(unsigned mode) { return mode; }
 static void restore_environment(unsigned kept) { (void)kept; }
 #endif
-/* before a loop whose turns do not depend on each other: made of vectors */
+/* stands before a loop with independent turns, which becomes vector instructions */
 #if defined(__clang__)
 #define EACH _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #else
@@ -145,17 +145,17 @@ class CodeWords(Carrier):
 
     statements: list[tuple[CodeValue, str]] = field(default_factory=list)
     known: dict[str, CodeValue] = field(default_factory=dict)
-    #: the operation and operands of a value, for operations whose exact result the value is, and for masks
+    #: the operation and operands of values that are exact results (without a cut to a width), and of masks
     made: dict[str, tuple[str, CodeValue, CodeValue]] = field(default_factory=dict)
     #: the operands of a difference, and the number of bits of the difference
     differences: dict[str, tuple[CodeValue, CodeValue, int]] = field(default_factory=dict)
-    #: the values whose largest a value is
+    #: the values of which a variable holds the largest
     largest: dict[str, Sequence[CodeValue]] = field(default_factory=dict)
     sums: dict[str, SignedSum] = field(default_factory=dict)
     #: the operand of a count of leading zeros, and its width
     zeros_of: dict[str, tuple[CodeValue, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether the processor's additions and products can flush tiny results
-    flushes: bool | None = None  # whether this code flushes tiny results, once known
+    flushes: bool | None = None  # whether this code flushes tiny results; None: no operation has decided this
 
     def _emit(self, text: str, kind: str, most: int, *operands: CodeValue) -> CodeValue:
         place = 0
@@ -302,8 +302,9 @@ class CodeWords(Carrier):
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
     def shift_right_jam(self, value: CodeValue, amount: CodeValue, width: int) -> CodeValue | None:
-        """The value shifted right with a sticky lowest bit; None if the value may have the top bit of the lane. Without
-        it, a shift by the lane's width less one shifts every bit out, so larger amounts are capped at that."""
+        """The value shifted right with a sticky lowest bit; None if the value may have the top bit of the lane. A shift
+        by the lane's width minus one shifts out every bit of any other value, so larger amounts are capped at this
+        number."""
         kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
             return None
@@ -422,8 +423,8 @@ class CodeWords(Carrier):
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
     def leading_zeros(self, value: CodeValue, width: int, result_width: int) -> CodeValue:
-        """The count of leading zeros. A one right below the vector, in its lane, makes the count of the vector 0 right
-        too."""
+        """The count of leading zeros. A set bit right below the vector, in the same lane, makes the count right for the
+        vector 0 too."""
         kind, bits = word_type(width), _bits(width)
         text = f"zeros{bits}"
         if width < bits:

@@ -16,13 +16,13 @@ class MissingProgramError(IncompleteError):
     """Yosys is not installed, or, for a design in VHDL, GHDL."""
 
 
-def finished(
-    command: Sequence[str], folder: Path, name: str, given: Mapping[str, str] | None = None
+def run_program(
+    command: Sequence[str], folder: Path, name: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """The run of a program to its end, with its output. `name`: the program's name in messages; `given`: variables
-    added to the environment. Raises IncompleteError for a run that does not end within SECONDS."""
+    """The run of a program to its end, with its output. `name`: the program's name in messages; `variables`:
+    environment variables to add. Raises IncompleteError for a run that does not end within SECONDS."""
     try:
-        environment = {**os.environ, **(given or {})}
+        environment = {**os.environ, **(variables or {})}
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, cwd=folder, env=environment
         )

@@ -47,7 +47,7 @@ TINY: tuple[Tiny, ...] = get_args(Tiny)
 
 
 def is_random(fmt: Format) -> bool:
-    """Whether a format can be that of random bits: unsigned integers are."""
+    """Whether random bits can have a format: it must be an unsigned integer format."""
     return fmt.is_integer and not fmt.signed
 
 
@@ -133,10 +133,10 @@ class Rounding:
     def known(self, y: Known, fits: bool) -> Known:
         """The facts of the result of rounding y. `fits`: y is finite and does not overflow.
 
-        A multiple of 2^g stays a multiple of 2^g, unless the largest number replaces it, or the pattern for NaNs, which
-        may be any number. A number below 2^emax with at most the format's bits gets no further bits. Unless rounding is
-        down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one of them is never -0.
-        A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
+        A multiple of 2^g stays a multiple of 2^g, unless the result is the largest number or the pattern for NaNs
+        (which may be a number). A number below 2^emax with at most the format's bits gets no further bits. Unless
+        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one term is
+        never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
         if not fmt.subnormals:  # zero and numbers near zero become the smallest number
             return Known.number(frozenset({fmt}))
@@ -165,8 +165,9 @@ class Rounding:
     def keeps(self, y: Known) -> bool:
         """Whether rounding keeps every value y, infinities and NaNs included, except for the sign of a zero.
 
-        A number of the format is kept, unless it is subnormal and subnormal numbers are flushed. So is a number below
-        the largest power of two with at most the format's bits that is a multiple of the smallest number kept."""
+        A number of the format is kept, unless it is subnormal and subnormal numbers are flushed. A number with at most
+        the format's bits is kept too if its magnitude is below 2^emax and it is a multiple of the smallest positive
+        result."""
         fmt = self.format
         if not fmt.subnormals or y.grid is None:  # the format has no zero, or y's grid is not known
             return False
@@ -197,9 +198,9 @@ class Rounding:
         normal number if `normal`.
 
         This holds if y is a multiple of 2^e; or if y is an exact sum whose terms, except for one term x, are multiples
-        of 2^(e + p), and x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the
-        sum of the other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum
-        is at least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
+        of 2^(e + p), and x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: let s be
+        the sum of the other terms. If s is zero, y is x. Else s is a multiple of 2^g with g >= e + p. If x is below
+        2^(g - 1), y is at least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is y."""
         fmt, terms = self.format, y.terms or (y,)
         least = fmt.emin if normal else fmt.unit
         if y.grid is not None and y.grid >= least:

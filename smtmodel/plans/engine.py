@@ -21,7 +21,7 @@ Way = Literal["neumaier", "kahan"]
 
 
 class Engine(ABC, Generic[V]):
-    """What executes the steps of a plan. V: the type of a sum."""
+    """An executor of a plan's steps. V: the type of a sum."""
 
     @abstractmethod
     def zero(self, fmt: Format) -> V:
@@ -29,12 +29,12 @@ class Engine(ABC, Generic[V]):
 
     @abstractmethod
     def tile(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """The result of a unit on the words of the products of a span, at most the unit's length; missing products are
-        zero. `start`: the addend."""
+        """The result of a unit on the words of a span's products. The span has at most as many products as the unit;
+        zero products fill up the rest. `start`: the addend."""
 
     def tiles(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """The result of successive uses of a unit on all products of a span, a multiple of the unit's length; each
-        result is the next use's addend."""
+        """The result of successive uses of a unit on all products of a span, whose number is a multiple of the unit's
+        length. Each result is the next use's addend."""
         return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, words, part, x))[0]
 
     @abstractmethod
@@ -51,23 +51,23 @@ class Engine(ABC, Generic[V]):
         """The sum of `start` and the sums of parts (each a span and a name), added one after another with rounding. By
         Neumaier's way the rounding errors are added up in another sum, which is added to the result at the end; by
         Kahan's way each error is computed from the rounded sum (fast 2Sum) and added to the next part."""
-        value, beside = start, list[V]()
+        value, errors = start, list[V]()
         for span, name in parts if by == "kahan" else ():
             with self.part(name):
-                own = body(span)
-                own = self.rounded([own, beside.pop()], rounding) if beside else own
-                total = self.rounded([value, own], rounding)
-                beside.append(self.lost([own], self.lost([total], value, rounding), rounding))
+                part_sum = body(span)
+                part_sum = self.rounded([part_sum, errors.pop()], rounding) if errors else part_sum
+                total = self.rounded([value, part_sum], rounding)
+                errors.append(self.lost([part_sum], self.lost([total], value, rounding), rounding))
                 value = total
         if by == "kahan":
             return value
         for span, name in parts:
             with self.part(name):
-                own = body(span)
-                total = self.rounded([value, own], rounding)
-                beside.append(self.lost([value, own], total, rounding))
+                part_sum = body(span)
+                total = self.rounded([value, part_sum], rounding)
+                errors.append(self.lost([value, part_sum], total, rounding))
                 value = total
-        return self.rounded([value, self.in_order(beside, rounding)], rounding)
+        return self.rounded([value, self.in_order(errors, rounding)], rounding)
 
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
         """The result of a loop: the body is applied `count` times, to the loop variable and the result so far."""

@@ -113,7 +113,7 @@ def _player() -> str:
 
 @dataclass(frozen=True)
 class Noted:
-    """A value that a tape computes for every element of D: its number in the tape, and its format."""
+    """A recorded value, of which every element of D has its own: the value's number in the tape, and its format."""
 
     number: int
     format: Format
