@@ -71,8 +71,8 @@ class Report:
         return written
 
     def reason(self) -> str | None:
-        """Why the devices differ, in one sentence, about a change or question that reproduces every answer of both if
-        there is one. None without a difference."""
+        """Why the devices differ, in one sentence; None without a difference. If a change or a question reproduces
+        every answer of both devices, the sentence names this change or question."""
         count = len(self.comparison.differences)
         if self.comparison.apart:
             return self._reason_apart()

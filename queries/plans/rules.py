@@ -43,7 +43,7 @@ BLOCKS = (
 TURNS = (0, 8, 12, 16, 24)  # rows and columns are counted from the first one, or modulo these
 DEEP = 14  # tests before one rule, at most
 SMALL = 4  # each M, N or K up to here is a size class of its own
-SIZES = 64  # more than there are size classes
+SIZES = 64  # an upper bound of the number of size classes
 SIDES_ASKED = 3  # M, N and K are the first features
 
 Numbers = NDArray[np.int64]

@@ -25,10 +25,10 @@ STEPS = 8  # the most instructions of a chain until its result no longer changes
 
 
 def wrapped_input(model: Model, count: int) -> Near | None:
-    """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
-    of all terms (`bound` in the result). Of several such inputs, the one with the largest ratio of the two. For a chain
-    of `count` instructions the input has a row for each instruction, and all products after the first row are zeros.
-    None if no sum can wrap, or no such input was found."""
+    """A finite input on which nothing overflows, a sum wraps, and the error |d - exact| is larger than the sum of the
+    magnitudes of all terms (`bound` in the result). Of several such inputs, the input with the largest ratio of error
+    to sum. For a chain of `count` instructions the input has a row for each instruction, and all products after the
+    first row are zeros. None if no sum can wrap, or the search finds no such input."""
     if not any(node.carry_bits is not None for node in of_kind(model.unit.result, Sum)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))

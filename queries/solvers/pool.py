@@ -1,9 +1,9 @@
 """Where solvers run: on this machine, or (cluster.py) on a cluster's workers.
 
 Questions are built in Python with pysmt's shared tables, so only the thread that holds the lock builds. A thread
-releases the lock while it waits for a solver's process. So a few threads keep as many cores busy, and code that builds
-questions need not know about threads. The builders are threads, not processes, because terms must be built where the
-tables are; solvers are processes, and get text.
+releases the lock while it waits for a solver's process. So n threads keep n cores busy, and code that builds questions
+need not know about threads. The builders are threads, not processes, because terms must be built where the tables are;
+solvers are processes, and get text.
 """
 
 from __future__ import annotations

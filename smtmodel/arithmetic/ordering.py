@@ -30,8 +30,8 @@ def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
 
 
 def negated(pattern: Bits, fmt: Format) -> Bits:
-    """The pattern of a number with its sign changed. A format without -0 leaves zero and NaN unchanged, two's
-    complement its least number."""
+    """The pattern of a number with its sign changed. Zero and NaN stay unchanged in a format without -0, and the least
+    number in a format in two's complement."""
     if fmt.complement:
         return -pattern
     fields = pattern.truncate(fmt.field_width)

@@ -3,7 +3,7 @@
 A C compiler is needed (named by CC, else `clang`, else `cc`); without one, or for a unit of very many steps,
 `compile_model` returns None and callers use the array carrier. Libraries are kept in the user's cache folder, under
 names made of their source, the compiler and the processor. The code is C rather than Numba's, because C states the
-width of every lane, which a compiler needs for vector instructions, and is no dependency.
+width of every lane, which a compiler needs for vector instructions, and because C adds no dependency.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
 
 
 def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
-    """Which patterns are the same result; all NaNs are, whatever their patterns."""
+    """Which patterns are the same result; all NaNs are the same result, whatever their patterns."""
     return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
 
 

@@ -70,13 +70,13 @@ class Flags(Unary):
         self.check()
         if context.trace.keeps:  # records the signals of the result as well
             context.value(self.term)
-        raised = zip(*(self._of(node, context) for node in self.roundings), strict=True)
+        raised = zip(*(self._flags_of(node, context) for node in self.roundings), strict=True)
         result = _word([any_of(flags) for flags in raised])
         with context.within(context.prefix(self)):
             context.trace.pattern(Stage.RESULT, result, FLAGS)
         return Number(unpack(result, FLAGS), result)
 
-    def _of(self, node: Round, context: Context) -> tuple[Bit, ...]:
+    def _flags_of(self, node: Round, context: Context) -> tuple[Bit, ...]:
         """The flags of a rounding: inexact, underflow, overflow, invalid."""
         fmt, mode = node.rounding.format, node.rounding.fixed
         value = context.value(node.term, fmt.precision)

@@ -46,7 +46,7 @@ class Forms:
 def normal(node: Node, forms: Forms | None = None) -> Node:
     """The normal form of an expression. `forms`: normal forms of other expressions, whose common parts are reused."""
     forms = forms or Forms()
-    return _commuted(numbered(_normal_of(node, forms.formed), found=forms.numbered), forms.commuted)
+    return _commuted(numbered(_normal_of(node, forms.formed), cache=forms.numbered), forms.commuted)
 
 
 def _normal_of(node: Node, normal: dict[Node, Node]) -> Node:

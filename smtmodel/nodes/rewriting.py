@@ -35,34 +35,34 @@ def with_operands(node: Node, operands: Iterable[Node]) -> Node:
     return changed
 
 
-def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
+def replaced(node: Node, leaf: Leaf, cache: dict[Node, Node] | None = None) -> Node:
     """The expression with each node replaced for which `leaf` returns a node. `leaf` is called from the top down, and
-    not for parts of replaced nodes. `found` caches the result for each node."""
-    found = {} if found is None else found
-    return _from_below(node, found, leaf, with_operands)
+    not for parts of replaced nodes. `cache` keeps the result for each node."""
+    cache = {} if cache is None else cache
+    return _from_below(node, cache, leaf, with_operands)
 
 
-def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, Node]) -> Node:
+def rebuilt(node: Node, change: Callable[[Node, Node], Node], cache: dict[Node, Node]) -> Node:
     """The expression rebuilt from the leaves up. `change` is called with each node and with the node over its rebuilt
-    operands, and returns the result. `found` caches the result for each node."""
-    return _from_below(node, found, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
+    operands, and returns the result. `cache` keeps the result for each node."""
+    return _from_below(node, cache, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
 
 
-def _from_below(node: Node, found: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
+def _from_below(node: Node, cache: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
     """The result for a node: the node that `leaf` returns, else `form` of the results for its operands. There is no
     recursion, since hundreds of steps may be nested."""
     waiting = [(node, False)]
     while waiting:
         part, below = waiting.pop()
-        if part in found:
+        if part in cache:
             continue
         if below:
-            found[part] = form(part, [found[operand] for operand in part.operands])
+            cache[part] = form(part, [cache[operand] for operand in part.operands])
         elif (other := leaf(part)) is not None:
-            found[part] = other
+            cache[part] = other
         else:
             waiting += [(part, True), *((operand, False) for operand in reversed(part.operands))]
-    return found[node]
+    return cache[node]
 
 
 def at_place(node: Node, level: int, place: int) -> Node:
@@ -131,16 +131,16 @@ def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node
     return replaced(node, leaf)
 
 
-def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
+def numbered(node: Node, depth: int = 0, cache: Numbered | None = None) -> Node:
     """The expression with levels counted from `depth`: a loop's level is one more than the level of the loop around it.
-    `found` caches the result for each node."""
-    found = {} if found is None else found
+    `cache` keeps the result for each node."""
+    cache = {} if cache is None else cache
 
     def visit(part: Node, names: dict[int, int], depth: int) -> Node:
         key = part, depth, tuple((level, names[level]) for level in sorted(part.free) if level in names)
-        if key not in found:
-            found[key] = form(part, names, depth)
-        return found[key]
+        if key not in cache:
+            cache[key] = form(part, names, depth)
+        return cache[key]
 
     def form(part: Node, names: dict[int, int], depth: int) -> Node:
         if isinstance(part, Element) and part.index is not None:
