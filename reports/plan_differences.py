@@ -50,7 +50,8 @@ def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:
 
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
-    """What plans may differ in -> this plan's value, which another plan's is compared with, and the value in words."""
+    """The respects in which plans may differ -> this plan's value, for comparison with other plans, and the value in
+    words."""
     taken = [f"rounded to {rounding_words(how)}" if how else "taken as they are"
              for how in (plan.convert_a, plan.convert_b)]  # fmt: skip
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]

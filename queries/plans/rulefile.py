@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.tables.reference import parse_plan_path
 _SPAN = re.compile(r"(?P<low>[0-9]{1,9})?\s*\.\.\s*(?P<high>[0-9]{1,9})?|(?P<one>[0-9]{1,9})")
 Ends = tuple[int | None, int | None]
 SIDES = ("M", "N", "K")
-#: the key of a condition -> kind and side of the feature; keys as `M % S` (`_REST`) are read besides
+#: the key of a condition -> kind and side of the feature; `_REST` matches the further keys, such as `M % 8`
 KEYS: dict[str, tuple[Kind, str]] = {
     **{side: ("number", side) for side in (*SIDES, "M * N", "M * N * K")},
     "row": ("place", "rows"),

@@ -181,7 +181,7 @@ class _Sums:
             yield from (Summed(last), Summed(first), Summed((), last), Summed((), first))
 
     def _weights(self) -> Numbers:
-        """By how much each product counts in the results, by least squares."""
+        """The weight of each product in the results, by least squares."""
         left = self.d - (self.c if self.c.any() else 0)
         gram = np.einsum("nik,nil->nkl", self.a, self.a, optimize=True) * (self.b @ self.b.transpose(0, 2, 1))
         right = ((self.a.transpose(0, 2, 1) @ left) * self.b).sum(axis=(0, 2))

@@ -22,7 +22,7 @@ def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
     within = theorem.premises if theorem.rule in ("same_sums", "same_parts", "same_bodies") else ()
     goal = theorem.goal
     plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and parts_of(goal.one, All) is not None)
-    if not plain or len(within) != 1:  # a plan or stage with one premise is said by its premise alone
+    if not plain or len(within) != 1:  # a plan or an undivided stage with one premise has no line of its own
         yield "  " * depth + _line(theorem)
         depth += 1
     for premise in within:

@@ -1,5 +1,5 @@
-"""Random and extreme inputs that restrictions admit. Extreme are: exponents at both ends of the range, fractions of all
-ones or zeros, products that cancel, an addend that cancels a product."""
+"""Random and extreme inputs that restrictions admit. Extreme inputs have exponents at both ends of the range, fractions
+of all ones or zeros, products that cancel, or an addend that cancels a product."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
 INTEGER_BITS = 63  # the most bits of significands as integers
-ALONE, NONE = 0.3, 0.15  # shares of the rows whose term with the lone bit has no other bit; that have no other term
+ALONE = 0.3  # the share of rows in which the term with the lone bit has no other bit
+NONE = 0.15  # the share of rows with a single term
 
 
 def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:

@@ -60,7 +60,7 @@ class Cluster(Pool):
     """The cluster of the scheduler at `address`. Close it, or use it in a `with`. Raises ClusterError.
 
     `warn` is called when the cluster is lost; then this process does the remaining work. `width`: the number of the
-    workers' threads at the start, where a machine counts with at most as many threads as it has cores.
+    workers' threads at the start, of which at most one counts for each core of a machine.
     """
 
     def __init__(self, address: str, warn: Callable[[str], object]) -> None:

@@ -151,8 +151,8 @@ class _Entry:
         return limit <= seconds and (memory or math.inf) <= (self.memory or math.inf)
 
     def outranks(self, new: _Entry) -> bool:
-        """Whether this answer is kept when `new` comes: a decided answer is not replaced by an undecided one, an
-        undecided one of a larger budget not by one of a smaller budget."""
+        """Whether this answer is kept when `new` comes. An undecided answer replaces no decided answer, and no
+        undecided answer of a larger budget."""
         if new.decided or self.accident:
             return False
         if self.decided or new.accident:

@@ -16,9 +16,9 @@ from types import CodeType
 
 @dataclass(frozen=True)
 class Fragment:
-    """A matrix in registers. `elements`: elements in each thread; `width`: bits of register for an element; `row` and
-    `column`: of the `i`-th element in thread `lane` of `threads`, as expressions; `holder`: where several threads hold
-    an element, the condition for the thread whose copy is read."""
+    """A matrix in registers. `elements`: elements in each thread; `width`: bits of register for an element; `row`,
+    `column`: the expressions of the row and the column of the `i`-th element in thread `lane` of `threads`; `holder`:
+    where several threads hold an element, the condition for the thread whose copy is read."""
 
     elements: int
     width: int
@@ -97,7 +97,7 @@ def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
     if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
         return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
     each = _log_per_register(width)
-    half = m * 4 // threads  # registers one below the other
+    half = m * 4 // threads  # the number of registers for different rows of the same columns
     row = f"{_quad_row(threads)} + 8 * ((i >> {each}) & {half - 1})"
     column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
     return Fragment(m * k // threads, width, row, column, threads)
@@ -133,7 +133,7 @@ def scales_a(count: int) -> Fragment:
 
 
 def scales_b(count: int) -> Fragment:
-    """Scale factors of the columns of B, `count` for each column: every thread of a quad holds its column's."""
+    """Scale factors of the columns of B, `count` for each column: every thread of a quad holds those of its column."""
     return Fragment(count, 8, "i", "lane >> 2")
 
 

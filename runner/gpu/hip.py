@@ -62,8 +62,8 @@ def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
 
 
 class HipDevice(GpuDevice):
-    """One instruction of an AMD GPU. If no model of the instruction is known, `model` is another instruction's, and
-    only its formats and number of products hold."""
+    """One instruction of an AMD GPU. If no model of the instruction is known, `model` is a model of another instruction
+    with the same formats and number of products."""
 
     shown_by = "rocm-smi"
 

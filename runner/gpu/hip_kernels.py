@@ -81,8 +81,8 @@ class HipKernel:
 
 @cache
 def hip_kernels() -> Mapping[str, HipKernel]:
-    """Every kernel by the reference of its instruction. The table of instructions has neither CDNA4's nor those of
-    RDNA4 with FP8."""
+    """Every kernel by the reference of its instruction. The instructions of CDNA4 and the FP8 instructions of RDNA4
+    have kernels, but no rows in the table of instructions."""
     kernels = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
     kernels += [_wide(m, k, fmt) for m, k in ((16, 32), (32, 16)) for fmt in ("f16", "bf16")]
     kernels += [_scaled(m, k, a, b) for m, k in ((16, 128), (32, 64)) for a, b in product(_SCALED, repeat=2)]

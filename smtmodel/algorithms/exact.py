@@ -110,7 +110,7 @@ def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
         return Fixed(constant(carrier, 0, width), low), value.is_zero & ~value.is_nan
     inside = _between(reach, least, most)
     wide, unit = _placed(term, (least, most))
-    shift = unit - low  # of the lowest bit of `wide`, in units
+    shift = unit - low  # the number of places from the unit of `like` to the lowest bit of `wide`
     if shift < 0:
         whole = wide.lshr(-shift)
         rest = ~wide.truncate(min(-shift, wide.width)).any()

@@ -33,9 +33,9 @@ Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 WARP = 32
-LONG = 256  # additions in sequence from which on compiled code is quicker, with its compilation
+LONG = 256  # the number of additions in sequence from which on compiled code is faster, including the compilation
 CHUNK = 1 << 14  # elements evaluated at a time, whose lanes fit the processor's cache
-LARGE = 1 << 16  # elements from which on compiled code is quicker, with its compilation
+LARGE = 1 << 16  # the number of elements from which on compiled code is faster, including the compilation
 
 PARAMETERS: dict[str, Parameter] = {
     "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),

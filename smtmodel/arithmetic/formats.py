@@ -3,9 +3,9 @@
 A bit pattern is sign, exponent field, fraction field and padding, from the top; unsigned formats have no sign field
 but may be stored in a wider byte. The integers of N bits are a format too: with one exponent bit every number is a
 multiple of the smallest number, and the exponent and fraction fields together are the integer; a negative integer is
-stored in two's complement. Sources: IEEE
-754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2), OCP microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the
-FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and e8m13 after Xie et al. 2026, Table 2.
+stored in two's complement. Sources: IEEE 754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2), OCP
+microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and Xie et al.
+2026, Table 2 (e8m13).
 
 A format that has no row is spelled by its fields, or as in the interim report of IEEE P3109 (`format_named`).
 """

@@ -5,9 +5,9 @@ summed in a width that keeps every bit on which rounding depends:
 
 1. Both terms are normalised, so that the larger exponent belongs to the larger term, and padded to the precision of the
    result.
-2. Both are shifted right to the larger exponent; bits shifted out of the width are ORed into one sticky bit. With two
-   guard bits above the sticky bit, it never moves into the bits that rounding keeps: after a shift of two or more
-   places at most one leading bit cancels.
+2. Both are shifted right to the larger exponent; bits shifted out of the width are ORed into one sticky bit. Two guard
+   bits above the sticky bit keep this bit below the bits that rounding keeps: after a shift of two or more places at
+   most one leading bit cancels.
 3. `round_and_pack` rounds the signed sum once.
 """
 

@@ -150,8 +150,7 @@ def left(seconds: float | None) -> float | None:
 
 @contextmanager
 def undone_if_ended(undo: Callable[[], object]) -> Iterator[None]:
-    """A block whose traces `undo` removes: if another thread ends the process within the block, it calls `undo`
-    first."""
+    """A block whose traces `undo` removes: a thread that ends the process during the block calls `undo` first."""
     _undo.append(undo)
     try:
         yield

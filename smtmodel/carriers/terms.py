@@ -161,7 +161,7 @@ class TermCarrier(Carrier):
         self.addends: list[FNode] = []  # the signed terms of sums, further cut-points of proofs besides the signals
         self.undefined_words: list[FNode] = []  # free symbols besides the inputs
         self._maxima: dict[FNode, frozenset[FNode]] = {}
-        #: symbol of a relational maximum -> the terms whose largest it is, which contain neither it nor a later symbol
+        #: symbol of a relational maximum -> the terms of the maximum, which contain neither this nor a later symbol
         self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
@@ -353,7 +353,7 @@ class TermCarrier(Carrier):
 
     def _signs_apart(self, terms: Sequence[tuple[Bit, Bits]], width: int) -> FNode:
         largest = sum((1 << magnitude.width) - 1 for _, magnitude in terms).bit_length()
-        # sums that cannot wrap have at most one bit less than the result, whose least number their difference never is
+        # two sums that cannot wrap have fewer bits than the result; their difference is never the result's least number
         room = max(largest, 1) if largest < width else width
         zero = Bits(self, room, value=0)
         sides = [zero, zero]

@@ -101,8 +101,8 @@ def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
 @dataclass(frozen=True)
 class Layout:
     """The layout of an input as a row. `counts`: the number of elements of each operand, in the order of OPERANDS;
-    `formats`, `names`: of each position of the row; `addend`: whether the unit reads c; if not, c is +0 in every
-    row."""
+    `formats`, `names`: the format and the name of the element at each position of the row; `addend`: whether the unit
+    reads c; if not, c is +0 in every row."""
 
     counts: tuple[int, ...]
     formats: tuple[Format, ...]

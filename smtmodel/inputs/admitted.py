@@ -30,8 +30,8 @@ class ExponentRange(Strict):
 
 
 class Inputs(Strict):
-    """Which inputs count. Restricts every element of a and b, and c; a zero has no exponent to restrict. An element
-    that is `normal`, or whose exponent is restricted, is finite.
+    """Restrictions on the inputs of a question. They hold for every element of a and b, and for c; a zero meets every
+    restriction of exponents. An element that is `normal`, or whose exponent is restricted, is finite.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
     `products_below_two`: the significands of each product multiply to less than 2, so that the product is normalised.
@@ -112,7 +112,8 @@ def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inpu
 
 
 def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
-    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term beyond them."""
+    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term that such an
+    input lacks."""
     zeros_only(inputs, model, length)
     for index in inputs.zero_terms:
         if index > length:

@@ -45,8 +45,8 @@ class InUnit:
 
 @dataclass(frozen=True)
 class Outside:
-    """A sum outside the unit: the one with index `number` after the unit's instruction on products of `words` that end
-    before `stop`."""
+    """A sum outside the unit. `number`: its index among the sums that follow the unit's instruction on the products of
+    `words` that end before `stop`."""
 
     words: Pair | None
     stop: int
