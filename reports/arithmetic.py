@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 
-INNER = ", of a rounding on the way"  # the end of a line about another rounding than the result's
+INNER = ", of a rounding on the way"  # the end of a line about a rounding other than the result's
 _NUMBER = re.compile("-?[0-9]+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends
@@ -75,7 +75,7 @@ _ZERO = {"ieee": "signed as IEEE 754 has it", "exact_positive": "+0 for an exact
 
 
 def arithmetic(unit: Unit) -> list[tuple[str, str]]:
-    """(name of a line of a data sheet, what the unit does there)."""
+    """The lines of a data sheet about a unit's arithmetic, each as its name and text."""
     sums, grids = list(of_kind(unit.result, FusedSum)), list(of_kind(unit.result, GridSum))
     inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
     products = of_kind(unit.result, Product)
@@ -102,7 +102,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
 
 
 def on_the_way(unit: Unit) -> dict[str, list[str]]:
-    """For each other rounding of the unit, the values that the lines about the result's rounding would have."""
+    """For each line about the result's rounding, the texts that the line would have for the unit's other roundings."""
     steps: dict[str, list[str]] = {}
     for node in _other_roundings(unit):
         for name, text in _rounding(node.rounding).items():
@@ -125,16 +125,16 @@ def _rounding(how: Rounding) -> dict[str, str]:
 
 @lru_cache(maxsize=512)
 def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
-    """The lines of a model with another value of a parameter; empty where the value is impossible. A line that stays
-    the same, because only an inner step changes, is replaced by that step's."""
+    """The lines of a model with another value of a parameter; empty where the value is impossible. If the value changes
+    only a rounding on the way, the line about the result's rounding is replaced by one about that rounding."""
     try:
         unit = with_parameters(model, {parameter: value}).unit
     except ParameterError:
         return {}
-    lines, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
+    lines, before, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
     for name, texts in on_the_way(unit).items():
         other = [*(Counter(texts) - Counter(inner.get(name, [])))]
-        if other and lines[name] == own[name]:
+        if other and lines[name] == before[name]:
             lines[name] = f"{alternatives_text(other)}{INNER}"
     return lines
 
@@ -162,7 +162,7 @@ def alternatives_text(texts: Iterable[str]) -> str:
 def _each(
     unit: Unit, nodes: Iterable[Kind], say: Callable[[Kind], str], name: Callable[[Unit, Node], str] | None = None
 ) -> str:
-    """The texts of the nodes of a kind: one if they agree, else each with its nodes' names."""
+    """The text of nodes of a kind: one text if all agree, else each text after the names of its nodes."""
     texts = {node: say(node) for node in nodes}
     if len(set(texts.values())) < 2:
         return next(iter(texts.values()), "")
@@ -183,7 +183,7 @@ def _rounded(unit: Unit, node: Node) -> str:
 
 
 def _operations(unit: Unit) -> Iterator[str]:
-    """The sums in the order in which they are formed; consecutive ones of equal form once."""
+    """The sums in words, in the order in which they are formed; consecutive sums of equal form share a text."""
     sums = list(of_kind(unit.result, Sum))
     for text, run in groupby(sums, key=_operation):
         names = list(dict.fromkeys(unit.labels[node] for node in run))

@@ -1,4 +1,4 @@
-"""One sum of an explanation as text: bits under a ruler, what is truncated, carried and rounded."""
+"""One sum of an explanation as text: bits under a ruler, with marks of what is truncated, carried and rounded."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STYLES = {
 
 @dataclass
 class Canvas:
-    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it is marked. `alone`: the
-    other model has no such signal."""
+    """Lines of text, of `width` characters where possible. `marked`: the signal at which two models diverge, whose line
+    gets a mark; `alone`: the other model has no such signal."""
 
     width: int = WIDTH
     colour: bool = False
     marked: Name | None = None
     alone: bool = False
-    explained: bool = False  # whether the ruler's signs have been explained
+    explained: bool = False  # whether a line has explained the ruler's signs
     lines: list[str] = field(default_factory=list)
 
     def paint(self, text: str, style: str) -> str:
@@ -47,7 +47,7 @@ class Canvas:
         return "<-- only here" if self.alone else "<-- differs"
 
     def shows(self, signals: Iterable[Name]) -> bool:
-        """Whether one of the signals, or a part of it, is where the models diverge."""
+        """Whether the models diverge at one of the signals, or at a part of one."""
         return words.is_marked(self.marked, signals)
 
 

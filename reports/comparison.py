@@ -1,4 +1,4 @@
-"""Two devices compared: why they differ, as a document and as vectors."""
+"""The comparison of two devices, with the reasons why they differ, as a document and as vectors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector, operands_json, to_hex
 
-BY_CHANCE = 16  # answers that several questions explain by chance
-LISTED = 100  # contradictions in JSON
+BY_CHANCE = 16  # fewer answers than these may be explained by several questions by chance
+LISTED = 100  # the most contradictions in the document
 
 
 @dataclass
 class Report:
-    """A comparison and its explanations. `differ`: two matrices that differ were compared without asking a device."""
+    """A comparison and its explanations. `differ`: two recorded matrices were compared, without a device, and
+    differ."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
@@ -37,17 +38,17 @@ class Report:
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # by difference and side
     #: by side, the changes that explain all differences
     common: list[list[documents.CommonChange]] = field(default_factory=lambda: [[], []])
-    found: list[Explanation] = field(default_factory=list)
+    explanations: list[Explanation] = field(default_factory=list)
 
     def explain(self) -> None:
-        """Find explanations of the differences, in `changes`, `common` and `found`."""
+        """Find explanations of the differences, in `changes`, `common` and `explanations`."""
         assert self.pair is not None
         if self.comparison.apart:
-            self.found = explanations_apart(self.pair, self.comparison.apart)
+            self.explanations = explanations_apart(self.pair, self.comparison.apart)
             return
         self.changes = [changes(difference) for difference in self.comparison.differences]
         self.common = [common_changes(self.comparison, self.pair, self.changes, side) for side in (0, 1)]
-        self.found = explanations(self.comparison, self.pair)
+        self.explanations = explanations(self.comparison, self.pair)
 
     def vectors(self) -> list[Vector]:
         """The differences as vectors, with each device's result, and the user's own keys of a recorded row."""
@@ -70,8 +71,8 @@ class Report:
         return written
 
     def reason(self) -> str | None:
-        """Why the devices differ, in one sentence: a change or question that reproduces every answer of both, if there
-        is one. None if no difference was found."""
+        """Why the devices differ, in one sentence; None without a difference. If a change or a question reproduces
+        every answer of both devices, the sentence names this change or question."""
         count = len(self.comparison.differences)
         if self.comparison.apart:
             return self._reason_apart()
@@ -87,7 +88,7 @@ class Report:
                     return f"they differ by {whole[0].change}: with it the {word} model gives {answers}"
                 several = " or ".join(change.change for change in whole)
                 return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
-        every = [one for one in self.found if one.complete and len(one.differences) == count]
+        every = [one for one in self.explanations if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
         if len(reasons) > 1 and min(one.whole[0].answers for one in reasons) < BY_CHANCE:
             names = [one.question.id for one in reasons]
@@ -114,7 +115,7 @@ class Report:
         return "no single change of a model, and no question of the library, explains the differences below"
 
     def _reason_apart(self) -> str:
-        for explained in self.found:
+        for explained in self.explanations:
             (left, right), question = explained.whole, explained.question
             first, second = (question.models[one.hypothesis].reference for one in (left, right))
             return (
@@ -126,10 +127,10 @@ class Report:
 
     def questions(self, index: int) -> list[Explanation]:
         """The questions that explain a difference and contradict no other answer."""
-        return [one for one in self.found if one.complete and index in one.differences]
+        return [one for one in self.explanations if one.complete and index in one.differences]
 
     def document(self, error: MmaprobeError | None) -> documents.Compare:
-        """The comparison as a document. `error`: what ended it early."""
+        """The comparison as a document. `error`: the error that ended the comparison early."""
         comparison, sides = self.comparison, self.pair.sides if self.pair else ()
         descriptions = {device.name: device.description for device in self.devices}
         first, second = self.common
@@ -150,7 +151,7 @@ class Report:
             different=comparison.different,
             differences=[self._difference(index) for index in range(len(comparison.differences))],
             common_changes=documents.CommonChanges(first=first, second=second),
-            questions=[_explanation(one) for one in self.found],
+            questions=[_explanation(one) for one in self.explanations],
             contradictions=[_contradiction(one) for one in comparison.contradictions[:LISTED]],
             gemm=ABSENT if self.gemm is None else self.gemm,
             error=str(error) if error else None,
@@ -181,7 +182,7 @@ class Report:
 
 
 def terms(operands: Operands[int]) -> int:
-    """How many terms are not zero."""
+    """How many terms of an input are not zero: products with a nonzero factor, and the addend."""
     return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
 
 

@@ -1,4 +1,4 @@
-"""What standards ask those who make a unit to disclose, read off its expression."""
+"""What standards ask makers of a unit to disclose, read off the unit's expression."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ALIGNED = "products aligned at the largest exponent among them, each {rounding} 
 
 
 def ime_disclosure(model: Model, basis: str) -> ImeDisclosure:
-    """The entry of a unit that adds sums of consecutive groups of products to c, one after another. Raises
-    ParameterError for a unit that does anything else."""
+    """The entry for RISC-V's integrated matrix extension (IME) of a unit that adds sums of consecutive groups of
+    products to c, one after another. `basis`: the source of the model. Raises ParameterError for any other unit."""
     unit = model.unit
     sew, width = unit.d.width, unit.a.width
     if unit.c != unit.d or unit.b.width != width or sew % width:
@@ -105,18 +105,18 @@ def _group(step: Node, added: Node) -> tuple[FusedSum | None, Round | None]:
 
 
 def _algorithm(total: FusedSum, last: Rounding) -> dict[str, Any]:
-    """The entries that psm = 1 has to publish: the algorithm and its parameters. `last`: the rounding of C."""
+    """The entries that a maker publishes for psm = 1: the algorithm and its parameters. `last`: the rounding of C."""
     if len(every := set(total.bits_of_terms)) > 1:
         raise _no_entry("products of a group keep different numbers of bits")
     [bits] = every
-    given: dict[str, int | str] = {"fraction bits below the largest exponent": bits}
+    parameters: dict[str, int | str] = {"fraction bits below the largest exponent": bits}
     for name, value in (("carry bits", total.carry_bits), ("exponent of a zero term", total.zeros),
                         ("least exponent", total.least)):  # fmt: skip
         if value is not None:
-            given[name] = value
+            parameters[name] = value
     if total.rounding == last.mode == "to_odd":
-        return {"algorithm": RVBNA, "parameters": {"guard bits g": bits - last.format.fraction, **given}}
+        return {"algorithm": RVBNA, "parameters": {"guard bits g": bits - last.format.fraction, **parameters}}
     how = "truncated" if total.rounding == "toward_zero" else f"rounded ({total.rounding})"
     if total.sticky:
         how = "truncated, what is cut off ORed into the sum's last bit,"
-    return {"algorithm": ALIGNED.format(rounding=how), "parameters": given}
+    return {"algorithm": ALIGNED.format(rounding=how), "parameters": parameters}

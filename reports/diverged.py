@@ -1,4 +1,4 @@
-"""Where two machines part in a model: as lines of text, as a picture, and as a page."""
+"""Where the computations of a model by two machines diverge: as lines of text, as a picture, and as a page."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DECADES = 10  # orders of magnitude that a bar spans
 
 
 def diverged_lines(diverged: Diverged) -> list[str]:
-    """The answer, a table of the products, and the few terms that show the first difference."""
+    """Lines of the answer, of a table of the products, and about the terms that show the first difference."""
     table = table_lines([HEADINGS, *map(_cells, diverged.products)])
     return [*answer(diverged), "", *table, *terms_lines(diverged)]
 
 
 def answer(diverged: Diverged) -> list[str]:
-    """What there is to say first: where, how much, and what the model returns."""
-    one, other = diverged.machines
-    lines = [f"{one} and {other}, {diverged.framework}: {counted(len(diverged.products), 'matrix product')}"]
+    """The first lines: which product differs first and by how much, and how much the model's outputs differ."""
+    left, right = diverged.machines
+    lines = [f"{left} and {right}, {diverged.framework}: {counted(len(diverged.products), 'matrix product')}"]
     if diverged.first is None:
         return [*lines, "no product differs"]
     first = diverged.products[diverged.first]
@@ -45,7 +45,7 @@ def answer(diverged: Diverged) -> list[str]:
 
 
 def terms_lines(diverged: Diverged) -> list[str]:
-    """The few terms on which the first product's sums differ."""
+    """Lines about the few terms on which the sums of the first differing product differ; empty if none were found."""
     if diverged.explained is None:
         return []
     how = diverged.explained
@@ -70,7 +70,7 @@ def _cells(row: Divergence) -> Sequence[str]:
 
 
 def diverged_drawing(diverged: Diverged) -> Drawing:
-    """Bars: how far the two runs are apart after each product, in orders of magnitude below the results."""
+    """A bar for each product: the relative difference of the two runs' results, on a logarithmic scale."""
     names = [name_of(row) for row in diverged.products]
     left = MARGIN + max(map(len, names), default=0) * LETTER + 2 * LETTER
     sheet = Sheet(left + BAR + 30 * LETTER)
@@ -92,7 +92,7 @@ def diverged_drawing(diverged: Diverged) -> Drawing:
 
 
 def diverged_page(diverged: Diverged) -> str:
-    """The page of HTML."""
+    """The answer as a page of HTML."""
     from mmaprobe.reports.drawings.svg import svg_of
     from mmaprobe.reports.report import environment
 

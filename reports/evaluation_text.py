@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
-LIST_UP_TO = 16  # nonzero products with a line of their own
+LIST_UP_TO = 16  # the most nonzero products that have a line each
 
 
 def draw(explanation: Explanation, canvas: Canvas) -> None:
@@ -64,7 +64,7 @@ def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canva
 
 
 def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
-    """Draw the factors and the value of each product alone, in as many columns as fit."""
+    """Draw only the factors and the value of each product, in as many columns as fit."""
     texts = []
     for row in rows:
         product = (
@@ -79,7 +79,7 @@ def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas
 
 
 def _pack(texts: Sequence[str], canvas: Canvas) -> None:
-    """Draw short texts in columns, which are read downwards."""
+    """Draw short texts in columns, each read from top to bottom."""
     width = max(len(text) for text in texts) + 2
     columns = max(1, (canvas.width + 2) // width)
     height = -(-len(texts) // columns)

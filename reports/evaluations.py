@@ -1,4 +1,4 @@
-"""Evaluations as documents: signals, where two units diverge, neighbours of a unit."""
+"""Evaluations as documents: signals, the first divergence of two units, neighbours of a unit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from mmaprobe.smtmodel.nodes.trace import Kind
 
 
 def neighbour_of(near: Neighbour) -> devices.Neighbour:
-    """`model`: the reference of the neighbour, if it is an instruction with a changed parameter; else None."""
+    """A neighbour as a document. `model` is the neighbour's reference if the neighbour is an instruction with a changed
+    parameter, else None."""
     return devices.Neighbour(
         parameter=near.parameter,
         value=near.value,
@@ -29,7 +30,7 @@ def neighbour_of(near: Neighbour) -> devices.Neighbour:
 
 
 def divergence_of(difference: Divergence | None) -> devices.FirstDivergence | None:
-    """Where two units first diverge, if they do."""
+    """The first divergence of two units as a document; None if there is none."""
     if difference is None:
         return None
     left, right = difference.left, difference.right
@@ -58,7 +59,7 @@ def fact_of(fact: SignalFact) -> devices.Fact:
 
 
 def evaluation_of(explanation: Explanation, observed: int | None) -> explain.Evaluation:
-    """One evaluation. `observed`: the result that a device gave, if it is known."""
+    """One evaluation as a document. `observed`: a device's result, if it is known."""
     fmt = explanation.model.d
     inputs = [
         explain.ExplainedInput(
@@ -97,15 +98,15 @@ def _special(explanation: Explanation) -> list[explain.SpecialRule]:
 def document_of(
     explanations: Sequence[Explanation], difference: Divergence | None, observed: Sequence[int | None] = ()
 ) -> explain.Explain:
-    """What `explain` prints of one evaluation, or of two and where they first diverge. `observed`: what a device gave
-    for each."""
+    """The document of `explain`, about one evaluation, or about two and their first divergence. `observed`: a device's
+    result for each evaluation."""
     evaluations = [evaluation_of(one, seen) for one, seen in zip_longest(explanations, observed)]
     return explain.Explain(evaluations=evaluations, difference=divergence_of(difference))
 
 
-def losses_of(model: Model, element: str, found: ElementLosses) -> explain.ExplainElement:
-    """What an element of the product of a plan at one K loses, as `explain --element` prints it. `element`: its row and
-    column."""
+def losses_of(model: Model, element: str, losses: ElementLosses) -> explain.ExplainElement:
+    """The document of `explain --element`: what the sums of one element of a plan's product lose. `model`: the plan at
+    one K; `element`: the element's row and column."""
     steps = [
         explain.LossStep(
             step=one.step,
@@ -115,13 +116,13 @@ def losses_of(model: Model, element: str, found: ElementLosses) -> explain.Expla
             rounded=str(one.rounded),
             total=None if one.total is None else str(one.total),
         )
-        for one in found.steps
+        for one in losses.steps
     ]
     return explain.ExplainElement(
         plan=model.reference,
         length=model.length,
         element=element,
-        inputs=None if found.words is None else str(found.words),
+        inputs=None if losses.words is None else str(losses.words),
         losses=steps,
-        d=to_hex(found.result, model.d),
+        d=to_hex(losses.result, model.d),
     )

@@ -1,5 +1,5 @@
-"""Sections of a report from results of devices and models: run, compare, identify, evaluate, explain and study, and
-files of vectors."""
+"""Sections of a report about results of devices and models: of run, compare, identify, evaluate, explain and study, and
+of files of vectors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
 from mmaprobe.smtmodel.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-MOST_QUESTIONS = 4  # the most questions that are drawn, and the most classes shown for each
+MOST_QUESTIONS = 4  # the most questions that are drawn, and the most classes that each is drawn for
 
 
 def run_sections(document: Run, pictures: Pictures) -> list[Section]:
-    """Answers of a device, and which hypotheses are consistent with them."""
+    """The section of `run`: answers of a device, and the hypotheses that are consistent with these."""
     device = document.device
     unanswered = document.unanswered
     tone: Tone = "open" if unanswered or document.error else "yes"
@@ -71,8 +71,8 @@ def _described(description: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
-    """(name, model, predicted bits) of each prediction of a vector, if its question is in the library; else the
-    vector's own model, without a prediction."""
+    """The predictions of a vector whose question is in the library, each as its name, model and predicted bits; for
+    other vectors the vector's own model, without a prediction."""
     from mmaprobe.hypotheses.library import library
 
     question = library().get(vector.question)
@@ -82,7 +82,7 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
 
 
 def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
-    """The vectors of a file, with the results of their models compared with `d`."""
+    """The section of a file of vectors: the results of the vectors' models beside `d`."""
     known = [vector for vector in vectors if vector.d is not None]
     section = Section(
         "vectors", f"The vectors of {name}", f"{counted(len(vectors), 'vector')}, {len(known)} with a result", "open"
@@ -95,6 +95,7 @@ def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list
 
 
 def evaluate_sections(document: Evaluate, pictures: Pictures) -> list[Section]:
+    """The section of `evaluate`: how many rows of each model differ, and the first of these."""
     rows, bad = document.rows, document.mismatches
     section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
                       "no" if bad else "yes")  # fmt: skip
@@ -107,7 +108,7 @@ def evaluate_sections(document: Evaluate, pictures: Pictures) -> list[Section]:
 
 
 def compare_sections(document: Compare, pictures: Pictures) -> list[Section]:
-    """Where two devices differ, each vector under the models of the devices."""
+    """The section of `compare`: where two devices differ, with each vector evaluated by the devices' models."""
     devices, verdict = document.devices, document.verdict
     names = [device.name for device in devices] or ["D1", "D2"]
     tones: dict[str, Tone] = {"different": "yes", "no difference": "no"}
@@ -159,7 +160,7 @@ def _difference(title: str, one: Difference, devices: Sequence[ComparedDevice], 
 
 
 def explain_sections(document: Explain, pictures: Pictures) -> list[Section]:
-    """One input under one model or two, with the first signal in which they differ."""
+    """The section of `explain`: one input under one or two models, with the first signal in which two models differ."""
     evaluations = document.evaluations
     models = [(one.model, parse_reference(one.model), one.d) for one in evaluations]
     values = {given.name: given.value for given in evaluations[0].inputs}
@@ -181,7 +182,7 @@ def explain_sections(document: Explain, pictures: Pictures) -> list[Section]:
 
 
 def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
-    """Which unit a device is, and the questions that decided it."""
+    """The section of `identify`: which unit a device is, and the questions whose answers decided this."""
     device, verdict = document.device, document.verdict
     tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
     tone = tones.get(verdict, "open")
@@ -215,8 +216,8 @@ def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
 
 
 def _parameters(document: Identify) -> list[tuple[str, str]]:
-    """The decided parameters, the undecided ones with their values, and those that are the same for all candidates of
-    the family."""
+    """The decided parameters, the undecided parameters with their values, and the parameters that all candidates of the
+    family share."""
     facts = [(name, format_parameter(value)) for name, value in document.decided.items()]
     for name, values in document.undecided.items():
         facts.append((name, "not decided: " + " or ".join(map(format_parameter, values))))
@@ -235,7 +236,7 @@ def _asked(document: Identify) -> Iterable[DeviceQuestion]:
 
 
 def study_sections(document: Study, pictures: Pictures) -> list[Section]:
-    """A study: its curves, where they can be read, within the page."""
+    """The section of `study`, with the curves as images if their files can be read."""
     import base64
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What two plans do in different ways, in words."""
+"""The differences between two plans, in words."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
 
-C = "C:"  # key of the place where C enters
-LOOKED = 12  # plans of each result among which the two most alike are looked for
+C = "C:"  # key of the place where C is added
+LOOKED = 12  # the most plans of each result that are compared with those of the other
 
 
 def products_left_out(results: Sequence[PlansOfResult]) -> list[str]:
-    """A sentence on the difference between the products of which two results are sums, if there is a difference."""
+    """A sentence on the difference between the products that two results contain; none if both contain the same."""
     texts = ["; ".join(one.products.sentences()) or "all are added once" for one in results]
     return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tuple[Plan, Plan] | None:
-    """A pair of plans, one of each side, that differ in the fewest ways; among such pairs the one with the likeliest
-    units, then the one whose texts differ least; None if a side has no plan. `with_c`: whether there was a C."""
+    """The pair of plans, one of each side, with the fewest differences; of several such pairs the pair with the
+    likeliest units, then the pair whose references differ least. None if a side has no plan. `with_c`: the products had
+    a C."""
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
 
     def apart(pair: tuple[Plan, Plan]) -> tuple[int, int, int]:
@@ -41,15 +42,16 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tu
 
 
 def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:
-    """The differences between two plans, one sentence each. `with_c`: whether there was a C."""
+    """The differences between two plans, one sentence each. `with_c`: the products had a C."""
     ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
-    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
-            if key != its and left != right and (with_c or what != C)]  # fmt: skip
+    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (other_key, right) in ways
+            if key != other_key and left != right and (with_c or what != C)]  # fmt: skip
 
 
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
-    """The ways in which two plans may differ -> the value whose equality decides it, and the words of this plan."""
+    """The respects in which plans may differ -> this plan's value, for comparison with other plans, and the value in
+    words."""
     taken = [f"rounded to {rounding_words(how)}" if how else "taken as they are"
              for how in (plan.convert_a, plan.convert_b)]  # fmt: skip
     factors = [number_text(node.pattern, node.format) for node in of_kind(plan.result, Literal)]

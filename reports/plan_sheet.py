@@ -18,11 +18,11 @@ from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plantext import step_text, words_text
 from mmaprobe.smtmodel.plans.words import PLAIN
 
-PLAN = "plan"  # the basis of a line: the plan that the sheet names
+PLAN = "plan"  # the basis of lines that are read off the plan
 
 
 def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
-    """The sheet; `bound`: the document of `prove --property error-bound`."""
+    """The sheet of a plan. `name`: the sheet's title; `bound`: the document of `prove --property error-bound`."""
     basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
     sheet = Sheet(name, [plan.reference], basis)
     step, roundings = step_text(plan)
@@ -55,12 +55,12 @@ class StageWords:
     text: str
 
     def __str__(self) -> str:
-        """The text, with the stage's place before it unless it is outermost."""
+        """The text, after the stage's place unless the stage is outermost."""
         return self.text if self.place == "outermost" else f"{self.place}: {self.text}"
 
 
 def stage_words(stage: Stage) -> Iterator[StageWords]:
-    """The stages in words, the outer one first."""
+    """A stage and its inner stages in words, the outermost first."""
     yield StageWords("outermost", _words(stage))
     bodies = len(stage.bodies) if isinstance(stage, Then) else 0 if isinstance(stage, Chain) else 1
     for number, part in enumerate(stage.parts):

@@ -13,8 +13,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class BatchDevice(Device):
-    """Answers vectors in batches of `batch`. `model` is the model of its instruction: vectors of other instructions
-    must have the formats of `model` (InputError)."""
+    """A device that answers `batch` vectors at a time. `model`: the model of the device's instruction; vectors of other
+    instructions must have the formats of `model`, else `answers` raises InputError."""
 
     model: Model
     batch: int

@@ -20,11 +20,11 @@ from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, UnknownNam
 from mmaprobe.smtmodel.base.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
-LAST_LINES = 25  # the function's last lines kept, as many as faulthandler needs to say where a library crashed
+LAST_LINES = 25  # the most lines of the function's output that an error shows: faulthandler's report of a crash fits
 
 
 class CalledError(Exception):
-    """A call that failed. `last_words`: the end of what the function printed."""
+    """A call that failed. `last_words`: the last lines that the function printed."""
 
     def __init__(self, message: str, last_words: str = "") -> None:
         self.last_words = last_words
@@ -32,13 +32,14 @@ class CalledError(Exception):
 
 
 class Called:
-    """The function `name` of a Python file. `device`: the device's name in errors. Raises InputError, UnknownNameError,
-    DeviceUnavailableError or OutOfTimeError; a call raises CalledError."""
+    """The function `name` of a Python file, called in a process of its own. `device`: the device's name in errors;
+    `timeout`: seconds for a call; `until`: the end of the time for all calls, of time.monotonic. Raises InputError,
+    UnknownNameError, DeviceUnavailableError or OutOfTimeError; a call raises CalledError."""
 
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
         self._broken, self.orders = "", "CCC"  # the orders (C or F) of the function's arguments
-        with held_back:  # no interrupt before the file has lost its name
+        with held_back:  # no interrupt while the file has a name
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
@@ -98,7 +99,7 @@ class Called:
         raise CalledError(message, words)
 
     def close(self) -> None:
-        """End the process; `close` may be called again."""
+        """End the process; further calls do nothing."""
         self._process.close()
         self.abort()
 

@@ -1,11 +1,11 @@
-"""The program that calls a Python function for the device python, in a process of its own, which the function may end,
-block, or print from.
+"""The program that calls a Python function for the device python, in a process of its own: the function may end the
+process, block, or print.
 
-Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. The first line of its
-output is a JSON object about the function: `takes`, the number of its arguments, or the reason why it cannot be called.
-Each question is a line with the JSON list of the arrays' types, shapes and orders (C or F); their bytes, in the order
-C, are in the unnamed file of DESCRIPTOR. The answer is a line of the same kind for one array, or a JSON object that
-says why there is none.
+Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the parent's import path. The program's first line
+of output is a JSON object about the function: `takes`, the number of the function's arguments, or why the function
+cannot be called. Each question is a line with the JSON list of the arrays' types, shapes and orders (C or F); the
+arrays' bytes, in the order C, are in the unnamed file of DESCRIPTOR. The answer is a line of the same kind for one
+array, or a JSON object that says why there is no array.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AWAITED = "give a function that returns the product itself, as by asyncio.run"
 
 
 def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO, orders: str = "CCC") -> bytes:
-    """The line with the types, shapes and orders of arrays, whose bytes are written to a file."""
+    """Write the bytes of arrays to a file. Returns the line with the arrays' types, shapes and orders."""
     import numpy as np
 
     file.seek(0)
@@ -41,7 +41,7 @@ def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO, orders: str = "CCC") ->
 
 
 def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
-    """The arrays whose types, shapes and orders a line has, read from a file."""
+    """The arrays with the types, shapes and orders of a line (`heads`), their bytes read from a file."""
     import ml_dtypes  # noqa: F401  (NumPy then knows the names of short formats)
     import numpy as np
 
@@ -57,7 +57,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
 
 
 def laid(array: NDArray[Any], order: Any) -> NDArray[Any]:
-    """A copy of an array in an order, with the strides of this order even for one row or column, where any would do."""
+    """A copy of an array in an order (C or F), with the strides of this order even for a single row or column."""
     import numpy as np
 
     copy = np.empty(array.shape, array.dtype, order)
@@ -75,13 +75,13 @@ def can_take(function: Callable[..., Any], count: int) -> bool:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether a call of the function gives a coroutine or an asynchronous generator, not the product."""
+    """Whether a call of the function returns a coroutine or an asynchronous generator, not the product."""
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
-    """The function of a file, and the JSON object about it for the parent. Modules beside the file are looked for
-    last."""
+    """The function `name` of a file (None if it cannot be called), and the JSON object about the function for the
+    parent. The file's folder is the last on the import path."""
     sys.dont_write_bytecode = True
     sys.path.append(os.path.dirname(os.path.abspath(file)))
     loader = SourceFileLoader("mmaprobe_device", file)
@@ -119,7 +119,7 @@ def numbers_of(result: Any) -> NDArray[Any]:
 
 
 def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -> bytes:
-    """The line that answers a question."""
+    """The line that answers a question: the head of the product, or a JSON object that says why there is none."""
     from mmaprobe.runner.foreign import in_words
 
     try:
@@ -141,8 +141,8 @@ def main() -> None:
     sys.argv[:] = [file]
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # the function's prints go to standard error
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    with open(os.devnull, "rb") as empty:
+        os.dup2(empty.fileno(), 0)
     faulthandler.enable(2)  # names the line in which a library ends the process
     function, about = load(file, name)
     sink.write(json.dumps(about).encode() + b"\n")

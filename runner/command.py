@@ -20,7 +20,7 @@ WINDOW = 4096  # vectors sent ahead of their answers
 
 @dataclass(frozen=True)
 class Question:
-    """A vector that was sent: the how manieth, and the id it was given."""
+    """A vector that was sent. `number`: its position, from 1; `id`: the id under which it was sent."""
 
     vector: Vector
     number: int
@@ -28,10 +28,8 @@ class Question:
 
 
 class CommandDevice(Device):
-    """Asks a program. `kind`: the word before its command line.
-
-    Raises DeviceUnavailableError if the program cannot be started.
-    """
+    """A device that is a program. `kind`: the word before the command line in the device's name. Raises InputError for
+    a malformed command line, DeviceUnavailableError if the program cannot be started."""
 
     kind = "command"
 
@@ -66,7 +64,7 @@ class CommandDevice(Device):
                 pattern = self._receive(waiting[0], len(waiting))
                 yield waiting.popleft().vector, pattern
         finally:
-            if waiting and not self._broken:  # its answers would be taken for answers to later questions
+            if waiting and not self._broken:  # the outstanding answers would be taken for answers to later questions
                 self._broken = "was abandoned with answers outstanding"
                 self._process.kill()
         source.finish()
@@ -74,7 +72,7 @@ class CommandDevice(Device):
     def _ask(self, vector: Vector) -> Question:
         self._asked += 1
         name = vector.id
-        if name is None or name in self._ids:  # with an id of its own, an answer given twice or left out is noticed
+        if name is None or name in self._ids:  # a unique id shows answers given twice or left out
             name = f"mmaprobe-{self._asked}"
         self._ids.add(name)
         question = Question(vector, self._asked, name)
@@ -82,11 +80,11 @@ class CommandDevice(Device):
         return question
 
     def _line(self, question: Question) -> str:
-        """The line that asks it."""
+        """The line that the program gets for a question."""
         return json.dumps(replace(question.vector, id=question.id, d=None, extra={}).to_json())
 
     def _receive(self, question: Question, outstanding: int) -> int:
-        """The answer to the oldest open question."""
+        """The result pattern of the oldest open question. Raises DeviceError."""
         if self._broken:
             raise DeviceError(self.name, self._broken, question.vector, question.number)
         until = self.patience.next()
@@ -103,7 +101,8 @@ class CommandDevice(Device):
             raise self._failure(message, question) from None
 
     def _result(self, line: bytes, question: Question) -> int | None:
-        """The result in a line; None if the line holds no result, but describes the device."""
+        """The result pattern in a line; None if the line describes the device. Raises DeviceError for any other
+        line."""
         document = self._parse(line, question)
         return None if self._is_header(document) else self._pattern(document, line, question)
 
@@ -126,16 +125,16 @@ class CommandDevice(Device):
         return False
 
     def _pattern(self, document: dict[str, Any], line: bytes, question: Question) -> int:
-        given = document.get("id")
+        answered = document.get("id")
         if "d" not in document:
             raise self._failure(f"an answer without `d`: {shown(line)}", question)
-        if type(given) is not type(question.id) or given != question.id:
-            quoted = json.dumps(given)[:200]
+        if type(answered) is not type(question.id) or answered != question.id:
+            quoted = json.dumps(answered)[:200]
             raise self._failure(f"the answer has the id {quoted}, expected {json.dumps(question.id)}", question)
         return self._hexadecimal(document["d"], question)
 
     def _hexadecimal(self, text: Any, question: Question) -> int:
-        """The pattern that is written as the result."""
+        """The result pattern from its hexadecimal digits. Raises DeviceError."""
         model, fmt = question.vector.model, question.vector.model.d
         if _too_long(text, fmt.digits):
             expected = f"a result of {model.reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"

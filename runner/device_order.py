@@ -1,4 +1,4 @@
-"""The order in which a device adds, from its answers within a time limit."""
+"""The summation order of a device, from the device's answers within a time limit."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
-SEED = 1  # of the random numbers that show which products are in a sum
-#: the least and the most vectors of random numbers; a function is asked one matrix product
+SEED = 1  # of the random inputs that show which products are in a sum
+#: the fewest and the most vectors of random numbers; a function is asked one matrix product instead
 LEAST_VECTORS, MOST_VECTORS = 64, 4096
 PART = 64  # questions asked again between two looks at the clock
 
@@ -33,12 +33,12 @@ PART = 64  # questions asked again between two looks at the clock
 def revealed(
     device: Device, asked: Signature, deadline: float, progress: Callable[[str], None], ends: bool = False
 ) -> Tree:
-    """The summation tree of a device. `deadline`: in seconds of time.monotonic. `progress` gets texts now and then.
+    """The summation tree of a device. `deadline`: in seconds of time.monotonic; `progress` gets texts now and then.
 
-    `ends`: the tree also gives the number from which the sum starts, the products that are rounded, and the products
-    that are missing, added twice or taken with other factors; and every question is asked again while there is time,
-    since no later question tests these answers. Raises UnrevealedError, ContradictionError, or IncompleteError where
-    time runs out."""
+    With `ends` the tree also has the number from which the sum starts, the products that are rounded, and the products
+    that are missing, added twice or computed from other factors; and every question is asked again while there is
+    time, since no later question tests these answers. Raises UnrevealedError, ContradictionError, or IncompleteError at
+    the deadline or for a question without a recorded answer."""
     count, now_and_then = 0, Throttle()
 
     def every(vectors: Sequence[Vector]) -> list[int]:
@@ -68,7 +68,7 @@ def revealed(
         return answers
 
     def tree(without: Collection[int] = ()) -> Tree:
-        often = None if ends else AGAIN  # with `ends` every question decides something
+        often = None if ends else AGAIN  # with `ends` the result rests on the answer to every question
         return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often, without=without)
 
     order, failed = None, None
@@ -92,8 +92,8 @@ def revealed(
 
 
 def _summed(device: Device, asked: Signature, ask: Callable[[Sequence[Vector]], list[int]]) -> Summed:
-    """Which products are missing in the sums or doubled, by results for random numbers: those of one matrix product if
-    the device is a function, else those of vectors. Empty where the device does not answer."""
+    """The products that the sums lack or contain twice, from results for random numbers: of one matrix product if the
+    device is a function, else of vectors. `WHOLE` if the device has no answers to these."""
     chance = np.random.default_rng(SEED)
     whole = isinstance(device, CallableDevice)
     count = 1 if whole else max(LEAST_VECTORS, min(2 * asked.length + LEAST_VECTORS, MOST_VECTORS))

@@ -32,9 +32,10 @@ def mapper_of(
     least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1, layout: Layout = "nn",
     say: Callable[[str], None] = lambda text: None,
 ) -> Mapper:  # fmt: skip
-    """The Mapper for a function, or for python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for
-    one call. `sides`: the largest M and N; `least`: the smallest M, N and K; `multiple`: M, N and K are multiples
-    of it; `layout`: how A and B lie in memory. Raises MmaprobeError."""
+    """The Mapper for a function, or for a device's name python:FILE.py:FUNCTION. `timeout`: seconds in all;
+    `device_timeout`: seconds for one call; `sides`: the largest M and N; `least`: the smallest M, N and K; `multiple`:
+    the number that divides every M, N and K asked; `layout`: the memory order of A and B; `say` gets messages. Raises
+    MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     device = _function(name, asked, device_timeout, deadline)
     if zeros := without_c(device, asked):
@@ -43,20 +44,21 @@ def mapper_of(
     if isinstance(function, Called):
         function.orders = orders
     else:
-        device.function = wraps(function)(lambda *arrays: function(*map(laid, arrays, orders)))  # takes c, or does not
+        # `wraps` keeps the signature, which says whether the function takes c
+        device.function = wraps(function)(lambda *arrays: function(*map(laid, arrays, orders)))
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, device.name, (shape.rows, shape.columns), place)
-        given = Signature(asked.a, asked.b, asked.c, asked.d, shape.length, asked.addend)
+        signature = Signature(asked.a, asked.b, asked.c, asked.d, shape.length, asked.addend)
 
         def every(vectors: Sequence[Vector]) -> list[int]:
             if until is not None and time.monotonic() > until:
                 raise IncompleteError("the time for this order ran out")
             return [d for d in part.every(vectors) if d is not None]
 
-        for addend in dict.fromkeys((given.addend, False)):  # c may have a factor of its own
+        for addend in dict.fromkeys((signature.addend, False)):  # without c if c has a factor
             with suppress(UnrevealedError):
-                return reveal(every, given, addend=addend, any_factor=True).root
+                return reveal(every, signature, addend=addend, any_factor=True).root
         return None
 
     top = Shape(*sides, asked.length)
@@ -67,8 +69,8 @@ def dependence_of(
     device: str | Callable[..., Any], asked: Signature, top: Shape, fixed: Fixed | None, timeout: float | None,
     device_timeout: float = 60.0, progress: Callable[[str], None] = lambda text: None,
 ) -> DependenceFindings:  # fmt: skip
-    """Whether results of a function depend on the shape, asked within `timeout` seconds, for shapes up to `top`. Raises
-    MmaprobeError."""
+    """Whether results of a function depend on the product's shape, up to the shape `top`. `fixed`: the sides that are
+    not varied; `timeout`: seconds in all; `device_timeout`: seconds for one call. Raises MmaprobeError."""
     deadline = None if timeout is None else time.monotonic() + timeout
     with _function(device, asked, device_timeout, deadline) as function:
         return Dependence(asked, partial(function.product, asked), top, fixed, deadline, progress).run()

@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.evaluate.operands import check_plain
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
-GUESSED = 64  # the most products for which likely orders are tried first
+GUESSED = 64  # the most products for which likely orders are tried if questions do not reveal the order
 TOGETHER = 128  # vectors sent to a device between two looks at the clock
 EACH = 20.0  # seconds for the proof that two candidates are equal
 
@@ -39,9 +39,9 @@ def built(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The unit of a device and its possible orders, which are found first; at the end some questions are asked again.
-    `deadline`: of time.monotonic; `tell` gets the order, `progress` texts now and then. Raises the errors of
-    `check_plain`, `_orders`, Builder.run and `stand_by`."""
+    """The unit of a device and the device's possible summation orders. The orders are found first, then the arithmetic;
+    at the end some questions are asked again. `deadline`: of time.monotonic; `tell` gets the order in words, `progress`
+    texts now and then. Raises the errors of `check_plain`, `_orders`, Builder.run and `stand_by`."""
     check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
@@ -67,9 +67,9 @@ def _arithmetic(
     weights: Weights,
     tell: Callable[[str], None],
 ) -> tuple[Built, Orders]:
-    """The unit of a device whose terms have these weights, and the orders that it may have."""
+    """The unit of a device with these possible orders and these weights of its terms, and the orders that remain."""
 
-    given: list[tuple[Vector, int]] = []  # for questions asked again
+    answered: list[tuple[Vector, int]] = []  # some of these are asked again
     count = 0
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -83,11 +83,11 @@ def _arithmetic(
                     if d is None:
                         raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
                     if not device.steady:
-                        given.append((vector, d))
+                        answered.append((vector, d))
                     count += 1
                     answers.append(d)
             except DeviceError as error:
-                if device.patience.over:  # while an answer was awaited; the findings so far are reported
+                if device.patience.over:  # the time ran out within an answer; the findings so far are reported
                     raise late() from error
                 raise
         return answers
@@ -98,7 +98,7 @@ def _arithmetic(
     outcome = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:
         try:
-            stand_by(device.again, given, AGAIN_IN_DOUBT)
+            stand_by(device.again, answered, AGAIN_IN_DOUBT)
         except DeviceError:
             if not device.patience.over:  # else the findings so far are reported
                 raise
@@ -110,14 +110,15 @@ def _arithmetic(
 
 @dataclass(frozen=True)
 class Orders:
-    """The summation trees that a device may have, and the number of questions asked to find them. `width`: the number
-    of products that share scale factors, if the order among these was not asked."""
+    """The summation trees that a device may have, and the number of questions asked to find these. `width`: how many
+    products share scale factors if the order within such groups was not asked, else 1."""
 
     roots: list[Node | Leaf]
     questions: int
     width: int = 1
 
     def lines(self) -> list[str]:
+        """The tree as an outline; empty if several trees are possible."""
         if len(self.roots) > 1:
             return []
         lines = Outliner(self.roots[0]).outline().lines()
@@ -128,7 +129,7 @@ class Orders:
         return Outline(questions=self.questions, outline=self.lines())
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
-        """Tell the tree, if a single one is possible."""
+        """Tell the tree if a single tree is possible."""
         if lines := self.lines():
             tell(f"{title_of(asked)}:")
             for line in lines:

@@ -1,4 +1,4 @@
-"""The vectors of a file, asked of a device: a run that goes on where an earlier one ended."""
+"""A run that asks a device the vectors of a file, and continues where an earlier run ended."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
 @dataclass
 class VectorRun:
-    """One run: the vectors asked, the answers received. `write` gets each answer as a row if there is no file of
-    answers; without `write` (None), `rows` keeps them. `tell` gets the findings on the way as texts."""
+    """One run. `name`: the device; `timeout`: seconds for one answer. Answers are written to the file of answers if
+    there is one; otherwise `write` gets each as a row, or `rows` keeps them if `write` is None. `tell` gets messages;
+    `answered`: the number of answers, among them `earlier` of an earlier run."""
 
     name: str
     timeout: float
@@ -51,7 +52,7 @@ class VectorRun:
 
     def run(self, lines: Iterable[str], name: str, output: Path | None) -> None:
         """Ask the device every vector in the `lines` of the file `name`. `output`: the file of answers. Raises
-        MmaprobeError; the answers received before the error are written and counted."""
+        MmaprobeError; answers received before the error are written and counted."""
         vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None:
             self.source = provenance(self.name)
@@ -71,8 +72,8 @@ class VectorRun:
             raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
 
     def _anew(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
-        """Every vector, none of them answered from the file: a device whose answers are checked may have changed its
-        answer to any vector."""
+        """All vectors, whether or not the file has answers. With `check` no earlier answer is used, since the device's
+        answers may have changed."""
         everything, count = list(vectors), target.earlier
         _taken(everything, target)
         target.begin_anew()
@@ -114,7 +115,7 @@ class VectorRun:
                 raise
 
     def _stand_by(self, device: Device) -> None:
-        """Ask some vectors again, first those whose answers contradict a hypothesis or an earlier result. Raises
+        """Ask some vectors again, first vectors whose answers contradict a hypothesis or an earlier result. Raises
         ContradictionError."""
         odd = list(self.standings.surprises())
         chosen = [odd[place] for place in spread(len(odd), AGAIN)]
@@ -128,7 +129,7 @@ class VectorRun:
 
     @contextmanager
     def _device(self) -> Iterator[Device]:
-        """The device; opened unless it is in use already."""
+        """A block with the device, which is opened unless it is in use already."""
         if self.device is not None:
             yield self.device
             return
@@ -139,7 +140,8 @@ class VectorRun:
                 self.device = None
 
     def _model(self) -> Model:
-        """The model of vectors that name none: the device's instruction. Raises InputError."""
+        """The model for vectors that name no model: the device's instruction. Raises InputError if the device has
+        none."""
         if self.model is None:
             with self._device() as device:
                 if not isinstance(device, BatchDevice):
@@ -169,7 +171,7 @@ class VectorRun:
 
     @cached_property
     def wrong(self) -> list[ObservedVector]:
-        """After the run, with `check`: the answers that are not those of the vectors' models."""
+        """After a run with `check`: the answers that differ from the results of the vectors' models."""
         return [row for row in evaluate_vectors(self.checked) if row.agrees is False]
 
     def document(self, file: str, output: str | None, error: object = None) -> Run:
@@ -191,18 +193,19 @@ class VectorRun:
 
 
 def _taken(vectors: Iterable[Vector], target: AnswersFile) -> list[int | None]:
-    """The file's answers to vectors. Raises InputError for a file with answers to other vectors."""
-    found = [target.take(vector) for vector in vectors]
+    """The answer of the file to each vector, None where the file has none. Raises InputError for a file with answers to
+    other vectors."""
+    answers = [target.take(vector) for vector in vectors]
     if target.earlier:
         raise InputError(
             f"{target.earlier} of its answers are to vectors that are not asked: remove the file, or name another",
             str(target.path),
         )
-    return found
+    return answers
 
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
-    """The vectors; their predictions are checked before the device is asked. Raises InputError."""
+    """The vectors, each after a check of its predictions. Raises InputError."""
     for vector in vectors:
         try:
             predictions_of(vector)

@@ -85,7 +85,8 @@ def _likely_meaning(text: str) -> str:
 
 
 def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
-    """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
+    """The device to serve to other programs: a model by its reference, or the GPU of this machine by a name of the kind
+    cuda or hip. Raises the errors of `open_device`."""
     kind, _, rest = text.partition(":")
     gpus = {"cuda": _open_cuda, "hip": _open_hip}
     device = gpus[kind](rest) if kind in gpus else ModelDevice(text)
@@ -94,7 +95,7 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
 
 
 def _open_python(rest: str, timeout: float, until: float | None) -> Device:
-    from mmaprobe.runner.callable import open_callable  # its package for short formats is not needed for vectors
+    from mmaprobe.runner.callable import open_callable  # needs ml_dtypes, which no other device needs
 
     return open_callable(rest, timeout, until)
 

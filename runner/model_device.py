@@ -8,7 +8,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 class ModelDevice(BatchDevice):
-    """Answers with a model's results. Vectors may name other models, but must have its formats (InputError)."""
+    """A device that answers with a model's results. Vectors may name other models with the same formats; other vectors
+    raise InputError."""
 
     batch = 4096
     steady = True

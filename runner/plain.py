@@ -1,4 +1,4 @@
-"""A program that speaks lines of hexadecimal words: a test bench of five lines is a device."""
+"""A device that reads and writes lines of hexadecimal words, such as a test bench of five lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.operands import padded
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-GRACE = 0.2  # seconds to wait for a surplus answer after the first questions: later it would seem to answer another
+GRACE = 0.2  # seconds to wait for a surplus answer after the first vectors, before it seems to answer another vector
 
 
 class PlainDevice(CommandDevice):
-    """Asks a program with one line for each vector: the elements of its operands in the order of `OPERANDS` (a, b, c,
-    scale_a, scale_b), each with all hexadecimal digits of its format, zeros for products that are missing; c only if
-    the vector's unit reads one. The answer is one word with all hexadecimal digits of its format. Lines have no ids: an
-    answer that is given twice is noticed because an answer is left over."""
+    """A program that gets one line for each vector: the elements of the operands in the order of `OPERANDS` (a, b, c,
+    scale_a, scale_b), each with all hexadecimal digits of its format, zeros for missing products, and c only if the
+    vector's unit reads it. The answer is one word with all hexadecimal digits of its format. Since lines have no ids,
+    an answer given twice shows as an answer left over."""
 
     kind = "plain"
     _last: Question | None = None  # the last question answered
@@ -30,8 +30,8 @@ class PlainDevice(CommandDevice):
     def _line(self, question: Question) -> str:
         model = question.vector.model
         sides = padded(question.vector.operands, model).sides
-        given = [(fmt, sides[name]) for name, fmt in model.formats.items() if name != "c" or model.addend]
-        return " ".join(to_hex(pattern, fmt) for fmt, side in given for pattern in side)
+        operands = [(fmt, sides[name]) for name, fmt in model.formats.items() if name != "c" or model.addend]
+        return " ".join(to_hex(pattern, fmt) for fmt, side in operands for pattern in side)
 
     def _result(self, line: bytes, question: Question) -> int:
         self._last, words = question, line.decode("utf-8", "backslashreplace").split()
@@ -40,7 +40,7 @@ class PlainDevice(CommandDevice):
         return self._hexadecimal(words[0], question)
 
     def _check_rest(self, seconds: float) -> None:
-        """Raises DeviceError for lines that answer no question, after waiting at most `seconds` for them."""
+        """Wait up to `seconds` for lines that answer no question. Raises DeviceError if there are any."""
         if self._last is None or self._broken:
             return
         self._process.pump(seconds)

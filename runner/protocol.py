@@ -15,13 +15,14 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FACTORS, NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
-LEAST = 0.01  # the least number of seconds that a program is given
+LEAST = 0.01  # seconds that a program gets at least
 CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from moment to moment
 
 
 class DeviceError(IncompleteError):
-    """A device failed. `vector`: the vector on which it failed, the `number`-th that it was asked (0: not counted); the
-    answers before have been handed over. `last_words`: the end of the device's standard error."""
+    """A failure of a device. `vector`: the vector on which the device failed; `number`: the vector's position among
+    those asked, from 1 (0: unknown). Earlier answers have been returned. `last_words`: the end of the device's standard
+    error."""
 
     def __init__(self, device: str, message: str, vector: Vector, number: int = 0, last_words: str = "") -> None:
         self.device, self.vector, self.number, self.last_words = device, vector, number, last_words
@@ -32,28 +33,28 @@ class DeviceError(IncompleteError):
 
 
 class UnansweredError(DeviceError):
-    """A device that has no answer to this vector, but can answer others."""
+    """A vector without an answer, from a device that can answer other vectors."""
 
 
 class DeviceUnavailableError(MmaprobeError):
-    """A device that cannot be used here, and what it would need."""
+    """A device that cannot be used here. The message says what is missing."""
 
 
 @dataclass
 class Patience:
-    """How long a device may take: `timeout` seconds for each answer, and for all answers until `deadline` (in seconds
-    of time.monotonic; None: no limit)."""
+    """The time limits of a device: `timeout` seconds for each answer, and `deadline` (in seconds of time.monotonic;
+    None: no limit) for all answers."""
 
     timeout: float = DEFAULT_TIMEOUT
     deadline: float | None = None
 
     def next(self) -> float:
-        """When the next answer is late, in seconds of time.monotonic."""
+        """The deadline of the next answer, in seconds of time.monotonic."""
         late = time.monotonic() + self.timeout
         return late if self.deadline is None else min(late, self.deadline)
 
     def left(self) -> float:
-        """The seconds until `next`, at least LEAST."""
+        """The seconds until the deadline of the next answer, at least LEAST."""
         return max(LEAST, self.next() - time.monotonic())
 
     @property
@@ -62,18 +63,18 @@ class Patience:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def passed(self) -> str:
-        """The reason why there is no answer, once it is late."""
+        """The reason why an answer is missing after its deadline, in words."""
         return "the time ran out before its answer" if self.over else f"no answer within {self.timeout:g} s"
 
 
 class Device(ABC):
-    """A unit that answers vectors. `name` is its name on the command line; `patience` says how long it may take.
+    """A unit that answers vectors. A `with` block closes the device at its end.
 
-    `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector. A
-    device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
-    twice; `scaled`: scale factors can be given to it. `shape`: the rows and columns of the products that a function of
-    matrices is asked. `model`: the model of its instruction, where the device names its instruction. `is_design`: it is
-    a design in Verilog, which `prove` reads.
+    `name`: the name on the command line; `patience`: the time limits; `description`: what the device reports of itself
+    (name, driver, ...), complete after the first answer; `steady`: the device always gives the same answer to a vector,
+    so it need not be asked twice; `scaled`: the device takes scale factors; `shape`: the rows and columns of the
+    products that a function of matrices is asked; `model`: the model of the device's instruction, None if the device
+    does not name its instruction; `is_design`: the device is a design in Verilog, which `prove` reads.
     """
 
     name: str
@@ -92,38 +93,40 @@ class Device(ABC):
 
     @property
     def addend(self) -> bool:
-        """Whether it takes c; if not, every vector must have +0 as c."""
+        """Whether the device takes c. If not, every vector must have +0 as c."""
         return True
 
     @abstractmethod
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        """Every vector with its result pattern, in order; None where the device has no answer and goes on.
+        """Every vector with its result pattern, in order; the pattern is None where the device has no answer but can
+        answer further vectors.
 
-        Vectors are read ahead of the answers: where a question depends on the answer before, use `answer`. An error in
-        reading `vectors` is raised after the answers to the vectors before it. Raises DeviceError.
+        Vectors are read ahead of the answers; if a vector depends on an earlier answer, use `answer`. An error in
+        reading `vectors` is raised after the answers to all vectors before it. Raises DeviceError.
         """
 
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
-        """The result patterns alone. Raises the errors of `answers`."""
+        """The result patterns of `answers`, without the vectors. Raises the errors of `answers`."""
         return [d for _, d in self.answers(vectors)]
 
     def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """The new results of vectors asked before; a steady device is not asked (None for each). Raises the errors of
-        `answers`."""
+        """The results of vectors that are asked once more; None for each vector of a steady device, which is not asked.
+        Raises the errors of `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
 
     def answer(self, vector: Vector) -> int:
-        """The result pattern of one vector. Raises DeviceError; UnansweredError leaves the device usable."""
+        """The result pattern of one vector. Raises DeviceError; after an UnansweredError the device can be asked
+        again."""
         [(_, pattern)] = self.answers([vector])
         if pattern is None:
             raise UnansweredError(self.name, "no answer is recorded", vector)
         return pattern
 
     def close(self) -> None:  # noqa: B027 (most devices hold nothing)
-        """Release everything that the device holds; may be called again."""
+        """Release everything that the device holds. Further calls do nothing."""
 
     def abort(self) -> None:
-        """Release everything, as `close` does, but at once."""
+        """Release everything that the device holds, without waiting."""
         self.close()
 
     def __enter__(self) -> Self:
@@ -139,7 +142,8 @@ class Device(ABC):
 
 
 class ReadAhead:
-    """Reads an iterable ahead: its error is kept until the vectors before it have been dealt with."""
+    """An iterable that is read ahead of its use. An error of the iterable is kept until `finish`, so that earlier
+    vectors are dealt with first."""
 
     def __init__(self, vectors: Iterable[Vector]) -> None:
         self._vectors: Iterator[Vector] | None = iter(vectors)
@@ -164,7 +168,8 @@ class ReadAhead:
 
 
 def check_fit(model: Model, vector: Vector) -> None:
-    """Raises InputError for a vector of other formats than a model's, or with more products."""
+    """Raises InputError if a vector does not fit a model: for other formats, more products or scale factors, or an
+    addend that the model does not read."""
     asked, line = vector.model, vector.line or None
     name, own = model.reference or "the device", asked.reference or "those asked for"
     if asked.reference != model.reference or not asked.reference:
@@ -185,7 +190,8 @@ def check_fit(model: Model, vector: Vector) -> None:
 
 
 def check_asked(device: Device, asked: Model) -> Device:
-    """The device. Raises ParameterError where it takes no addend but questions of this signature have one."""
+    """Returns the device. Raises ParameterError if questions of the signature `asked` have an addend or scale factors
+    that the device does not take."""
     if asked.addend and not device.addend:
         if asked.reference:
             raise ParameterError("--device", f"{device.name} takes no addend, and {asked.reference} reads one")
@@ -197,13 +203,13 @@ def check_asked(device: Device, asked: Model) -> Device:
 
 
 def without_c(device: Device, asked: Model) -> str:
-    """The text for the user if a function takes c, but the given formats leave c out; else an empty text."""
+    """A message for a function that takes c while the formats asked leave c out; else an empty text."""
     if asked.addend or not device.addend or device.shape is None:
         return ""
     return f"{device.name} takes c: it is zero wherever a, b, d are the formats; give four, a,b,c,d, to ask with it"
 
 
 def unread(vector: Vector, device: str, file: str | None = None) -> InputError:
-    """The error for a vector with an addend, where the device takes none."""
+    """The error for a vector with an addend, for a device that takes none. `file`: the vector's file."""
     message = f"c: {device} takes no addend: write {to_hex(0, vector.model.c)}, which is +0"
     return InputError(message, file, vector.line or None)

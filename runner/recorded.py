@@ -1,4 +1,4 @@
-"""A file of observed results as a device that answers the vectors it holds."""
+"""A file of observed results as a device that answers the vectors of the file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from mmaprobe.smtmodel.inputs.vectors import Vector, lines_of, open_text, read_v
 
 
 class RecordedDevice(Device):
-    """Answers from a vector file: same instruction and formats, exactly the same operands.
+    """A device that answers from a vector file: a vector's answer is in the row with the same instruction, formats and
+    operands.
 
-    `file` may end in @GPU: only the rows whose `gpu` is GPU then count. `vectors` are those that it can answer.
-    Parameters in a row's model reference do not count, as they are hypotheses about the instruction. Rows that name no
-    instruction are answers of `asked` alone. Raises InputError, also for rows that contradict each other.
+    `file` may end in @GPU; then only rows whose `gpu` is GPU are read. `vectors`: the vectors with an answer. The
+    parameters in a row's model reference are ignored, since they are hypotheses about the instruction. Rows that name
+    no instruction are answers for the signature `asked`. Raises InputError, also for rows that contradict each other.
     """
 
     steady = True
@@ -57,7 +58,7 @@ class RecordedDevice(Device):
             yield self.with_own_keys(vector), None if known is None else known.d
 
     def with_own_keys(self, vector: Vector) -> Vector:
-        """A vector with the keys of its recorded row that have no meaning here (`Vector.own_keys`)."""
+        """A vector with the user's own keys of its recorded row (`Vector.own_keys`)."""
         known = self._known.get(_key(vector))
         own = {} if known is None else known.own_keys
         return replace(vector, extra=own | vector.extra) if own else vector
@@ -68,7 +69,7 @@ def _where(vector: Vector) -> str:
 
 
 def _key(vector: Vector) -> Hashable:
-    """Equal for the same input of the same instruction; zero products at the end do not count."""
+    """A key that is equal for the same input of the same instruction, whatever zero products stand at its end."""
     model, parts = vector.model, unpadded(vector.operands)
     formats = (model.d.name, *((name, fmt.name) for name, fmt in model.formats.items()))
     instruction = model.instruction

@@ -1,4 +1,4 @@
-"""A design in Verilog as a device: read by Yosys, and evaluated on arrays by the carrier that evaluates models."""
+"""A design in Verilog as a device: Yosys reads the design, and the array carrier evaluates it as it does models."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class DesignDevice(BatchDevice):
-    """A design. `widths`: the bits of the ports of each operand and of the result, by name. Elements lie side by side,
-    the first one lowest. Formats are those of the first vector. Raises ParameterError."""
+    """A design as a device. `widths`: the bits of the ports of each operand and of the result, by name. An operand's
+    elements are side by side, the first in the lowest bits. The formats of the first vector hold for all vectors.
+    Raises ParameterError for formats that do not fit the ports."""
 
     batch = 4096
     steady = is_design = True
@@ -47,7 +48,8 @@ class DesignDevice(BatchDevice):
             yield from super().answers(chain([first], waiting))
 
     def _shape(self, asked: Model) -> Model:
-        """The formats asked for, with as many products as the ports have room for."""
+        """The signature of the formats asked, with as many products as the ports hold. Raises ParameterError if the
+        ports do not fit."""
         length, rest = divmod(self.widths["a"], asked.a.width)
         fits = not rest and self.widths["b"] == length * asked.b.width and self.widths[RESULT] == asked.d.width
         if not fits or (self.addend and self.widths["c"] != asked.c.width):
@@ -64,24 +66,25 @@ class DesignDevice(BatchDevice):
 
     @abstractmethod
     def results(self, sides: Mapping[str, Patterns]) -> Patterns:
-        """The results for the elements of each operand, of shape (vectors, elements). Raises IncompleteError."""
+        """The result patterns, of shape (vectors,), for the elements of each operand, of shape (vectors, elements).
+        Raises IncompleteError."""
 
 
 class RtlDevice(DesignDevice):
-    """A combinational design, or a pipeline, as the netlist that Yosys makes of it. Raises InputError, ParameterError
-    and DeviceUnavailableError."""
+    """A combinational design or a pipeline, as a netlist that Yosys makes. `text`: the device's name after `rtl:`, or
+    the parsed name. Raises InputError, ParameterError and DeviceUnavailableError."""
 
     def __init__(self, text: str | Wiring) -> None:
         wiring = Wiring.read(text) if isinstance(text, str) else text
-        joined = {name: ports for name, ports in wiring.ports.items() if len(ports) > 1}
+        several = {name: ports for name, ports in wiring.ports.items() if len(ports) > 1}
         try:
-            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, joined, wiring.include)
+            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, several, wiring.include)
         except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, wiring.name
         self.description = {"name": f"design {wiring.top}", "latency": self.netlist.latency}
         inputs, outputs = self.netlist.inputs, self.netlist.outputs
-        whole = replace(wiring, ports=wiring.ports | {name: (name,) for name in joined}, roles={})
+        whole = replace(wiring, ports=wiring.ports | {name: (name,) for name in several}, roles={})
         whole.check(inputs, outputs, self.netlist.clocks)
         ports = {name: whole.ports_of(name)[0] for name in PORTS}
         own = {name: port for name, port in ports.items() if port in (outputs if name == RESULT else inputs)}

@@ -19,10 +19,11 @@ NAME = "standard input"
 
 
 def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
-    """Answer the vectors of a file descriptor on another until the input ends, or nobody reads the answers.
+    """Read vectors from the file descriptor `source` and write answers to `sink`, until the input ends or nobody reads
+    the answers.
 
-    Vectors that are waiting are answered together; a single vector is answered at once. A vector may name a model,
-    which is not evaluated, but its formats must fit. Raises InputError at the first bad line, or DeviceError, after the
+    Vectors that are waiting are answered together; a single vector is answered at once. If a vector names a model, only
+    the model's formats are used, which must fit. Raises InputError at the first bad line, or DeviceError, after the
     answers to the lines before it.
     """
     widen_pipe(source)
@@ -37,8 +38,8 @@ def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
 
 
 def _waiting(source: int) -> Iterator[list[bytes]]:
-    """Lists of whole lines: each list holds all whole lines that can be read once there is at least one. The last line
-    may lack its end."""
+    """Lists of whole lines, each as soon as there is a whole line, with all whole lines read so far. The last line may
+    lack its end."""
     rest: list[bytes] = []
     while chunk := _read(source):
         first, *others = chunk.split(b"\n")

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, Parameter
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.designs.netlist import DEEPEST
-from mmaprobe.smtmodel.designs.program import finished
+from mmaprobe.smtmodel.designs.program import run_program
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 
 WORDS = 96  # random inputs that tell how many cycles a design takes
@@ -133,7 +133,7 @@ class SimulatedDevice(DesignDevice):
 
     def _called(self, command: Sequence[str]) -> str:
         """The output of a program that is run on the files. Raises InputError and IncompleteError."""
-        done = finished(command, self.folder, self.kind)
+        done = run_program(command, self.folder, self.kind)
         if done.returncode:
             output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             error = next((line for line in output if "error" in line.lower()), output[-1] if output else "it failed")

@@ -1,1 +1,1 @@
-"""Error of algorithms at scale: the curves of papers on the models. Imports smtmodel alone."""
+"""Studies of the errors of algorithms at large sizes: the curves of papers, computed with the models."""

@@ -1,4 +1,4 @@
-"""Reference results much more precise than f64, and the papers' measures of error."""
+"""Reference results much more precise than f64, and measures of error from papers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
-#: norms over all elements, as the public code of Valero-Lara et al. 2023 takes them
+#: entrywise norms, as in the public code of Valero-Lara et al. 2023, and their orders in NumPy
 _ENTRYWISE = {"entry-1": 1, "entry-2": 2, "entry-max": np.inf}
 
 
 def slices(matrix: Floats, bits: int) -> list[Floats]:
-    """The matrix as an exact sum of matrices; each row holds whole multiples, below 2^bits, of one power of two (Ozaki
-    et al. 2012)."""
+    """Matrices whose exact sum is `matrix`. The elements in a row of each are multiples, with factors below 2^`bits`,
+    of one power of two (Ozaki et al. 2012)."""
     slices, rest = [], matrix
     while rest.any():
         largest = np.abs(rest).max(axis=1, keepdims=True)
@@ -28,10 +28,10 @@ def slices(matrix: Floats, bits: int) -> list[Floats]:
 
 
 def exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """A * B as an unevaluated sum of two f64 matrices, good to about 2^-100 of the largest part.
+    """A * B as an unevaluated sum of two f64 matrices, with an error of about 2^-100 of the largest part.
 
-    Products of slices are exact in f64, whatever the order of the additions, and their sum is kept in double words.
-    Numbers must be far from overflow and from subnormals.
+    The matrix products of slices are exact in f64, whatever the order of the additions. Each element of their sum is a
+    pair of f64 numbers. Numbers must be far from overflow and from subnormals.
     """
     bits = (53 - math.ceil(math.log2(a.shape[1] + 1))) // 2 - 1
     left, right = slices(a, bits), [part.T for part in slices(np.ascontiguousarray(b.T), bits)]
@@ -45,15 +45,15 @@ def exact_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The rounded sum and its error (Knuth)."""
+    """The rounded sum and its exact rounding error (Knuth's TwoSum)."""
     total = x + y
     part = total - x
     return total, (x - (total - part)) + (y - part)
 
 
 def size_of(matrix: Floats, norm: str) -> float:
-    """The l1, l2 (spectral) or infinity norm, or an entrywise norm: the sum of magnitudes, the root of the sum of
-    squares, the largest magnitude. The computation avoids underflow."""
+    """A norm of a matrix: an operator norm (l1, l2 or linf), or an entrywise norm (entry-1: the sum of magnitudes;
+    entry-2: the root of the sum of squares; entry-max: the largest magnitude). The computation avoids underflow."""
     largest = float(np.abs(matrix).max())
     if not largest:
         return 0.0
@@ -67,23 +67,23 @@ def size_of(matrix: Floats, norm: str) -> float:
 
 
 def relative_error(error: Floats, sizes: float, norm: str) -> float:
-    """The norm of an error of A * B over `sizes`, the product of the norms of A and of B (Valero-Lara et al. 2023,
-    section 3.1); infinite if any element is not finite."""
+    """The norm of an error of A * B divided by `sizes`, the product of the norms of A and of B (Valero-Lara et al.
+    2023, section 3.1); infinite if any element is not finite."""
     return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
 
 
 def percent_error(result: float, exact: float) -> float:
-    """The error in percent of an exact sum; infinite if the result overflowed."""
+    """The error in percent of an exact sum; infinite if the result is not finite or the exact sum is 0."""
     return 100 * abs(result - exact) / abs(exact) if math.isfinite(result) and exact else math.inf
 
 
 def measures_of_bound(bound: Floats) -> dict[str, float]:
-    """Bounds on the magnitudes of `signed_measures`, from bounds of the errors."""
+    """Bounds on the magnitudes of the `signed_measures` of errors, from bounds on the errors' magnitudes."""
     return {"mean": float(bound.mean()), "deviation": math.sqrt(float(np.square(bound).mean())), "negative": 100.0}
 
 
 def signed_measures(error: Floats) -> dict[str, float]:
-    """Mean and standard deviation of errors with their signs, and the percentage of them below zero."""
+    """Mean and standard deviation of signed errors, and the percentage of errors below zero."""
     return {
         "mean": float(error.mean()),
         "deviation": float(error.std()),

@@ -1,4 +1,4 @@
-"""Studies as files: those of this folder's library, and one's own."""
+"""Study files, shipped (in the folder `library`) and of users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mmaprobe.studies.study import (
 
 Number = StrictInt | StrictFloat
 DRAWN_IN = ("f32", "f64")
-#: subject of a curve -> the kinds of study with such curves
+#: key of a curve's subject -> the kinds of study with such curves, in words
 SUBJECTS = {"reduction": "sum", "plan": "product or bias", "bound": "product or bias"}
 
 
@@ -65,7 +65,7 @@ class _StudyFile(Strict):
 
 
 def build_study(file: YamlFile) -> Study:
-    """The study of a file. Raises InputError, with its line and key."""
+    """The study in a file. Raises InputError with line and key."""
     given = validate(file, _StudyFile)
     for key, name, allowed in (("format", given.format, DRAWN_IN), ("grid", given.grid, ("", *FORMATS))):
         if name not in allowed:
@@ -99,7 +99,8 @@ def build_study(file: YamlFile) -> Study:
 
 
 def _sampled(file: YamlFile, at: int, name: str) -> Sampled:
-    """The file of numbers that a study draws from, looked for beside the study's file first. Raises InputError."""
+    """The .npy file that a study draws from. A relative path is tried in the folder of the study's file, then in the
+    working directory. Raises InputError."""
     from mmaprobe.studies.run import numbers_of
 
     if not name.endswith(".npy"):
@@ -108,17 +109,17 @@ def _sampled(file: YamlFile, at: int, name: str) -> Sampled:
     path = Path(file.name).parent / name
     path = path if path.exists() else Path(name)
     try:
-        found = Sampled(name, str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:12])
-        numbers_of(found)
+        sampled = Sampled(name, str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:12])
+        numbers_of(sampled)
     except OSError as error:
         raise file.error(("distributions", at), f"{name}: {error.strerror or error}") from None
     except (ValueError, EOFError) as error:
         raise file.error(("distributions", at), f"{name}: {error}") from None
-    return found
+    return sampled
 
 
 def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
-    """One curve of a file, beside which paths are looked for first. Raises InputError."""
+    """One curve of a file. Paths in the curve are tried in the folder of the file first. Raises InputError."""
     key, *others = [name for name in SUBJECTS if getattr(curve, name)] or [""]
     if not key or others:
         raise file.error(("curves", at), f"a curve has one of {', '.join(SUBJECTS)}")
@@ -126,8 +127,8 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
         raise file.error(("curves", at, key), f"a {key} stands in studies of kind {SUBJECTS[key]}, not {kind}")
     if curve.minus and key != "plan":
         raise file.error(("curves", at, "minus"), "a difference is one of two plans")
-    given = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
-    texts = {name: beside(Path(file.name).parent, text) for name, text in given.items()}
+    as_written = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
+    texts = {name: beside(Path(file.name).parent, text) for name, text in as_written.items()}
     for name, text in texts.items():
         try:
             if kind == "sum":
@@ -136,7 +137,7 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
                 raise file.error(("curves", at, name), f"{text} takes scale factors, of which a study draws none")
         except (UnknownNameError, ParameterError) as error:
             raise file.error(("curves", at, name), str(error)) from None
-    label = curve.label or {"bound": f"{given[key]}, proved bound"}.get(key, given[key])
+    label = curve.label or {"bound": f"{as_written[key]}, proved bound"}.get(key, as_written[key])
     label += f" - {curve.minus}" if curve.minus and not curve.label else ""
     bound = key == "bound"
     named = ".yaml" in "".join(texts.values())
@@ -148,7 +149,7 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
 
 @cache
 def studies() -> dict[str, Study]:
-    """The studies that ship, by name."""
+    """The shipped studies by name."""
     folder = files("mmaprobe.studies") / "library"
     every = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name)
     read = [build_study(read_yaml(entry.read_text(encoding="utf-8"), str(entry))) for entry in every]
@@ -156,7 +157,7 @@ def studies() -> dict[str, Study]:
 
 
 def study_named(name: str) -> Study:
-    """The study of that name, or of the path of a file. Raises UnknownNameError and InputError."""
+    """The study of a name, or of the file with this path. Raises UnknownNameError and InputError."""
     if names_file(name):
         return build_study(read_yaml(read_file(Path(name)), name))
     try:

@@ -1,4 +1,4 @@
-"""The curves of a table as PNG and SVG, and as PDF of a width for papers. matplotlib is imported here alone."""
+"""Figures of a study's curves: PNG and SVG, and PDF with the width that a paper needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.studies.run import points
 from mmaprobe.studies.study import Series, Study
 from mmaprobe.studies.table import Table
 
-#: measure -> what the panel is about, and what its axis counts (absolute: in the units of D, relative to nothing)
+# measure -> the title of its panel, and the label of its vertical axis (absolute: in the units of D)
 TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error",
           "entry-1": "sum of errors", "entry-2": "root of the sum of squared errors", "entry-max": "largest error",
           "percent": "error in percent",
@@ -29,34 +29,30 @@ AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
         "percent": "|error| (% of the exact sum)",
         "mean": "mean of D − exact\n(absolute)", "deviation": "deviation of D − exact\n(absolute)",
         "negative": "results below exact (%)"}  # fmt: skip
-SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
-RELATIVE = {
-    "l1": 1.0,
-    "l2": 1.0,
-    "linf": 1.0,
-    "entry-2": 1.0,
-    "percent": 100.0,
-}  # relative measure -> its value for a relative error of 1, by which u is multiplied
+SCALES = {"mean": "symlog", "negative": "linear"}  # the scales of measures that may be zero or negative; others: log
+# relative measure -> its value for a relative error of 1
+RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "entry-2": 1.0, "percent": 100.0}
 UNITS = {"f32": -24, "f64": -53}  # format of the sum -> the exponent of u, half a unit in the last place of 1
-BOUNDED = (*RELATIVE, "entry-1", "entry-max", "mean", "deviation")  # measures that a bound on the errors bounds as well
+BOUNDED = (*RELATIVE, "entry-1", "entry-max", "mean", "deviation")  # measures that increase with the errors' magnitudes
 MARKERS = "osD^vPX<>*hp"
-PANEL = 80  # millimetres of the narrowest panel in a paper
-TALLEST = 225  # millimetres of a figure in a paper: what a page holds with a caption
-DIGITS = 30  # digits of all sizes along an axis, from which on not every size has room for its label
+PANEL = 80  # the least width of a panel in a paper, in millimetres
+TALLEST = 225  # the greatest height of a figure in a paper, in millimetres: a page has room for it and a caption
+DIGITS = 30  # the number of digits for which the horizontal axis has room; with more, some sizes have no label
+# the style of legends in a paper's figure
 LEGEND: dict[str, Any] = {
     "fontsize": 6,
     "frameon": False,
     "handlelength": 2.2,
     "handletextpad": 0.5,
     "columnspacing": 1.0,
-}  # of the legends in a paper's figure
-FINE = 0.6  # relative weight of curves and markers in a paper's figure, whose panels are half as wide
-TURN = 4.0  # length, in widths of the line, of the piece that each of several equal curves draws in turn
-DARKEST, LIGHTEST = 0.0, 0.88  # ends of a scale of colours whose greys differ as well
+}
+FINE = 0.6  # the relative weight of curves and markers in a paper's figure, where panels are half as wide
+TURN = 4.0  # the length of a dash, in widths of the line, where equal curves draw their dashes in turn
+DARKEST, LIGHTEST = 0.0, 0.88  # the ends of the used part of the colour scale, along which greys differ as well
 
 
 def size_text(study: Study) -> str:
-    """The label of the lower axis."""
+    """The label of the horizontal axis, which shows sizes."""
     if study.kind == "sum":
         return f"{study.axis} (numbers added)"
     if study.length:
@@ -66,7 +62,7 @@ def size_text(study: Study) -> str:
 
 
 def check_width(millimetres: float | None) -> None:
-    """Raises ParameterError for a figure without room for a panel."""
+    """Raises ParameterError for a width (in millimetres) without room for a panel."""
     if millimetres is not None and millimetres < PANEL:
         raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {PANEL} or more")
 
@@ -74,14 +70,15 @@ def check_width(millimetres: float | None) -> None:
 def draw(
     study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path, millimetres: float | None = None
 ) -> list[Path]:
-    """Writes STEM.png and STEM.svg, a row of panels for each distribution, with the legend beside them; nothing where
-    matplotlib is missing. `millimetres`: the width of a figure in a paper, which has as many panels beside each other
-    as have room, its legends below them and text of 7 points; STEM.pdf is written, too.
+    """Write STEM.png and STEM.svg with a row of panels for each distribution and a legend beside the panels. Returns
+    the paths written; without matplotlib, no file is written. `millimetres`: the width of a figure for a paper. Such a
+    figure has as many panels in a row as fit, legends below the panels and text of 7 points, and STEM.pdf is written
+    too.
 
-    Groups of series differ in colour, in grey and in marker; a bound has its group's marker at its end. Dotted lines
-    are u, half a unit in the last place of 1 in the format of the sum, and n times u, where errors are relative. Equal
-    curves share their line. Sums that overflow leave a gap, and the legend says from which size on. Raises the errors
-    of `whole_file`, and ParameterError for a width without room for a panel.
+    Groups of series differ in colour, grey value and marker; a bound has the marker of its group at its end. Where
+    errors are relative, dotted lines show u (half a unit in the last place of 1 in the format of the sum) and n times
+    u. Equal curves share one line. Overflowing sums leave a gap, and the legend names the first size that overflows.
+    Raises the errors of `whole_file`, and ParameterError for a width without room for a panel.
     """
     check_width(millimetres)
     try:
@@ -120,7 +117,7 @@ def draw(
         if millimetres is None and index % columns == columns - 1 and (index < columns or study.kind == "sum"):
             row = panels.flat[index - columns + 1 : index + 1]
             panel.legend(*_named(row), loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=7, frameon=False)
-        if millimetres is not None and study.kind == "sum":  # where sums overflow the legend says from which size on
+        if millimetres is not None and study.kind == "sum":  # each panel's legend names the sizes that overflow there
             panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25 if last else -0.05), ncols=2, **LEGEND)
     if millimetres is not None and study.kind != "sum":
         figure.legend(
@@ -141,13 +138,14 @@ def draw(
 
 
 def _named(panels: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """The lines and labels of panels' curves, each label once: not every panel has the lines of u."""
+    """The lines and labels in any of some panels, each label once. Only panels of relative errors have the lines of
+    u."""
     named = {text: line for panel in panels for line, text in zip(*panel.get_legend_handles_labels(), strict=True)}
     return list(named.values()), list(named)
 
 
 def looks_of(groups: Sequence[str]) -> dict[str, tuple[Any, str]]:
-    """The colour and the marker of each group: from dark to light, so that they differ in grey."""
+    """The colour and the marker of each group. The colours go from dark to light, so that the grey values differ."""
     import matplotlib
 
     shades, steps = matplotlib.colormaps["viridis"], max(1, len(groups) - 1)
@@ -159,7 +157,8 @@ def _panel(
     panel: Any, study: Study, sizes: Sequence[int], seed: int, table: Table, distribution: str, column: int,
     looks: dict[str, tuple[Any, str]], weight: float,
 ) -> list[int]:  # fmt: skip
-    """Draws a panel; returns, in order, the sizes of errors of 0, which a logarithmic axis cannot show."""
+    """Draw a panel. Returns, in order, the sizes at which an error is 0, if the vertical axis is logarithmic and cannot
+    show 0."""
     scale = SCALES.get(study.measures[column], "log")
     curves: list[tuple[Series, list[int], tuple[tuple[int, float], ...]]] = []
     zeros: list[int] = []
@@ -190,8 +189,8 @@ def _panel(
         look = {"color": colour, "marker": marker, "markersize": 4 * weight**0.5, "markeredgewidth": weight,
                 "markerfacecolor": "white" if series.dashed else colour}  # fmt: skip
         style, wide = "--" if series.dashed else "-", (1.2 if series.dashed else 2.0) * weight
-        panel.plot([], [], style, linewidth=wide, label=label, **look)  # for the legend
-        if len(equal) > 1:  # curves that lie on each other take turns along the line, and at the points
+        panel.plot([], [], style, linewidth=wide, label=label, **look)  # the entry of the legend
+        if len(equal) > 1:  # equal curves draw dashes and markers in turn
             place, wide = equal.index(series), 2.0 * weight
             look["markevery"] = (place % len(shown), len(equal))
             turn = (TURN * (len(equal) - place), (TURN, TURN * (len(equal) - 1)))
@@ -201,7 +200,7 @@ def _panel(
     _references(panel, study, sizes, study.measures[column], weight)
     panel.set_xscale("linear" if study.length else "log")
     panel.set_yscale(scale, **({"linthresh": 0.01, "linscale": 2} if scale == "symlog" else {}))
-    if scale == "symlog":  # powers of ten of both signs: 15 labels, as without this, collide in a column
+    if scale == "symlog":  # the axis has powers of ten of both signs, and by default its 15 labels overlap
         panel.yaxis.get_major_locator().set_params(numticks=8)
     panel.minorticks_off()
     if study.kind != "sum":
@@ -213,7 +212,7 @@ def _panel(
 
 
 def _references(panel: Any, study: Study, sizes: Sequence[int], measure: str, weight: float) -> None:
-    """u and n times u, where the errors are relative."""
+    """Draw the lines of u and of n times u for a relative measure."""
     if measure not in RELATIVE:
         return
     exponent = UNITS[study.format]

@@ -1,4 +1,4 @@
-"""Draws the numbers of every point, runs the algorithms on the models, and measures."""
+"""The computation of a study: random numbers for every point, the results of the algorithms, and measures of error."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ from mmaprobe.studies.table import Point, Table
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int, Point], None]
-HELD = float(np.finfo(np.float32).max)  # the largest number of a file that is drawn from
-#: numbers of each distribution: mean 0 and variance 1; from 0 to 1; the mean of two of these, less a half
+F32_MAX = float(np.finfo(np.float32).max)  # the largest magnitude in a file of numbers
+#: the random numbers of each distribution: mean 0 and variance 1; between 0 and 1; the mean of two numbers of the
+#: second kind, minus 1/2
 DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "uniform": lambda rng, shape: rng.random(shape),
@@ -54,18 +55,22 @@ DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Float
 
 @lru_cache(maxsize=8)
 def numbers_of(source: Sampled) -> Floats:
-    """The numbers of a file, in f64. Raises OSError, and ValueError for a file without numbers, or with numbers that
-    are not finite or lie beyond the range of f32."""
+    """The numbers of a .npy file as a vector of f64. Raises OSError, and ValueError for a file without numbers, and
+    for numbers that are not finite or lie beyond the range of f32."""
     with open(source.path, "rb") as stream:
         numbers: NDArray[Any] = np.load(stream, allow_pickle=False).ravel()
-    if not numbers.size or numbers.dtype.kind not in "fiub" or not (np.abs(numbers.astype(np.float64)) <= HELD).all():
-        raise ValueError(f"finite numbers within +-{HELD:.3g} are needed, and not {numbers.size} of {numbers.dtype}")
+    if (
+        not numbers.size
+        or numbers.dtype.kind not in "fiub"
+        or not (np.abs(numbers.astype(np.float64)) <= F32_MAX).all()
+    ):
+        raise ValueError(f"finite numbers within +-{F32_MAX:.3g} are needed, and not {numbers.size} of {numbers.dtype}")
     return numbers.astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Draw:
-    """The numbers of one point."""
+    """The random numbers of one point."""
 
     distribution: Distribution
     size: int
@@ -73,10 +78,10 @@ class Draw:
     repeat: int = 0
 
     def numbers(self, shape: tuple[int, ...], side: str, study: Study) -> Floats:
-        """Numbers of the distribution, rounded to the study's format; they depend on the draw, the shape and the side
-        alone. The numbers of the addend "c" are multiplied by the study's factor for C. The numbers of every other side
-        are multiplied by the study's factor and, where sizes are ranges of exponents, by powers of two; then they are
-        rounded to the study's grid, if it has one."""
+        """Numbers of the distribution, rounded to the study's format. The same draw, shape and side give the same
+        numbers. For the side "c" (the addend), the numbers are multiplied by `study.addend_factor`. For any other side,
+        the numbers are multiplied by `study.factor` and, if sizes are ranges of exponents, by random powers of two;
+        then they are rounded to the study's grid, if there is one."""
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
@@ -92,13 +97,14 @@ class Draw:
 
 
 def rounded(numbers: Floats, name: str) -> Floats:
-    """The nearest numbers of a narrow format."""
+    """The nearest numbers in the format of this name."""
     fmt = FORMATS[name]
     return np.asarray(to_numbers(from_numbers(numbers, fmt, "nearest_even"), fmt), dtype=np.float64)
 
 
 class Product:
-    """C = A * B of one draw: the inputs, the exact result, and the results of algorithms as they are asked for."""
+    """D = A * B of one draw: the inputs, the exact result, and the results of algorithms. Results are computed when a
+    caller asks for them, and then kept."""
 
     def __init__(self, study: Study, draw: Draw) -> None:
         length = study.products(draw.size)
@@ -111,7 +117,8 @@ class Product:
         self.results: dict[str, Floats] = {}
 
     def result(self, text: str) -> Floats:
-        """The result of a plan. Inputs in formats other than the plan's are rounded to nearest."""
+        """The result of a plan (`text`: the plan's reference) in f64. The inputs are rounded to nearest even in the
+        plan's formats."""
         if text not in self.results:
             plan = parse_plan_path(text)
             a, b = from_numbers(self.a, plan.a, "nearest_even"), from_numbers(self.b, plan.b, "nearest_even")
@@ -120,7 +127,8 @@ class Product:
         return self.results[text]
 
     def error(self, series: Series) -> Floats:
-        """The deviation of every element, with its sign."""
+        """For each element, the signed deviation of a series' result from the exact result. For a series with `minus`,
+        the difference of two results; for a bound, the bound on the deviation's magnitude."""
         with np.errstate(invalid="ignore", over="ignore"):
             if series.bound:
                 return bound_of_elements(series.algorithm, self.a, self.b, self.addend)
@@ -140,8 +148,9 @@ class Product:
 
 def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
     """The proved bound on the error of each element of C + A * B, for a plan whose bound is a formula in magnitudes of
-    products, or in the largest magnitudes of rows and columns. Raises ParameterError if the bound has another form, or
-    if an element is not a number of the plan's format, as the bound does not include the rounding of inputs."""
+    products, or in the largest magnitudes of rows and columns. Raises ParameterError for a bound of another form, and
+    for elements that are not numbers of the plan's formats, because the bound does not include the rounding of inputs.
+    """
     plan = parse_plan_path(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
     for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
@@ -153,15 +162,15 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
-        given = {"a": a, "b": b, "c": c}
-        sizes = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** plan.least_normal(f.name)) for f in item
+        inputs = {"a": a, "b": b, "c": c}
+        sizes = {f.name: _magnitudes(inputs[f.name], f.raised, 2.0 ** plan.least_normal(f.name)) for f in item
                  if f.name != EXACT}  # fmt: skip
-        if len(sizes) < len(item):  # |exact result|, at most the exact result of the inputs' magnitudes
+        if len(sizes) < len(item):  # the factor |exact result| is at most the exact result of the inputs' magnitudes
             of_sum, of_c = (float(exact_result(plan, x, 1 - x, magnitudes=True)) for x in (Fraction(1), Fraction(0)))
             total += float(value) * (of_sum * (np.abs(a) @ np.abs(b)) + of_c * np.abs(c))
         elif set(sizes) <= {"c"}:
             total += float(value) * sizes.get("c", 1.0)
-        elif "c" not in sizes:  # a sum over k, also of a or b alone
+        elif "c" not in sizes:  # a sum over k of products, or of a alone or b alone
             total += float(value) * (sizes.get("a", np.ones_like(a)) @ sizes.get("b", np.ones_like(b)))
         else:
             raise ParameterError("bound", f"{reference} has a bound in more than products")
@@ -169,8 +178,8 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
 
 
 def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
-    """The bound of a plan of slices or blocks, a formula in largest magnitudes. Raises ParameterError for a C other
-    than 0, and for largest magnitudes that the bound does not cover."""
+    """The bound of a plan of slices or blocks, which is a formula in largest magnitudes of rows and columns. Raises
+    ParameterError for a C other than 0, and for largest magnitudes that the bound does not cover."""
     if c.any():
         raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
     return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
@@ -185,7 +194,7 @@ def _goal_of(plan: Plan, length: int) -> InLargest:
 
 @lru_cache
 def _bound_of(plan: Plan, length: int) -> Form:
-    """The proved bound of a plan for K = `length`, its lemmas about the datapath settled."""
+    """The proved bound of a plan for K = `length`; its lemmas about the datapath are settled."""
     return error_of(bound_of_plan(plan, length, Settled(Options()))).merged()
 
 
@@ -195,7 +204,7 @@ def _magnitudes(numbers: Floats, raised: bool, least: float) -> Floats:
 
 
 class Bias(Product):
-    """D = C + A * B of one draw, whose deviations from the exact result keep their signs."""
+    """D = C + A * B of one draw, measured by the signed deviations from the exact result."""
 
     def __init__(self, study: Study, draw: Draw) -> None:
         super().__init__(study, draw)
@@ -212,7 +221,7 @@ class Sum:
 
     def __init__(self, study: Study, draw: Draw) -> None:
         self.numbers = draw.numbers((draw.size,), "x", study)
-        self.exact = math.fsum(self.numbers)  # but for one rounding to f64
+        self.exact = math.fsum(self.numbers)  # the exact sum, rounded once to f64
 
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
         algorithm = parse_reduction(series.algorithm)
@@ -222,14 +231,14 @@ class Sum:
 
 
 def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Point, Series]]:
-    """Every point in the order of the table."""
+    """Every point of a study and its series, in the order of the table."""
     for size in sizes:
         for distribution in study.distributions:
             for series in study.series:
                 yield Point(study.id, seed, distribution, study.drawn, size, series.label, series.subject), series
 
 
-#: the products or sums of the last draws; the next series measures the same ones
+#: the products or sums of the latest draws, which all series of a point's size and distribution measure
 _drawn: dict[tuple[Study, Draw], Product | Sum] = {}
 SUBJECTS: dict[Kind, type[Product] | type[Sum]] = {"product": Product, "bias": Bias, "sum": Sum}
 
@@ -245,18 +254,18 @@ def _subject(study: Study, draw: Draw) -> Product | Sum:
 
 
 def values_of(study: Study, series: Series, point: Point) -> tuple[float, ...]:
-    """The errors of one point, in the order of the study's measures, averaged over its draws."""
+    """The errors of one point in the order of the study's measures, each averaged over the point's draws."""
     draws = [Draw(point.distribution, point.size, point.seed, repeat) for repeat in range(study.repeats)]
     rows = [_subject(study, draw).measure(series, study.measures) for draw in draws]
     return tuple(float(np.mean(column)) for column in zip(*rows, strict=True))
 
 
 def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Report, pool: Pool | None = None) -> int:
-    """Measure every point that the table lacks; `report(done, total, point)` comes before each. Gives the number of
-    points measured. Raises ParameterError for sizes and seeds that cannot be.
+    """Measure every point that the table lacks, and call `report(done, total, point)` before each. Returns the number
+    of points measured. Raises ParameterError for impossible sizes and seeds.
 
-    Each point is one piece of work for the `pool` (None: this process, one after another), and is in the table as soon
-    as it is known; at the end the new ones are there in the order of `points`.
+    Each point is one task of the `pool` (None: this process measures the points one after another). A point enters the
+    table as soon as it is measured; at the end, the new points are moved into the order of `points`.
     """
     least, most = study.least_and_most
     if not sizes or min(sizes) < least or max(sizes) > most:

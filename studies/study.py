@@ -1,4 +1,4 @@
-"""A study: which algorithms, on which numbers, against what."""
+"""A study: algorithms, the distributions of their inputs, and the measures of their errors."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ DISTRIBUTIONS = ("normal", "uniform", "triangular")
 Measure = Literal["l1", "l2", "linf", "entry-1", "entry-2", "entry-max", "percent", "mean", "deviation", "negative"]
 NORMS: tuple[Measure, ...] = ("l1", "l2", "linf")
 SIGNED: tuple[Measure, ...] = ("mean", "deviation", "negative")  # measures of a bias
-#: the measures that a study of each kind takes where it names none, and those that it may name
+#: kind of study -> its default measures, and the measures that it may name
 MEASURES: dict[Kind, tuple[Measure, ...]] = {"product": NORMS, "sum": ("percent",), "bias": SIGNED}
 ALLOWED: dict[Kind, tuple[Measure, ...]] = {**MEASURES, "product": (*NORMS, "entry-1", "entry-2", "entry-max")}
-LARGEST = 1 << 26  # of a length
-MOST_RANGE = 400  # of exponents: numbers drawn in f64, and their products, stay clear of overflow
+LARGEST = 1 << 26  # the largest number of products or of added numbers
+MOST_RANGE = 400  # the largest range of exponents, for which products of f64 numbers do not overflow
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve: a plan (of a sum: a reduction), or (`minus`) the difference between its results and another's; or
-    (`bound`) the proved error bound of a plan on the same inputs. `dashed` and `group`: how it is drawn; the series of
-    a group share a colour. `identity`: the algorithm with digests of the files that it names; empty: it names none."""
+    """One curve: the errors of an algorithm (a plan; in a study of kind "sum", a reduction). With `minus` (another
+    plan), the differences between the results of the two plans; with `bound`, the proved error bound of the plan on the
+    same inputs. `dashed`: the style of the line. `group`: the series of a group share a colour. `identity`: the
+    algorithm with digests of the files that it names; empty if it names no file."""
 
     label: str
     algorithm: str
@@ -34,15 +35,15 @@ class Series:
 
     @property
     def subject(self) -> str:
-        """What is drawn, as in the rows of the table."""
+        """The description of the algorithm in the rows of the table."""
         text = self.identity or self.algorithm + (f" - {self.minus}" if self.minus else "")
         return f"bound of {text}" if self.bound else text
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A distribution that draws from the numbers of a .npy file, each as often as any other. `name`: as the study has
-    it; `digest`: of the file."""
+    """A distribution that draws the numbers of a .npy file with equal probabilities. `name`: the distribution's name in
+    the study. `digest`: the first 12 hexadecimal digits of the file's SHA-256 digest."""
 
     name: Distribution
     path: str
@@ -51,17 +52,17 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Study:
-    """Curves of error against size.
+    """Curves of errors over sizes.
 
-    product: C = A * B, `size` is K and, unless `rows` says otherwise, the number of rows and of columns too; errors
-    relative to the norms of A and B. sum: of `size` numbers; error in percent of the exact sum. bias: D = C + A * B;
-    the deviations of D from the exact result, with their signs: mean, standard deviation, and the percentage of those
-    below zero; of a bound the mean, the root of the mean square, and 100.
+    Kind "product": D = A * B, where a size is K and the number of rows and of columns (or `rows`); errors are relative
+    to the norms of A and B. Kind "sum": the sum of `size` numbers; errors are percentages of the exact sum. Kind
+    "bias": D = C + A * B; the measures are the mean and standard deviation of D's signed deviations from the exact
+    result, and the percentage of deviations below zero (of a bound: the mean, the root of the mean square, and 100).
 
-    `format`: of the numbers; `grid`: a narrower format that has the numbers of A and B; `factor`: multiplies A and B;
-    `addend_factor`: multiplies C. `length`: sizes are no lengths, but ranges r of exponents: K is `length`, and each
-    number of A and B has a factor of its own from 2^-r to 2^r. `repeats`: draws of each point, whose errors are
-    averaged.
+    `format`: the format of the numbers. `grid`: a narrower format to which the numbers of A and B are rounded.
+    `factor`, `addend_factor`: the constants by which A and B, and C, are multiplied. `length`: if not None, K is
+    `length` and a size r is a range of exponents: each number of A and B is multiplied by a random power of two from
+    2^-r to 2^r. `repeats`: the number of draws of each point, over which errors are averaged.
     """
 
     id: str
@@ -83,7 +84,8 @@ class Study:
 
     @property
     def drawn(self) -> str:
-        """What numbers are drawn, in a few words: a table made before they changed is not continued."""
+        """The description of the drawn numbers in the rows of the table. A run continues only rows with the same
+        description."""
         shape = f", {self.rows} rows" if self.rows else ""
         factor = f", times {self.factor:g}" if self.factor != 1 else ""
         addend = f", addends times {self.addend_factor:g}" if self.addend_factor != 1 else ""
@@ -93,9 +95,9 @@ class Study:
 
     @property
     def least_and_most(self) -> tuple[int, int]:
-        """What a size can be: a length, or a range of exponents."""
+        """The least and the largest size: of a length, or of a range of exponents."""
         return (0, MOST_RANGE) if self.length else (1, LARGEST)
 
     def products(self, size: int) -> int:
-        """How many products, or numbers, are added up at a size."""
+        """The number of products (in a study of kind "sum": of numbers) that are added at a size."""
         return self.length or size

@@ -1,4 +1,5 @@
-"""The CSV of a study: one row for each finished point, written at once, so that an interrupted run can continue."""
+"""The CSV file of a study. Each finished point has a row, which is written at once, so that a later run can continue an
+interrupted one."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
 @dataclass(frozen=True)
 class Point:
-    """The subject of one row. `drawn`: what else the row's numbers depend on (see `Study.drawn`)."""
+    """The subject of one row. `drawn`: the description of the numbers drawn (see `Study.drawn`)."""
 
     study: str
     seed: int
@@ -35,7 +36,8 @@ class Point:
 
 
 class Table:
-    """The rows of a file, old and new. Raises InputError for a file that is not a table of these measures."""
+    """The rows of a CSV file. The constructor reads an existing file or begins a new one. Raises InputError for a file
+    that is not a table of these measures."""
 
     def __init__(self, path: Path, measures: tuple[str, ...]) -> None:
         self.path, self.measures = path, measures
@@ -45,7 +47,7 @@ class Table:
             text = path.read_text(encoding="utf-8", errors=NOT_UTF8) if path.exists() else ""
             check_utf8(text, str(path))
             header = _line((*KEYS, *measures))
-            if len(text) < len(header) and header.startswith(text):  # a new file, or one cut within its header
+            if len(text) < len(header) and header.startswith(text):  # a new file, or a file with a part of the header
                 path.write_text(header, encoding="utf-8")
             else:
                 self._read(text)
@@ -70,11 +72,11 @@ class Table:
             os.truncate(self.path, len(whole.encode()))
 
     def find(self, point: Point) -> tuple[float, ...] | None:
-        """The values of a finished point, in the order of the measures."""
+        """The values of a point in the order of the measures; None for a point without a row."""
         return self.rows.get(point.key)
 
     def add(self, point: Point, values: tuple[float, ...]) -> None:
-        """Add a finished point and its row. Raises InputError."""
+        """Add a finished point and write its row. Raises InputError if the file cannot be written."""
         try:
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(_line((*point.key, *(repr(value) for value in values))))
@@ -83,7 +85,8 @@ class Table:
         self.rows[point.key] = values
 
     def put_last(self, points: Sequence[Point]) -> None:
-        """Move the rows of these points to the end of the file, in this order. Raises InputError."""
+        """Move the rows of these points to the end of the file, in this order. Raises InputError if the file cannot be
+        written."""
         last = {point.key: self.rows[point.key] for point in points}
         if list(self.rows)[len(self.rows) - len(last) :] == list(last):
             return
@@ -94,8 +97,8 @@ class Table:
 
 @contextmanager
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
-    """A block with a table that no other run can change. Raises as `Table` does, and InputError if another run has the
-    table."""
+    """A context with a table that no other run can change. Raises InputError as `Table` does, and if another run has
+    the table."""
     make_folder(path.parent)
     with open_claimed(path):
         yield Table(path, measures)

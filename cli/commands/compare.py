@@ -310,7 +310,11 @@ class _Run:
             self.report.explain()
             show(self.report)
         if failure is None and not (differ or comparison.compared or self.report.gemm):
-            rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
+            rests = (
+                "the reason above rests on hypotheses alone"
+                if self.report.explanations
+                else "ask both the same vectors"
+            )
             failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")
         if failure is None and (sides := self._without_plan()):
             failure = IncompleteError(f"{' and '.join(sides)}: no plan was found before the time was over")

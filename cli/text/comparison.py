@@ -88,7 +88,7 @@ def _show_common(report: Report) -> None:
             listed = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
             start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
             say(start + (listed or "none"))
-    complete = [one for one in report.found if one.complete]
+    complete = [one for one in report.explanations if one.complete]
     if not complete:
         say("no question of the library has hypotheses that predict every answer of both devices")
     for one in complete[:SHOWN]:
@@ -98,7 +98,10 @@ def _show_common(report: Report) -> None:
             say(f"  {word:>6} agrees with {listed}")
     for word, rest in (
         ("more questions", complete[SHOWN:]),
-        ("questions that explain differences, but not every answer", [o for o in report.found if not o.complete]),
+        (
+            "questions that explain differences, but not every answer",
+            [o for o in report.explanations if not o.complete],
+        ),
     ):
         if rest:
             say(f"{word}: {', '.join(one.question.id for one in rest)}")

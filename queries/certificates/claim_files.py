@@ -32,8 +32,8 @@ REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:
-    """The texts, by file name, of a claim file with this case only, and of the plans (shipped ones as well) and the unit
-    files that it names."""
+    """The texts, by file name, of a claim file with this case only, and of the plans (shipped ones as well) and of the
+    unit files that it names."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
     units: dict[str, str] = {}  # file names by the text of the unit
     plans: dict[str, str] = {}  # texts by file name

@@ -26,8 +26,8 @@ from mmaprobe.smtmodel.tables.reference import parse_plan_path
 _SPAN = re.compile(r"(?P<low>[0-9]{1,9})?\s*\.\.\s*(?P<high>[0-9]{1,9})?|(?P<one>[0-9]{1,9})")
 Ends = tuple[int | None, int | None]
 SIDES = ("M", "N", "K")
-#: what a condition may be about; with `% S` after M, N or K: the remainder
-OF: dict[str, tuple[Kind, str]] = {
+#: the key of a condition -> kind and side of the feature; `_REST` matches the further keys, such as `M % 8`
+KEYS: dict[str, tuple[Kind, str]] = {
     **{side: ("number", side) for side in (*SIDES, "M * N", "M * N * K")},
     "row": ("place", "rows"),
     "column": ("place", "columns"),
@@ -37,7 +37,7 @@ PLAN = "plan"
 
 
 class RuleFile(Strict):
-    """What a file of rules by hand may hold."""
+    """The keys of a file of rules by hand."""
 
     rules: str
     about: str = ""
@@ -61,7 +61,7 @@ def read_rules(path: Path) -> PlanMap:
         window.append(Within(Feature("number", side), ((max(low or 1, 1), high),)))
     if not data.elements:
         raise file.error(("elements",), "a rule is needed, as {plan: FILE.yaml}")
-    rules = [_rule(one, file, number, path.parent) for number, one in enumerate(data.elements)]
+    rules = [_rule(entry, file, number, path.parent) for number, entry in enumerate(data.elements)]
     shapes = tuple(window)
     for number, rule in enumerate(rules):
         formats = [(plan.a, plan.b, plan.d, plan.addend) for plan in (rules[0].plan, rule.plan)]
@@ -70,16 +70,16 @@ def read_rules(path: Path) -> PlanMap:
     return PlanMap(str(path), tuple(Reach((*shapes, *rule.limits), rule.plan) for rule in rules))
 
 
-def _rule(given: dict[str, int | str], file: YamlFile, number: int, folder: Path) -> Reach:
+def _rule(entry: dict[str, int | str], file: YamlFile, number: int, folder: Path) -> Reach:
     at: tuple[str | int, ...] = ("elements", number)
-    if PLAN not in given:
+    if PLAN not in entry:
         raise file.error(at, "plan is missing: the name or the file of a plan")
     limits = [
         Within(_feature(name, file, (*at, name)), (span(text, file, (*at, name)),))
-        for name, text in given.items()
+        for name, text in entry.items()
         if name != PLAN
     ]
-    return Reach(tuple(limits), _plan(str(given[PLAN]), file, (*at, PLAN), folder))
+    return Reach(tuple(limits), _plan(str(entry[PLAN]), file, (*at, PLAN), folder))
 
 
 def _plan(text: str, file: YamlFile, at: tuple[str | int, ...], folder: Path) -> Plan:
@@ -93,11 +93,11 @@ def _feature(name: str, file: YamlFile, at: tuple[str | int, ...]) -> Feature:
     rest = _REST.fullmatch(name)
     if rest is not None:
         return Feature("rest", rest[1], int(rest[2]))
-    if name not in OF:
-        near = nearest(name, OF)
-        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(OF)}, M % S, N % S, K % S, {PLAN}"
+    if name not in KEYS:
+        near = nearest(name, KEYS)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(KEYS)}, M % S, N % S, K % S, {PLAN}"
         raise file.error(at, f"unknown key; {hint}")
-    return Feature(*OF[name])
+    return Feature(*KEYS[name])
 
 
 def span(text: int | str, file: YamlFile, at: tuple[str | int, ...]) -> Ends:
@@ -109,12 +109,12 @@ def span(text: int | str, file: YamlFile, at: tuple[str | int, ...]) -> Ends:
 
 
 def span_of(text: str) -> Ends | None:
-    """The first and the last number of a condition in a text; None where the text is no condition."""
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
+    """The first and the last number of a condition, each None without a limit; None if the text is no condition."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
         return None
     low, high = (
-        None if end is None else int(end) for end in (found["one"] or found["low"], found["one"] or found["high"])
+        None if end is None else int(end) for end in (match["one"] or match["low"], match["one"] or match["high"])
     )
     if low is None or high is None:
         return None if low is high else (low, high)

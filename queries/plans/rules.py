@@ -43,7 +43,7 @@ BLOCKS = (
 TURNS = (0, 8, 12, 16, 24)  # rows and columns are counted from the first one, or modulo these
 DEEP = 14  # tests before one rule, at most
 SMALL = 4  # each M, N or K up to here is a size class of its own
-SIZES = 64  # more than there are size classes
+SIZES = 64  # an upper bound of the number of size classes
 SIDES_ASKED = 3  # M, N and K are the first features
 
 Numbers = NDArray[np.int64]
@@ -70,15 +70,20 @@ Kind = Literal["number", "rest", "after", "first", "multiple", "block", "place"]
 
 @dataclass(frozen=True)
 class Feature:
-    """An integer that rules may test of an element. number: M, N, K, or a product of them; rest: M or N modulo `step`
-    (of rules by hand K too). The other kinds are 1 if true and 0 if not. after: its row or column is after the last
-    multiple of `step`; first: its row or column is among the first r, r being the largest multiple of `step` in M or N,
-    modulo `turn`; multiple: K is a multiple of `step`. block: how many rows or columns are computed together with its
-    own, if M or N is cut into blocks of `step`, the rest into blocks of the largest power of two below `step`, and so
-    on down to 1; with `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as many,
-    and each panel into blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns are a
-    block of their own before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or
-    column, from 0 on, modulo `step` if that is not 0."""
+    """An integer that depends on M, N, K, row and column of an element, and that rules may test. By kind:
+
+    - number: M, N, K, or a product of them.
+    - rest: M or N modulo `step`; rules by hand may test K in this way too.
+    - multiple: 1 if K is a multiple of `step`, else 0.
+    - after: 1 if the element's row or column is after the last multiple of `step`, else 0.
+    - first: 1 if the element's row or column is among the first r, else 0, where r is the largest multiple of `step` in
+      M or N, modulo `turn`.
+    - place: the index of the element's row or column, from 0 on, modulo `step` unless `step` is 0.
+    - block: the size of the block that holds the element's row or column. M or N is cut into blocks of `step`, the rest
+      into blocks of the largest power of two below `step`, and so on down to 1. A positive `turn` cuts M or N into
+      panels first, of three times, twice and once `turn`, and each panel into blocks (OpenBLAS,
+      driver/level3/level3.c). A negative `turn` makes the first -`turn` rows or columns a block of their own (OpenBLAS,
+      sgemm_kernel_8x4_haswell_2.c)."""
 
     kind: Kind
     of: str
@@ -87,7 +92,7 @@ class Feature:
 
     @property
     def counts(self) -> bool:
-        """Whether its values are numbers, rather than 1 for true and 0 for false."""
+        """Whether the values are M, N, K, products of these, or remainders."""
         return self.kind in ("number", "rest")
 
     @property
@@ -339,9 +344,9 @@ def learned(
 
 
 class _Learning:
-    """Elements in the form in which tests of rules count them. `values`: the values of each feature in order; `ranks`:
-    the number of each element's value among them (features x elements); `fits`: as in `learned`, and a last plan that
-    stands for none."""
+    """Elements, prepared for counting. `values`: the values of each feature in rising order; `ranks`: the index of each
+    element's value in `values` (features x elements); `fits`: as in `learned`, with a last column for elements that no
+    plan reproduces; `liked`: how many elements each plan reproduces."""
 
     def __init__(self, features: Numbers, fits: NDArray[np.bool_]) -> None:
         uniques = [np.unique(column, return_inverse=True) for column in features.T]
@@ -357,8 +362,8 @@ class _Learning:
     def _within(
         self, ranks: Numbers, fits: NDArray[np.bool_], below: tuple[Limit, ...], above: tuple[Limit, ...]
     ) -> Iterator[Rule]:
-        """The rules for the elements within some limits. Of plans that reproduce equally many of them the one that
-        reproduces most of all elements is taken."""
+        """The rules for the elements within some limits. Of plans that reproduce equally many of these elements, a rule
+        takes the plan that reproduces most of all elements."""
         counts, liked = fits.sum(axis=0), self.liked
         ranked = sorted(range(len(counts)), key=lambda p: (counts[p], liked[p] if p < len(liked) else -1), reverse=True)
         plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))

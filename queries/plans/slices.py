@@ -1,4 +1,4 @@
-"""What the slices, residues or blocks of a plan lose, in the largest magnitudes of rows and columns or of blocks."""
+"""Error bounds of plans of slices, residues or blocks, in the largest magnitudes of rows and columns or of blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
 REACH, BLOCKS_REACH = 100, 30  # exponents of the largest magnitudes
-SPREAD = 12  # exponents between the blocks of a row, where a factor of the row comes before those of blocks
+SPREAD = 12  # binary orders of magnitude between the blocks of one row, in plans that scale rows before blocks
 Numbers = NDArray[Any]
 
 
@@ -50,8 +50,8 @@ def lose(plan: Plan, length: int, settle: Settle) -> Theorem:
 
 
 def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
-    """The bound for every element of A * B, rounded up. Raises ParameterError for largest magnitudes that the bound
-    does not cover."""
+    """The bound of every element of A * B (rows x columns), rounded up, for `a` (rows x K) and `b` (K x columns) of
+    f64. Raises ParameterError for largest magnitudes that the bound does not cover."""
     starts, sides = np.arange(0, a.shape[1], goal.block), list[Numbers]()
     spread = goal.spread if isinstance(goal, LosesOfBlocks) else 0
     for name, side in (("a", np.abs(a)), ("b", np.abs(b).T)):
@@ -63,7 +63,7 @@ def bound_in_largest(goal: InLargest, a: Numbers, b: Numbers) -> Numbers:
         if not (within | ((most == 0) & (goal.zeros if isinstance(goal, LosesOfBlocks) else False))).all():
             raise ParameterError(name, f"{goal.where}, in this bound")
         sides.append(most)
-    found: Numbers = sides[0] @ sides[1].T * (
+    bounds: Numbers = sides[0] @ sides[1].T * (
         up_float(goal.share * goal.block) * (1 + (len(starts) + 3) * 2.0**-52)
     ) + up_float(goal.rest)
-    return found
+    return bounds

@@ -1,5 +1,5 @@
-"""Which products of K are in recorded results: products may be missing, added twice, or of another row or column, as
-the results' numbers show. Nothing is assumed of the rounding."""
+"""Which of the K products recorded results contain. Products may be missing, added twice, or have factors of another
+row or column; the results' values show this whatever their roundings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mmaprobe.queries.order.tree import not_added_once
 from mmaprobe.queries.plans.recorded import Recorded, Sample
 from mmaprobe.smtmodel.inputs.signature import Signature
 
-MOST_MISSING = 64  # last products of K, or first ones, that may be missing together
-LONGEST = 2048  # K up to which the weights of all products are solved for, if there are as many results
-ELEMENTS = 8  # elements that are needed to tell
-NEARER = 4.0  # the results have to be so many times nearer to the changed sum, as root mean square
+MOST_MISSING = 64  # the most products at the end or the beginning of K that may be missing together
+LONGEST = 2048  # the largest K for which the weights of all products are solved for; twice as many results are needed
+ELEMENTS = 8  # the fewest finite elements from which a change is inferred
+NEARER = 4.0  # the factor by which results must be nearer to the changed sums, in root mean square
 SHARE = 0.5  # a product is suspected from this correlation with the missing part of the results on
-UNSURE = 0.5  # by which the weight of a product may differ from a whole number
+UNSURE = 0.5  # the most by which the weight of a product may differ from an integer
 
 Numbers = NDArray[np.float64]
 Products = NDArray[np.int64]
 Side = NDArray[Any]
 Factors = Callable[[Side, Side, Products], tuple[Side, Side]]
 
-#: what may stand in the place of the factors of some products, in words -> these factors of A and B
+#: other factors that products may have been computed from, in words -> these factors of A and B
 MOVED: dict[str, Factors] = {
     "the next row of A": lambda a, b, k: (np.roll(a, -1, 1)[:, :, k], b[:, k]),
     "the row of A before": lambda a, b, k: (np.roll(a, 1, 1)[:, :, k], b[:, k]),
@@ -41,8 +41,9 @@ MOVED: dict[str, Factors] = {
 
 @dataclass(frozen=True)
 class Summed:
-    """The products that are not added once. `left_out`: those that are not in the sums; `twice`: those that are in them
-    twice; `instead`: what stands in the place of those left out, a key of `MOVED`; empty if nothing does."""
+    """The products that are not added exactly once. `left_out`: the products that the sums lack; `twice`: the products
+    added twice; `instead`: the factors from which the products in `left_out` were computed (a key of `MOVED`), or empty
+    if nothing was added for these products."""
 
     left_out: tuple[int, ...] = ()
     twice: tuple[int, ...] = ()
@@ -52,7 +53,7 @@ class Summed:
         return bool(self.left_out or self.twice)
 
     def sentences(self) -> list[str]:
-        """In words, which products are not in the sums as they should be."""
+        """Sentences about the products that are not added exactly once."""
         return not_added_once(self.left_out, self.twice, self.instead)
 
     def of(self, recorded: Recorded) -> Iterator[Recorded]:
@@ -73,8 +74,8 @@ class Summed:
 
     def _moved(self, recorded: Recorded) -> Recorded:
         a, b, products = recorded.a.copy(), recorded.b.copy(), np.array(self.left_out)
-        one, other = MOVED[self.instead](a[None], b[None], products)
-        a[:, products], b[products] = one[0], other[0]
+        left, right = MOVED[self.instead](a[None], b[None], products)
+        a[:, products], b[products] = left[0], right[0]
         return replace(recorded, a=a, b=b)
 
 
@@ -82,40 +83,41 @@ WHOLE = Summed()
 
 
 def summed(asked: Signature, sample: Sample) -> Summed:
-    """The products that are missing from the sums of a sample, or in them twice: its results are then much nearer to
-    these changed sums than to the sums of all products, times a factor. `WHOLE`, if no change is so near, or too few
-    elements are finite."""
+    """The products that the sums of a sample lack, or contain twice. The sample's results must be much nearer to a
+    multiple of the changed sums than to a multiple of the sums of all products. `WHOLE` if no change is so near, or if
+    too few elements are finite."""
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(a @ b + c + d)
         if finite.sum() < ELEMENTS:
             return WHOLE
         a[~np.isfinite(a)], b[~np.isfinite(b)], c[~finite], d[~finite] = 0, 0, 0, 0
-        return _Sums(a, b, c, d, finite).found()
+        return _Sums(a, b, c, d, finite).change()
 
 
 class _Sums:
-    """The numbers of a sample, zeros where they are not finite, and the sums of some products."""
+    """The numbers of a sample, with zeros in the place of infinities and NaNs, and the sums of some products. Axes: `a`
+    is samples x rows x K, `b` samples x K x columns; `c`, `d` and `finite` are samples x rows x columns."""
 
     def __init__(self, a: Numbers, b: Numbers, c: Numbers, d: Numbers, finite: NDArray[np.bool_]) -> None:
         self.a, self.b, self.c, self.d, self.finite = a, b, c, d, finite
         self.whole = a @ b
 
-    def found(self) -> Summed:
+    def change(self) -> Summed:
         best, nearest = WHOLE, self._apart(self.whole) / NEARER
         if not nearest:
             return best
-        for number, one in enumerate(self._suspected()):
-            if number == 0 and one.left_out and not one.twice and (moved := self._moved(one)):
+        for number, changed in enumerate(self._suspected()):
+            if number == 0 and changed.left_out and not changed.twice and (moved := self._moved(changed)):
                 return moved
-            if (apart := self._apart(self._of(one))) < nearest:
-                best, nearest = one, apart
+            if (distance := self._apart(self._of(changed))) < nearest:
+                best, nearest = changed, distance
         return best
 
     def _moved(self, gone: Summed) -> Summed | None:
-        """What stands in the place of products that are not in the sums, by the elements away from the edges, as the
-        matrices have nothing past an edge. Elements that are each a matrix product of its own have no edges, and no
-        other row or column."""
+        """The products in `gone` with the factors that they were computed from; None if no factors of `MOVED` fit. The
+        comparison leaves elements at the edges out, whose next row or column is not in the matrices. Elements that are
+        each a matrix product of one row and one column have no edges."""
         left, products, inner = self._of(gone), np.array(gone.left_out), np.zeros_like(self.finite)
         single = self.finite.shape[1:] == (1, 1)
         edge = slice(None) if single else slice(1, -1)
@@ -130,17 +132,17 @@ class _Sums:
         return None
 
     def _with_others(self, gone: Summed, factors: Factors, inner: NDArray[np.bool_]) -> tuple[int, ...]:
-        """The products that have other factors, as the remaining part of the sums shows: the given products, and others
-        like them."""
+        """The products that have other factors: the products in `gone`, and all others whose change of factors
+        correlates with the part of the results that is still unexplained."""
         first, second = factors(self.a, self.b, np.arange(self.a.shape[2]))
-        own = np.isin(np.arange(self.a.shape[2]), gone.left_out)
-        left = self.d - self.c - self._of(gone) - first[:, :, own] @ second[:, own]
+        moved = np.isin(np.arange(self.a.shape[2]), gone.left_out)
+        left = self.d - self.c - self._of(gone) - first[:, :, moved] @ second[:, moved]
         left[~inner] = 0
-        shares = np.zeros(len(own))
-        for k in np.flatnonzero(~own):
+        shares = np.zeros(len(moved))
+        for k in np.flatnonzero(~moved):
             change = first[:, :, k : k + 1] @ second[:, k : k + 1] - self.a[:, :, k : k + 1] @ self.b[:, k : k + 1]
             shares[k] = (left * change).sum() / max((change[inner] ** 2).sum(), np.finfo(np.float64).tiny)
-        return tuple(np.flatnonzero(own | (shares > SHARE)).tolist())
+        return tuple(np.flatnonzero(moved | (shares > SHARE)).tolist())
 
     def _of(self, which: Summed) -> Numbers:
         total = self.whole
@@ -150,7 +152,7 @@ class _Sums:
         return total
 
     def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
-        """How far the results are from the best multiples of some sums and of c, as root mean square."""
+        """The distance, in root mean square, of the results from the nearest linear combination of some sums and c."""
         where = self.finite if where is None else where
         terms = np.stack([one[where] for one in (sums, self.c) if one.any()], axis=1)
         d = self.d[where]
@@ -179,7 +181,7 @@ class _Sums:
             yield from (Summed(last), Summed(first), Summed((), last), Summed((), first))
 
     def _weights(self) -> Numbers:
-        """By how much each product counts in the results, by least squares."""
+        """The weight of each product in the results, by least squares."""
         left = self.d - (self.c if self.c.any() else 0)
         gram = np.einsum("nik,nil->nkl", self.a, self.a, optimize=True) * (self.b @ self.b.transpose(0, 2, 1))
         right = ((self.a.transpose(0, 2, 1) @ left) * self.b).sum(axis=(0, 2))

@@ -25,9 +25,9 @@ def turn_unit(model: Model, order: str) -> Model | None:
 
 
 def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
-    """Chains of a unit that takes one turn, and then the products that fill no turn one by one, for a tree over the
-    products 0, 1, ... . `model`: the unit of one product, a fused multiply-add with one format for all operands; for
-    other units there are no chains."""
+    """Chains for a tree over the products 0, 1, ...: a unit of one turn, repeated, then the unit of one product for the
+    products that fill no turn. `model`: the unit of one product; there are chains only if this unit is a fused
+    multiply-add with one format for all operands."""
     parts = spine(root)
     if parts is None:
         return
@@ -45,8 +45,9 @@ def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
 
 
 def _within(parts: Sequence[Node | Leaf], places: Sequence[frozenset[Leaf]], first: int, turn: int) -> list[list[str]]:
-    """The parts that are added one after another and together have the `turn` products from `first` on, each in all
-    ways of writing it; empty without such parts, or if all are sums of equally many products, which are blocks."""
+    """The consecutive parts that together hold the `turn` products from `first` on, each as a list of its texts. Empty
+    if no parts hold exactly these products, or if all parts are sums of equally many products: these are blocks, which
+    other stages cover."""
     wanted = frozenset(range(first, first + turn))
     at = [n for n, own in enumerate(places) if own <= wanted]
     sizes = [len(places[n]) for n in at]
@@ -55,13 +56,13 @@ def _within(parts: Sequence[Node | Leaf], places: Sequence[frozenset[Leaf]], fir
 
 
 def _terms(part: Node | Leaf, turn: int) -> list[str]:
-    """A part of a turn as terms of `ieee/turn`: a product, or a sum in brackets."""
+    """The texts of a part of a turn in `ieee/turn`: a product, or a sum in brackets."""
     return [f"({text})" for text in _sums(part, turn)] if isinstance(part, Node) else [str(int(part) % turn)]
 
 
 def _sums(node: Node, turn: int) -> list[str]:
-    """A sum without its brackets. A product is added to a sum; of two products either may be the first; the order of
-    two sums does not matter."""
+    """The texts of a sum without its brackets. A product stands after the sum to which it is added; two products have
+    two texts, since either may be rounded first; two sums have one text, since their order does not matter."""
     one, other = sorted(node.children, key=lambda child: (not isinstance(child, Node), min(leaves_of(child))))
     if not isinstance(one, Node):
         x, y = _terms(one, turn)[0], _terms(other, turn)[0]

@@ -13,16 +13,16 @@ from mmaprobe.smtmodel.plans.partitions import All
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
 FINE = ", without roundings that lose nothing"
-#: the form in which two units have one normal form -> words about it
+#: the argument `form` of the rule `same_forms` -> what the sentence adds about the normal form
 FORMS = {"plain": "", "read": ", where results so far are read as they are", "joined": FINE, "positive": FINE}
 
 
 def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
-    """The rule, and indented below it the rules on which it rests."""
+    """Lines about the rule that made a theorem, and, indented below, about the rules of its premises."""
     within = theorem.premises if theorem.rule in ("same_sums", "same_parts", "same_bodies") else ()
     goal = theorem.goal
     plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and parts_of(goal.one, All) is not None)
-    if not plain or len(within) != 1:  # a single sum, and one that is only rounded, get no line
+    if not plain or len(within) != 1:  # a plan or an undivided stage with one premise has no line of its own
         yield "  " * depth + _line(theorem)
         depth += 1
     for premise in within:

@@ -47,8 +47,8 @@ Settle = Callable[[Lemma], Theorem | None]
 
 
 def bound_of(unit: Unit | Windowed, settle: Settle) -> Theorem:
-    """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
-    a bound, or if a lemma is not proved."""
+    """A theorem that bounds |d - exact|; `settle` proves the lemmas that the theorem rests on. Raises RuleError if no
+    rule gives a bound, or if a lemma is not proved."""
     return _composed(unit, settle, False)
 
 
@@ -67,8 +67,8 @@ def _composed(unit: Unit | Windowed, settle: Settle, chain: bool, zero: bool = F
 
 
 def parts_of(unit: Unit | Windowed) -> frozenset[Node]:
-    """The parts into which inputs are split: roundings of an input, and of the rest that other roundings leave, except
-    roundings of the result; empty if no rest is used."""
+    """The parts into which inputs are split: roundings of an input, and roundings of the rest that such a rounding
+    leaves. Roundings of the result are no parts. Empty if no rest is rounded."""
 
     def inputs(node: Node) -> set[Node]:
         return set(of_kind(node, Element))
@@ -92,7 +92,7 @@ def chain_of(unit: Unit, settle: Settle) -> Theorem:
 
 
 def from_zero(unit: Unit, settle: Settle) -> Theorem:
-    """A theorem about the result of one instruction from a c that is zero. Raises RuleError if no rule gives one."""
+    """A theorem about the result of one instruction whose c is zero. Raises RuleError if no rule gives one."""
     return _composed(unit, settle, True, True)
 
 
@@ -128,11 +128,12 @@ def proved(goals: Sequence[Lemma], settle: Settle) -> list[Theorem]:
     return [theorem for goal in goals if (theorem := settle(goal)) is not None]
 
 
-#: by kind of node: the rules that rest on no lemma; the rules that rest on lemmas, with the functions that give these
+#: kind of node -> the rule, which rests on no lemma
 RULES: dict[type[Node], Callable[..., Theorem]] = {
     Segment: rules.segment, Product: rules.product, Gate: rules.unchanged, Cancelling: rules.unchanged,
     Relu: rules.unchanged, Scale: rules.scale, ExactSum: rules.exact, GridSum: rules.grid,
 }  # fmt: skip
+#: kind of node -> the rule, and the function that gives the lemmas on which the rule rests
 RESTING: dict[type[Node], tuple[Callable[..., Theorem], Callable[..., Sequence[Lemma]]]] = {
     FusedSum: (rules.fused, rules.alignments),
     Cut: (rules.cut, lambda node, *_: [rules.cut_loses(node.bits, node.mode)]),
@@ -141,7 +142,8 @@ RESTING: dict[type[Node], tuple[Callable[..., Theorem], Callable[..., Sequence[L
 
 
 def from_terms(node: Node, places: Places, terms: Callable[[], Sequence[Theorem]], settle: Settle) -> Theorem:
-    """A theorem about a node that is no input, number or loop, from the theorems about its terms. Raises RuleError."""
+    """A theorem about a node from the theorems about its terms, for nodes other than inputs, numbers and loops. Raises
+    RuleError if no rule covers the node."""
     if (plain := RULES.get(type(node))) is not None:
         return plain(node, places, terms())
     if type(node) not in RESTING:
@@ -157,7 +159,7 @@ def is_zero(theorem: Theorem) -> bool:
 
 
 def formats_of(theorem: Theorem) -> frozenset[Format]:
-    """The formats such that a value is a number of one of them; empty where these are not known."""
+    """Formats one of which represents the value exactly; empty if none is known."""
     assert isinstance(theorem.goal, (Summed, Enclosed))
     return theorem.goal.facts.known.formats or frozenset()
 
@@ -180,7 +182,8 @@ class _Composer:
         self.joined = node
 
     def result(self) -> Theorem:
-        """The theorem about the unit's result, made from the leaves up, as steps may be deeply nested."""
+        """The theorem about the unit's result. Theorems are made from the leaves up, since steps may be nested more
+        deeply than Python recurses."""
         inside = {one for part in self.parts for one in walk(part)} - self.parts
         for node in walk(self.unit.result):
             if isinstance(node, (Round, Repeat)) and not node.free and node not in inside:
@@ -238,7 +241,7 @@ class _Composer:
         return from_terms(node, places, lambda: self._terms(node.operands, places), self.settle)
 
     def _body(self, node: Repeat, places: Places, formats: frozenset[Format]) -> Theorem:
-        """The theorem about the body of a loop, where the result so far is a number of these formats."""
+        """The theorem about the body of a loop whose result so far is a number of one of `formats`."""
         self.formats[node.level] = formats
         theorem = self.of(node.body, tuple(x for x in places if x[0] != node.level))
         # another loop of this level may have other assumptions

@@ -72,9 +72,10 @@ class BoundResult:
 def find_bound(
     model: Model, inputs: Inputs, length: int | None, settle: Settle, measure: Measure | None = None
 ) -> BoundResult:
-    """The bound of a model, or, for a `length`, of a chain of its instructions with that many products, in a measure;
-    the bound is compared with samples. Raises ParameterError for a length or a restriction that no bound can have, and
-    FaultError if an evaluation contradicts the bound."""
+    """The bound of a model, or, with `length`, of a chain of its instructions with `length` products in all. The bound
+    is compared with samples. `measure`: "elements" or "largest", the magnitudes in which the bound is stated. Raises
+    ParameterError for a length or a restriction that no bound can have, and FaultError if an evaluation contradicts the
+    bound."""
     start = time.monotonic()
     window, count = window_of(inputs), _count(model, length)
     result = BoundResult(
@@ -114,15 +115,15 @@ def window_of(inputs: Inputs) -> ExponentRange:
 
 
 def _in_largest(result: BoundResult, near: Near) -> Fraction:
-    """The bound of an input in terms of its largest elements."""
+    """The value, on an input, of the bound in largest elements."""
     assert result.shown is not None
     layout = layout_of(result.model)
     chain = ExactChain.of(result.model, layout, np.array(near.row, np.uint64).reshape(-1, len(layout.names)))
     assert chain is not None
 
     def largest(factor: Factor) -> Fraction:
-        of = (factor._replace(offset=place) for name, place in chain.numbers if name == factor.name)
-        return max(map(chain.magnitude, of))
+        elements = (factor._replace(offset=place) for name, place in chain.numbers if name == factor.name)
+        return max(map(chain.magnitude, elements))
 
     return error_of(result.shown).value(largest)
 
@@ -142,13 +143,13 @@ def formula_of(theorem: Theorem) -> str:
 def constants_of(form: Form, shown: str) -> list[str]:
     """For each coefficient that is rounded in a formula: its text there, its exact value, and its decimals, rounded
     up."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for value in sorted(set(form.flat().parts.values()), reverse=True):
         text, short = up_text(value), max(value.numerator, value.denominator).bit_length() <= MOST_BITS
         if text in shown and re.fullmatch(r"1\.\d{4}(\*.*)?", text):
             exact = f"exactly {powers(value)}, " if short else ""
-            found.setdefault(text, f"{text}: {exact}at most {up_decimal(value, 9)}")
-    return list(found.values())
+            lines.setdefault(text, f"{text}: {exact}at most {up_decimal(value, 9)}")
+    return list(lines.values())
 
 
 def conditions_of(premises: Sequence[str], formula: str) -> str:
@@ -211,7 +212,7 @@ def derivation(bounds: Iterable[Theorem]) -> tuple[dict[str, int], list[LemmaOfB
 
 
 def terms_of(form: Form) -> list[ErrorTerm]:
-    """The terms of a bound: each coefficient as a fraction, with the products of magnitudes, the largest of which it
+    """The terms of a bound: each coefficient as a fraction, with the products of magnitudes whose largest it
     multiplies."""
     return [
         ErrorTerm(

@@ -63,7 +63,7 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
 
 
 def format_name(fmt: Format) -> str:
-    """A format's name in P3109, as Binary8p4se or binary32; of a format without a name there, its own name."""
+    """A format's name in P3109, as Binary8p4se or binary32; the format's own name if P3109 has none."""
     finite = "negative_zero" if fmt.signed else "all_ones"
     if fmt.bias == 1 << max(fmt.exponent - 1, 0) and fmt.specials in (finite, "extended"):
         kind = "s" if fmt.signed else "u"
@@ -72,7 +72,8 @@ def format_name(fmt: Format) -> str:
 
 
 def steps_between(left: int, right: int, fmt: Format) -> int:
-    """The number of steps from one finite value to the next between two patterns; -0 is 0."""
+    """How many numbers of `fmt` lie above one finite pattern's value up to and including the other's; -0 counts as
+    0."""
     magnitude = fmt.sign_bit - 1 if fmt.signed else (1 << fmt.width) - 1
     places = [-(one & magnitude) if fmt.signed and one & fmt.sign_bit else one & magnitude for one in (left, right)]
     return abs(places[0] - places[1])
@@ -81,7 +82,7 @@ def steps_between(left: int, right: int, fmt: Format) -> int:
 def _kappa(model: Model, options: Options) -> dict[str, Any]:
     try:
         proofs = proofs_of(problems_of(EXACT, model, Inputs()), options, True)
-    except ParameterError as error:  # it cannot be asked of this unit
+    except ParameterError as error:  # the property cannot be asked of this unit
         return {"kappa": None, "kappa_basis": f"not asked: {error.message}"}
     verdict = verdict_on(EXACT, proofs)
     if verdict == "equal":

@@ -50,9 +50,9 @@ def find_fall(problem: Monotonic) -> Witness | None:
 
 
 def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) -> Table:
-    """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation distance;
-    if `beside`, one other term is just below the raised operand and of the other sign, so that the truncated bits may
-    decide a result of few bits."""
+    """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation distance.
+    With `beside`, one other term is just below the raised operand and has the other sign: the two cancel, so that the
+    truncated bits may decide a result of few bits."""
     model, k, count = problem.left, problem.raised, problem.length
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
@@ -62,7 +62,7 @@ def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) 
         factors, highest, sign = _close_products(problem, rng)
         columns[k], columns[count + k], columns[-2], columns[-1] = factors
     bits = _kept(model)
-    # the last places above and below the higher truncation; one distance for a whole row, or one for each term
+    # distances around the higher truncation; a row has one distance for all terms, or one for each
     distance = bits + rng.integers(-3, 4, ROWS)
     scale = _scale(problem, columns, highest - distance if k is None else 0 * highest)
     scattered = rng.random(ROWS) < 0.3
@@ -136,14 +136,15 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 
 def _kept(model: Model) -> int:
-    """How many bits below its largest term a sum is truncated or rounded."""
-    kept = [bits for node in of_kind(model.unit.result, Sum) for bits in node.bits_of_terms]
-    return min(kept, default=model.d.precision)
+    """The fewest bits that a sum of the unit keeps below its largest term; the precision of d if no sum cuts its
+    terms."""
+    counts = [bits for node in of_kind(model.unit.result, Sum) for bits in node.bits_of_terms]
+    return min(counts, default=model.d.precision)
 
 
 def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: NDArray[np.bool_] | bool = False) -> Table:
-    """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal patterns have all
-    fraction bits set."""
+    """Patterns of powers of two, subnormal where the exponent requires a subnormal number; where `full`, normal
+    patterns have all fraction bits set."""
     least = fmt.unit if fmt.subnormals else fmt.emin
     fraction = np.where(full & (exponent >= fmt.emin), np.uint64((1 << fmt.fraction) - 1), np.uint64(0))
     return pattern_of(fmt, 0 * exponent if sign is None else sign, np.maximum(exponent, least) + fmt.bias, fraction)
@@ -181,7 +182,7 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
         with_signs(a, sign, left[before].astype(np.uint64)), with_signs(b, none, right[before].astype(np.uint64)),
         with_signs(a, sign, left[after].astype(np.uint64)), with_signs(b, none, right[after].astype(np.uint64)),
     ]  # fmt: skip
-    # where the smaller magnitude has the larger exponent, the other terms gain instead
+    # where the smaller magnitude has the larger exponent, the other terms need the other sign to make the sum fall
     turned = (nominal[before] > nominal[after]) ^ (sign == 1)
     return factors, np.maximum(nominal[before], nominal[after]), np.where(turned, 1 - sign, sign)
 

@@ -70,17 +70,17 @@ def _differ_on_samples(problem: Problem) -> bool:
 
 
 def _kept(unit: Unit) -> frozenset[Hashable]:
-    """The parameters of an expression that no rewriting rule changes: two expressions with different parameters have no
-    common normal form."""
-    kept, scope, every = set[Hashable](), Scope.of(unit), list(walk(unit.result))
-    gone = {part.term for part in every if isinstance(part, Round)
+    """The parameters of an expression that no rewriting rule changes. Expressions that differ in these have different
+    normal forms."""
+    parameters, scope, nodes = set[Hashable](), Scope.of(unit), list(walk(unit.result))
+    removed = {part.term for part in nodes if isinstance(part, Round)
             and (rounded_twice(scope, part) or rounded_in_vain(scope, part))}  # fmt: skip
-    for part in every:
+    for part in nodes:
         if isinstance(part, FusedSum) and lossless_sum(scope, replace(part, carry_bits=None)) is None:
-            kept.add((part.fraction_bits, part.rounding, part.sticky))
-        elif isinstance(part, Round) and not _is_product(part.term) and part not in gone:
-            kept.add((part.rounding.format, part.rounding.subnormals))
-    return frozenset(kept)
+            parameters.add((part.fraction_bits, part.rounding, part.sticky))
+        elif isinstance(part, Round) and not _is_product(part.term) and part not in removed:
+            parameters.add((part.rounding.format, part.rounding.subnormals))
+    return frozenset(parameters)
 
 
 def _is_product(node: Node) -> bool:

@@ -40,6 +40,7 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 
 def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | None:
     """The proof by the rule about nodes; None if the rule gives no proof."""
-    settle, of = Settled(options, confirm, LEMMA_SECONDS), (problem.left.unit, problem.raised, problem.inputs.normal)
-    theorem = result_or_none(lambda: does_not_fall(problem, rises(*of, proved(needed(*of), settle))))
+    settle = Settled(options, confirm, LEMMA_SECONDS)
+    question = problem.left.unit, problem.raised, problem.inputs.normal
+    theorem = result_or_none(lambda: does_not_fall(problem, rises(*question, proved(needed(*question), settle))))
     return None if theorem is None else Proof(problem, settle.asked, why=BY_RISES, theorem=theorem)

@@ -19,8 +19,8 @@ LEMMA_SECONDS = 10.0
 
 
 def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
-    """The theorem that the result is negated, as a value, if every a and c is negated. Raises RuleError if the rule
-    does not give this theorem."""
+    """The theorem that negating every a and c negates the result as a value. Raises RuleError if the rule does not
+    give this theorem."""
     return turned(unit, proved(lemmas_of(unit), settle))
 
 

@@ -1,4 +1,4 @@
-"""Units for which no error bound holds, because a sum wraps: inputs on which the error is larger than the sum of the
+"""Inputs that show that a unit has no error bound because a sum wraps: the error is larger than the sum of the
 magnitudes of all terms, hence larger than the error of a result of 0."""
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ STEPS = 8  # the most instructions of a chain until its result no longer changes
 
 
 def wrapped_input(model: Model, count: int) -> Near | None:
-    """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
-    of all terms, the `bound` of the result; among such inputs evaluated, the input with the largest ratio. For a chain
-    of `count` instructions the input has a row for each instruction: all products after the first row are zeros. None
-    if no such input was found."""
+    """A finite input on which nothing overflows, a sum wraps, and the error |d - exact| is larger than the sum of the
+    magnitudes of all terms (`bound` in the result). Of several such inputs, the input with the largest ratio of error
+    to sum. For a chain of `count` instructions the input has a row for each instruction, and all products after the
+    first row are zeros. None if no sum can wrap, or the search finds no such input."""
     if not any(node.carry_bits is not None for node in of_kind(model.unit.result, Sum)):
         return None
     layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
@@ -51,8 +51,8 @@ def _with_room(model: Model) -> Unit:
 
 
 def _chains(model: Model, row: Table, count: int) -> Iterator[Near]:
-    """The chain that begins with an input and has only zero products after it, until its result no longer changes, if
-    its error is larger than the sum of all magnitudes."""
+    """The chain of an input and then zero products alone, up to the instruction after which the result stays the same.
+    Empty if the chain's error is at most the sum of all magnitudes."""
     k, layout = model.length, layout_of(model)
     steps = np.zeros((min(count, STEPS), len(row)), dtype=np.uint64)
     steps[0], steps[1:, 2 * k + 1 :] = row, [fmt.one for fmt in layout.formats[2 * k + 1 :]]

@@ -1,5 +1,5 @@
-"""Inputs that restrictions admit, random and extreme: exponents at both ends, fractions of all ones or zeros, products
-that cancel, an addend that cancels a product."""
+"""Random and extreme inputs that restrictions admit. Extreme inputs have exponents at both ends of the range, fractions
+of all ones or zeros, products that cancel, or an addend that cancels a product."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mmaprobe.smtmodel.operand import NAMED
 
 
 def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: Sequence[int] = ()) -> Table:
-    """Patterns of shape (count, columns of the layout); the restrictions admit nearly all rows. `bits`: the distances
-    from the largest exponent at which units cut terms off."""
+    """Patterns of shape (count, columns of the layout), nearly all of which the restrictions admit. `bits`: how many
+    places below the largest exponent units cut terms off."""
     rng = np.random.default_rng(seed)
     products = layout.length
     mode = rng.integers(0, 1 << 30, count)
-    whole = inputs.products_below_two  # b then has powers of two alone
+    whole = inputs.products_below_two  # then every b is a power of two
     columns = [_operand_patterns(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
                for k, fmt in enumerate(layout.formats[: 2 * products + 1])]  # fmt: skip
     if inputs.exponents is None:
@@ -41,8 +41,8 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
 
 
 def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:
-    """Patterns of one operand. `mode`: for each row, whether exponents are anywhere, at the ends, or all near one
-    exponent."""
+    """Patterns of one operand. `mode`: random bits for each row, which decide whether the row's exponents are spread,
+    at the ends, or near one exponent, and whether its signs are all positive; `whole`: only powers of two."""
     count, window = len(mode), inputs.exponents
     low, high = (fmt.emin, fmt.emax) if window is None else (max(fmt.emin, window.min), min(fmt.emax, window.max))
     if low > high:
@@ -72,8 +72,8 @@ def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.G
 
 
 def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.random.Generator) -> None:
-    """Change some rows: one term is large, and all other terms have one sign, set fraction bits and one distance below
-    the large term."""
+    """Change some rows: one term becomes large; all other terms become positive, get all fraction bits, and lie at one
+    distance below the large term."""
     products, count = layout.length, len(columns[0])
     a, b, c = layout.a, layout.b, layout.c
     chosen, large = rng.random(count) < 0.2, rng.integers(0, products + 1, count)
@@ -95,8 +95,8 @@ def _cut_off(columns: list[Table], layout: Layout, bits: Sequence[int], rng: np.
 
 
 def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> None:
-    """Change some rows: the second product becomes the first with its sign changed, in some rows off by one last place;
-    c becomes another product."""
+    """Change some rows: the second product becomes the negated first product, exactly or with an a that is off by one
+    last place; in some other rows c becomes a negated product."""
     products, count = layout.length, len(columns[0])
     chosen = rng.random(count) < 0.3
     a, b, c = layout.a, layout.b, layout.c
@@ -110,8 +110,8 @@ def _cancel(columns: list[Table], layout: Layout, rng: np.random.Generator) -> N
         with np.errstate(over="ignore", invalid="ignore"):
             value = in_f64(columns[which], a) * in_f64(columns[products + which], b)
             number = (-value).astype(kinds[c.name])
-        held = chosen & np.isfinite(number) & (number != 0)
-        columns[-1] = np.where(held, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
+        written = chosen & np.isfinite(number) & (number != 0)
+        columns[-1] = np.where(written, number.view(f"u{number.itemsize}").astype(np.uint64), columns[-1])
 
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:

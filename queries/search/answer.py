@@ -19,14 +19,14 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.inputs.admitted import Compare
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
-#: "divided": the expected answer does not hold for all hypotheses, but may for some
+#: "divided": not all pairs of hypotheses have the same verdict
 AnswerVerdict = Verdict | Literal["divided"]
 
 
 @dataclass
 class PairAnswer:
-    """The outcome for two hypotheses, or for one and all others at once (`right` names these). `reused`: a vector of an
-    earlier pair distinguishes this pair too."""
+    """The outcome for two hypotheses, or for one hypothesis against all others at once (then `right` names the others).
+    `reused`: the witness is a vector that was found for an earlier pair."""
 
     left: str
     right: str
@@ -108,10 +108,7 @@ class Answered:
 
 def problems(question: Question, compare: Compare | None = None) -> list[tuple[str, str, Problem]]:
     """The problems of a question, each with names for both sides: every pair, or one hypothesis against all others at
-    once.
-
-    `compare` overrules the question's own.
-    """
+    once. `compare` replaces the question's own kind of comparison."""
     models, inputs, compare = question.models, question.inputs, compare or question.compare
     if question.one_vector is None:
         return [(left, right, Problem(models[left], models[right], inputs, compare)) for left, right in question.pairs]
@@ -127,8 +124,9 @@ def answer(
 ) -> Answered:  # fmt: skip
     """Answer for every pair; a vector found for one pair is tried first on the later pairs.
 
-    `compare` overrules the question's own. `smt2`: where the query of each pair is written, in which all products but
-    `free` are zero (None: all products are free). Raises SolverFaultError.
+    `compare` replaces the question's own kind of comparison. `smt2`: the file to which the query of each pair is
+    written; `free`: how many products of this query are variables, the others being zero (None: all). Raises
+    SolverFaultError.
     """
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")

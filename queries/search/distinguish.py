@@ -1,9 +1,9 @@
-"""The main task: inputs that distinguish candidate models.
+"""The search for inputs that distinguish two models.
 
-Shaped inputs are simulated first: they show most differences sooner than a question is built and answered. Then small
-questions are asked, in which all but one, two, three products are fixed to zero: their answers come sooner and are
-easier to read. Only when no small input exists is the whole question asked; its "unsat" is the proof that the models
-agree on every input that counts.
+Shaped inputs are simulated first: they show most differences in less time than a query takes to build and answer. Then
+small queries are asked, in which all but one, two or three products are zero: their answers come sooner and are easier
+to read. Only if no small input exists is the query about all products asked; its "unsat" is the proof that the models
+agree on every admitted input.
 """
 
 from __future__ import annotations
@@ -51,17 +51,18 @@ SAMPLES = 4096  # shaped inputs of each kind, before any query
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
 SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
-SINGLE_SHARE = 0.25  # part of SMALL_SHARE for a single free product: the hardest to refute, and part of later queries
+SINGLE_SHARE = 0.25  # factor of SMALL_SHARE for one free product: hardest to refute, and contained in later queries
 SEARCH_SHARE = 0.4  # in place of SMALL_SHARE where only restricted queries are asked
-BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
+BRIEF = 2.5  # seconds for each restricted query in a first round, since another may be answered sooner
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers; `fresh`: the answers are asked for anew; `stored`: only stored answers are used; the solvers run
-    in `pool`. `simulate`: shaped inputs are tried first. `deadline`, in seconds of time.monotonic: nothing is built or
-    asked after it, whatever the `timeout`, whose clock stops while other questions are asked."""
+    """How to ask. `timeout`: seconds for each pair, None without a limit; their clock (`clock`) stops while other
+    questions are asked. `deadline`: the time, of time.monotonic, after which no query is built or asked, whatever the
+    `timeout`. `memory`: MiB for each solver process; `count`: the most witnesses; `pool`: where the solvers run;
+    `store`: where their answers are kept; `fresh`: stored answers are not used; `stored`: only stored answers are used;
+    `simulate`: shaped inputs are tried before any query."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -76,11 +77,11 @@ class Options:
     stored: bool = False
 
     def clock(self) -> float:
-        """The time in seconds by which a `timeout` is measured."""
+        """The time in seconds of the clock that measures a `timeout`."""
         return self.pool.clock()
 
     def left(self, start: float, share: float = 1.0) -> float | None:
-        """A share of the seconds that are left of the `timeout`, begun at `start` by the clock; None without a
+        """A share of the seconds that are left of a `timeout` that began at `start` (of `clock`); None without a
         timeout."""
         return None if self.timeout is None else max(0.0, self.timeout - (self.clock() - start)) * share
 
@@ -92,8 +93,8 @@ class Options:
         self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None,
         processor: float | None = None,
     ) -> Engines:  # fmt: skip
-        """The engines for one question of a rule of inference: `seconds` for the question, `processor` seconds of a
-        processor for each engine, `name` for people to read."""
+        """The engines for one question of a rule of inference. `seconds`: the limit for the question; `processor`:
+        seconds of processor time for each engine; `name`: the text shown to users who wait."""
         return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
                        self.deadline, self.progress, heard or Heard(), stored=self.stored,
                        processor=processor)  # fmt: skip
@@ -101,7 +102,8 @@ class Options:
 
 @dataclass(frozen=True)
 class AskedQuery:
-    """One query: the free products, whether only nonnegative inputs count, and the answers of the engines."""
+    """One query and the engines' answers. `free`: the products that are variables; `one_sign`: only nonnegative inputs
+    are admitted."""
 
     free: tuple[int, ...]
     one_sign: bool
@@ -115,8 +117,8 @@ class AskedQuery:
 
 @dataclass
 class PairOutcome:
-    """The result for one pair. `witnesses` differ in the features that they exercise; `theorem`: states that there is
-    no witness; `complete`: there are no further kinds of witnesses; `simulated`: the first witness was found by
+    """The result for one pair. `witnesses`: inputs that exercise different features; `theorem`: states that there is no
+    witness; `complete`: there are no witnesses of further kinds; `simulated`: the first witness was found by
     simulation."""
 
     problem: Problem
@@ -128,7 +130,7 @@ class PairOutcome:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict that the witnesses show, or that the theorem states."""
+        """The verdict: different if there is a witness, equal if the theorem is about this problem, else unknown."""
         if self.witnesses:
             return "different"
         return "equal" if agrees(self.theorem, self.problem) else "unknown"
@@ -140,7 +142,7 @@ class PairOutcome:
 
 
 Signature = tuple[bool, ...]
-Size = tuple[tuple[int, ...], bool]  # the products left free, and whether only nonnegative inputs count
+Size = tuple[tuple[int, ...], bool]  # the products that are variables, and whether only nonnegative inputs are admitted
 
 
 class WitnessSearch:
@@ -155,14 +157,15 @@ class WitnessSearch:
         self.whole: Size | None = None if small else (free_sets(problem)[-1], False)
 
     def run(self) -> PairOutcome:
-        """Ask until there are enough witnesses, or there is no further witness, or no time. Raises SolverFaultError."""
+        """Search until there are enough witnesses, no further witness exists, or the time is over. Raises
+        SolverFaultError."""
         outcome, late = self.outcome, False
         if self.options.simulate and (simulated := self._simulate()) is not None:
             outcome.witnesses.append(simulated)
             outcome.simulated = True
         try:
             self._ask_on()
-        except (OutOfTimeError, TimeUp):  # TimeUp may come at any point
+        except (OutOfTimeError, TimeUp):  # TimeUp may be raised at any point
             late = True
         enough = len(outcome.witnesses) == self.options.count
         answered = enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown"
@@ -192,8 +195,9 @@ class WitnessSearch:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
 
     def _attempts(self) -> list[tuple[Size, float | None]]:
-        """The queries in order, each with its seconds: small sets of products, and all products with one sign, with
-        short limits first; then all products."""
+        """The queries in order, each with its seconds (None: all that remain). Restricted queries come first, about
+        small sets of products and about all products with one sign: each with a short limit, then with its full one.
+        The query about all products comes last."""
         *small, whole = free_sets(self.problem)
         sizes: list[Size] = [(free, False) for free in small]
         sizes += [] if self.problem.inputs.nonnegative else [(whole, True)]
@@ -203,7 +207,7 @@ class WitnessSearch:
         return [*brief, *patient, *([] if self.whole is None else [(self.whole, None)])]
 
     def _patience(self, size: Size) -> float:
-        """Seconds for a small question."""
+        """Seconds for a restricted query."""
         share = (SMALL_SHARE if not self.small else SEARCH_SHARE) * (SINGLE_SHARE if len(size[0]) == 1 else 1)
         return inf if self.options.timeout is None else self.options.timeout * share
 
@@ -222,9 +226,9 @@ class WitnessSearch:
                 self.outcome.theorem = undiffering(problem, "select", engines)
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
-        (one,) = engines.answered_queries
-        self.outcome.steps.append(AskedQuery(free, one_sign, one.answers, one.query))
-        answer = one.answer
+        (answered,) = engines.answered_queries
+        self.outcome.steps.append(AskedQuery(free, one_sign, answered.answers, answered.query))
+        answer = answered.answer
         if answer.status == "unsat":
             self.refuted.add(size)
         if answer.status != "sat":
@@ -232,7 +236,7 @@ class WitnessSearch:
         return self._replayed(answered_row(self.problem.layout, answer), answer)
 
     def _simulate(self) -> Witness | None:
-        """A witness among many shaped inputs."""
+        """The witness that is the easiest to read among many shaped inputs; None if none of these is a witness."""
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
         results = {model.d for model in models}
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in results)]
@@ -251,7 +255,8 @@ class WitnessSearch:
         return self._kept(row)
 
     def _kept(self, row: Row) -> Witness:
-        """The smallest witness of the same kind as a row on which the models differ."""
+        """A row on which the models differ, shrunk to a smaller witness; after the first witness, to one that exercises
+        the same features as the row. The features are added to `seen`."""
         keep = None
         if self.seen:
             first = confirmed_witness(self.problem, row)
@@ -273,9 +278,9 @@ def build_query(
     carrier: TermCarrier | None = None,
     deadline: float | None = None,
 ) -> Query:
-    """Is there an input on which the two models differ? All products but the `free` ones (None: all) are zero;
-    `seen` lists kinds of witnesses that are not wanted again. Raises OutOfTimeError at the deadline (of
-    time.monotonic)."""
+    """The query whether the two models differ on an input. `free`: the products that are variables (None: all); the
+    others are zero. `seen`: signatures of witnesses that the query excludes. `deadline`: of time.monotonic. Raises
+    OutOfTimeError at the deadline."""
     carrier = carrier or TermCarrier()
     with carrier.until(deadline):
         operands = symbolic_operands(problem, carrier, free)
@@ -290,8 +295,8 @@ def build_query(
 
 
 def free_sets(problem: Problem) -> list[tuple[int, ...]]:
-    """The sets of products to leave free, in the order of asking: one, two and three products, each number first from
-    the first step, then from the steps in turn; at last all products."""
+    """The sets of products that queries leave free, in the order of asking: sets of one, two and three products, each
+    size first with products of the unit's first step, then with products of different steps; last the set of all."""
     steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
     fixed, every = problem.inputs.zero_terms, range(problem.length)  # also products that this model does not read
     turns = [k for turn in zip_longest(*steps) for k in turn]
@@ -306,7 +311,7 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
 
 
 def first_free(problem: Problem, count: int) -> tuple[int, ...]:
-    """The set of `count` products that is left free first; all products, if there is no such set."""
+    """The first set of `count` products in `free_sets`; all products if there is no such set."""
     every = free_sets(problem)
     return next((some for some in every if len(some) == count), every[-1])
 
@@ -319,7 +324,7 @@ def _flags(problem: Problem, evaluations: Sequence[Evaluation]) -> list[Bit]:
 
 
 def _of_kind(flags: Sequence[Bit], signature: Signature) -> Bit:
-    """Whether an input exercises the features of a signature, and no others."""
+    """Whether an input exercises exactly the features of a signature."""
     return all_of([flag if wanted else ~flag for flag, wanted in zip(flags, signature, strict=True)])
 
 
@@ -328,9 +333,6 @@ def _signature(witness: Witness) -> Signature:
 
 
 def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> PairOutcome:
-    """Inputs on which two models differ, or the verdict that there are none.
-
-    `small`: only questions that are answered soon are asked, so that the verdict is never "equal". Raises
-    SolverFaultError.
-    """
+    """Inputs on which two models differ, or the verdict that there are none. `small`: only restricted queries are
+    asked, so that the verdict is never "equal". Raises SolverFaultError."""
     return WitnessSearch(problem, options or Options(), small).run()

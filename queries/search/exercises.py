@@ -1,4 +1,4 @@
-"""The features that an input exercises in a model: flags over the trace, for terms and arrays from one definition."""
+"""The features that an input exercises in a model: flags over the trace, defined once for every carrier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, sele
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.nodes.trace import Part, Signal, Stage
 
-#: name -> what it means, in the order in which they are printed
+#: feature -> its meaning, in the order in which features are printed
 EXERCISES = {
     "truncated": "alignment truncates set bits of a term",
     "carry": "the sum reaches beyond the bits of a single term",
@@ -19,7 +19,8 @@ EXERCISES = {
 
 
 def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
-    """The flags of one evaluation, for the stages that the model has."""
+    """A flag for each feature: whether the evaluation exercises it. The evaluation needs a trace; a feature of a stage
+    that the model does not have is never exercised."""
     trace, carrier = evaluation.trace, evaluation.d.carrier
     reached: dict[str, list[Bit]] = {name: [] for name in EXERCISES}
     aligned: list[Bits] = []  # the terms of the sum under way
@@ -49,13 +50,14 @@ def exercises(model: Model, evaluation: Evaluation) -> dict[str, Bit]:
 
 
 def _places(maximum: Signal, total: Signal) -> int:
-    """Fraction bits of a finished sum below the unit of its maximum exponent."""
+    """How many bits of a finished sum lie below the unit of its maximum exponent."""
     assert total.scale is not None
     return maximum.offset - total.scale.low
 
 
 def _cut(source: Signal, aligned: Signal) -> Bit:
-    """Whether the aligned magnitude lost set bits of the significand: the lowest set bit lies below the unit."""
+    """Whether alignment removed set bits of the significand, because they lie below the lowest place of the aligned
+    magnitude."""
     significand = source.bits
     assert source.scale is not None
     assert aligned.scale is not None
@@ -80,6 +82,6 @@ def _reaches(magnitude: Bits, position: int) -> Bit:
 
 
 def _cancels(magnitude: Bits, aligned: list[Bits], position: int) -> Bit:
-    """Whether a term reached the unit of the maximum exponent and the sum does not."""
+    """Whether a term has a bit at or above the unit of the maximum exponent, and the sum has none."""
     reached = any_of([_reaches(value, position) for value in aligned])
     return reached & ~_reaches(magnitude, position)

@@ -1,5 +1,6 @@
-"""Inputs whose result depends on one bit far below its last place: a term, or a sum of two terms, is half way between
-two results but for one bit of a term, at each place of that term's significand and at any distance."""
+"""Inputs whose result depends on one bit far below the result's last place, the lone bit. Without this bit of a term,
+the term or the sum of two terms would be half way between two results. The lone bit is at each place of its term's
+significand, and at any distance below the half unit."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from mmaprobe.queries.search.witness import bit_length
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
-INTEGER_BITS = 63  # bits of integers here
-ALONE, NONE = 0.3, 0.15  # shares: the lone bit is all of its term; no term has the other bits
+INTEGER_BITS = 63  # the most bits of significands as integers
+ALONE = 0.3  # the share of rows in which the term with the lone bit has no other bit
+NONE = 0.15  # the share of rows with a single term
 
 
 def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
-    """Rows whose result depends on one lone bit, for a result that is rounded to the format; empty where operands or
-    results are integers. Each row has two terms, which may be any products or the addend; other terms are zero."""
+    """Rows (count x columns of the layout) whose result, rounded to `result`, depends on one lone bit; empty if an
+    operand or the result is an integer. Each row has at most two terms other than zero, any products or the addend."""
     n, a, b, c = layout.length, layout.a, layout.b, layout.c
     if any(fmt.is_integer for fmt in (a, b, c, result)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -25,7 +27,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
     where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # exponents of the half unit
     gap = 1 + np.minimum(rng.integers(0, 2 * result.precision + 3, count), rng.integers(0, 1 << 10, count))
-    tie = rng.random(count) < 0.5  # the half unit is a bit of the term with the lone bit
+    tie = rng.random(count) < 0.5  # the half unit is a bit of the same term as the lone bit, not of the other term
     alone = rng.random(count) < ALONE
     low = where - gap
     own = _odd(rng, count, np.where(alone, 1, rng.integers(1, 12, count) * result.precision // 8 + 1))
@@ -61,9 +63,9 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
 
 
 def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """Rows of one product or the addend, alone or beside one other term, in which one bit distinguishes an input from
-    others: a bit of its exponent, or of the fraction of a subnormal number or NaN. Products are about one where they
-    can be."""
+    """Rows with one operand whose exponent field has one bit set or one bit clear, or whose fraction of a subnormal
+    number or NaN has one bit set. The operand is a factor, with another factor that brings the product near one, or
+    the addend; one other term may stand beside it. Empty if an operand is an integer."""
     n, formats = layout.length, layout.formats
     if any(fmt.is_integer for fmt in (layout.a, layout.b, layout.c)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -103,8 +105,8 @@ def lone_input_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: int) -> Lanes:
-    """Exponents of half a unit in the last place of results: of results about one, anywhere, at the smallest normal
-    number, or at the smallest number."""
+    """Exponents of half a unit in the last place of results: of results about one, of any size, about the smallest
+    normal number, or subnormal."""
     a, b, c = layout.a, layout.b, layout.c
     low = max(min(a.emin + b.emin, c.emin), result.emin)
     high = max(low + 1, min(max(a.emax + b.emax, c.emax), result.emax))
@@ -116,24 +118,25 @@ def _exponents(layout: Layout, result: Format, rng: np.random.Generator, count: 
 
 
 def _below(rng: np.random.Generator, count: int, width: int) -> Table:
-    found: Table = rng.integers(0, 1 << min(width, INTEGER_BITS), count, dtype=np.uint64)
-    return found
+    """Random integers below 2^width, for a width of at most INTEGER_BITS."""
+    integers: Table = rng.integers(0, 1 << min(width, INTEGER_BITS), count, dtype=np.uint64)
+    return integers
 
 
 def _odd(rng: np.random.Generator, count: int, width: Lanes) -> Table:
-    """Odd integers of `width` bits, of which the first is set."""
+    """Random odd integers of exactly `width` bits."""
     top = np.uint64(1) << np.clip(width - 1, 0, INTEGER_BITS - 1).astype(np.uint64)
-    found: Table = (_below(rng, count, INTEGER_BITS) & (top - np.uint64(1))) | top | np.uint64(1)
-    return found
+    integers: Table = (_below(rng, count, INTEGER_BITS) & (top - np.uint64(1))) | top | np.uint64(1)
+    return integers
 
 
 def _inverse(x: Table) -> Table:
     """The inverses of odd integers modulo 2^64 (by Newton's iteration)."""
-    found = x.copy()
+    inverse = x.copy()
     with np.errstate(over="ignore"):
         for _ in range(6):
-            found = found * (np.uint64(2) - x * found)
-    return found
+            inverse = inverse * (np.uint64(2) - x * inverse)
+    return inverse
 
 
 def _width(bits: Table) -> Lanes:
@@ -142,7 +145,7 @@ def _width(bits: Table) -> Lanes:
 
 
 def _number(fmt: Format, rng: np.random.Generator, bits: Table, unit: Lanes) -> Table:
-    """The pattern of bits * 2^unit, with any sign; its last places are cut off where they have no room."""
+    """The pattern of bits * 2^unit with a random sign; bits that do not fit the format's fraction are cut off."""
     width = _width(bits)
     shift = fmt.fraction + 1 - width
     left = np.where(shift >= 0, bits << np.maximum(shift, 0).astype(np.uint64),
@@ -152,7 +155,8 @@ def _number(fmt: Format, rng: np.random.Generator, bits: Table, unit: Lanes) -> 
 
 def _put_product(layout: Layout, table: Table, rng: np.random.Generator, chosen: np.ndarray, place: Lanes,
                  x: Table, y: Table, unit: Lanes) -> None:  # fmt: skip
-    """Set products, in the chosen rows, to x * y * 2^unit."""
+    """Set the products at `place`, in the chosen rows, to x * y * 2^unit, each split at random between the exponents of
+    a and b."""
     n, a, b = layout.length, layout.a, layout.b
     swapped = (rng.random(len(x)) < 0.5) if a == b else np.zeros(len(x), dtype=np.bool_)
     x, y = np.where(swapped, y, x), np.where(swapped, x, y)

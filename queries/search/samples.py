@@ -1,8 +1,8 @@
 """Inputs for simulation: random rows, and rows shaped to exercise the corner cases of a datapath.
 
-A random pattern rarely makes a unit align, carry or cancel; a shaped row does. It has one exponent for its largest
-terms, other terms below these at the distances at which units cut bits off, and significands of few bits or of all
-bits. Seeded: the same arguments give the same rows.
+A random pattern rarely makes a unit align, carry or cancel; a shaped row does. A shaped row has one exponent for its
+largest terms, other terms below these at the distances at which units cut bits off, and significands of few bits or of
+all bits. All functions are seeded: the same arguments give the same rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Flags = NDArray[np.bool_]
 
 SHAPED = 0.6  # share of the rows that are shaped
 SEARCHED = 12  # the most fraction bits for which all significands are tried
-TINY = 0.6  # share of the rows with ties that are about the smallest results
-KEPT = 600_000  # the most patterns of a table that is kept for the next question
-NARROW = 8  # the most bits of formats that some units multiply in wider formats
+TINY = 0.6  # share of the rows with ties whose product is about the smallest result
+KEPT = 600_000  # the most patterns of a table that is cached for the next question
+NARROW = 8  # the most bits of a format whose numbers some units convert to a wider format before they multiply
 WORD = 60  # the most bits of a product of fractions that is formed in machine words
 DRAWN = 8  # products drawn for each that is kept, the nearest to powers of two
 PLACES = range(-4, 2)  # the exponents of a product's factors about the last place of a result
@@ -35,8 +35,8 @@ FAR = 40  # the most places below the largest term that matter to a unit
 
 
 def every_row(layout: Layout, most: int) -> Table | None:
-    """All inputs, with zeros for elements that are not read; None if the elements that are read have more than `most`
-    bits together."""
+    """All inputs, as patterns of shape (inputs, columns of the layout), with zeros for elements that are not read; None
+    if the elements that are read have more than `most` bits together."""
     widths = [0 if place in layout.unread else fmt.width for place, fmt in enumerate(layout.formats)]
     total = sum(widths)
     if total > most:
@@ -53,7 +53,7 @@ def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def _cached_rows(form: Callable[..., Table], layout: Layout, count: int, *rest: Any) -> Table:
-    """The rows of a function, cached if they are few."""
+    """A copy of the rows that `form` makes, which are cached if they are few."""
     made = _made_rows if count * len(layout.names) <= KEPT else _made_rows.__wrapped__
     return made(form, layout, count, *rest).copy()
 
@@ -73,9 +73,9 @@ def _mixed_rows(layout: Layout, count: int, seed: int) -> Table:
 
 
 def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
-    """Rows with a product of few bits about the last places of a small result, or about one, and one or two powers of
-    two below the product at any distance: where the product is half way between two results, these powers decide,
-    unless they are lost."""
+    """Rows with one product of few bits and one or two powers of two below it at any distance. The product is about the
+    smallest result or about one. If it is half way between two results, the powers of two decide the rounding, unless
+    the unit cuts them off."""
     return _cached_rows(_tie_rows, layout, count, result, seed)
 
 
@@ -147,15 +147,15 @@ def _near_tie_rows(layout: Layout, count: int, result: Format, seed: int) -> Tab
 
 
 def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """Rows with the product of a subnormal factor and a large one, and one or two products at any distance below it:
-    the bits that a unit truncates there show with which exponent the first product counts. Empty for factors of more
-    than 8 bits."""
+    """Rows with the product of a subnormal and a large factor, and one or two products at any distance below it. The
+    bits of these that a unit truncates show which exponent the first product has in the alignment. Empty for factors
+    of more than 8 bits."""
     return _cached_rows(_below_small_rows, layout, count, False, seed)
 
 
 def zero_rows(layout: Layout, count: int, seed: int = 1) -> Table:
-    """Rows as of `subnormal_rows`, but with a zero factor, of any format, and with an addend: they show whether the
-    zero product counts. Empty for integers."""
+    """Rows as of `subnormal_rows`, but with a zero in the place of the subnormal factor, factors of any width, and an
+    addend. They show whether the zero product's exponent takes part in the alignment. Empty for integers."""
     return _cached_rows(_below_small_rows, layout, count, True, seed)
 
 
@@ -196,21 +196,22 @@ def _below_small_rows(layout: Layout, count: int, zero: bool, seed: int) -> Tabl
 
 
 def with_ones(layout: Layout, table: Table) -> Table:
-    """The rows, in which scale factors and further operands are now one."""
+    """The rows, changed in place: scale factors and all operands after c are 1."""
     for place in layout.further:
         table[:, place] = layout.formats[place].one
     return table
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
-    """The rows with the layout's columns for a second evaluation added, and +0 in columns that nothing reads."""
+    """The rows with the layout's columns for the raised operand of a second evaluation added, and zeros in columns that
+    no evaluation reads."""
     table[:, layout.unread] = 0
     raised = [_raised_operand(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
     return np.concatenate([table, *raised], axis=1)
 
 
 def _raised_operand(layout: Layout, table: Table, index: int, rng: np.random.Generator) -> Table:
-    """The replacements of one operand: mostly its neighbour up or down, else the operand of any other row."""
+    """The raised values of one operand: mostly the neighbouring pattern up or down, else the operand of another row."""
     source, fmt = layout.names.index(layout.names[index].removesuffix(RAISED)), layout.formats[index]
     pattern = table[:, source]
     step = np.uint64(1 << fmt.padding)
@@ -221,7 +222,7 @@ def _raised_operand(layout: Layout, table: Table, index: int, rng: np.random.Gen
 
 
 def _random_rows(layout: Layout, count: int, rng: np.random.Generator) -> Table:
-    """Independent patterns: random bits, or an exponent near one, some zeros, infinities and largest numbers."""
+    """Independent patterns: random bits, numbers about 1, and some zeros, infinities and largest numbers."""
     columns = []
     for fmt in layout.formats:
         bits = _bits(rng, count, fmt.width)
@@ -242,8 +243,9 @@ def _bits(rng: np.random.Generator, count: int, width: int) -> Table:
 
 
 def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Table:
-    """Patterns of numbers by sign, biased exponent (brought into range; subnormal from 0 on down) and the low bits of
-    the fraction."""
+    """Patterns of numbers from their signs (0 or 1), biased exponents and fractions. Exponents above the format's range
+    become the largest one; exponents from 0 down give subnormal numbers, or zero exponent fields in a format without
+    subnormals. Only the low bits of `fraction` that fit the format are used."""
     highest = (fmt.largest >> (fmt.padding + fmt.fraction)) & ((1 << fmt.exponent) - 1)
     field = np.clip(exponent, 1 if fmt.subnormals else 0, highest).astype(np.uint64)
     kept = fraction & np.uint64((1 << fmt.fraction) - 1)
@@ -255,14 +257,14 @@ def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Ta
 
 
 def with_signs(fmt: Format, sign: Lanes, fields: Table) -> Table:
-    """Patterns by sign, and the exponent and fraction fields as one integer."""
+    """Patterns from their signs (0 or 1) and their exponent and fraction fields, each as one integer."""
     top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
     return fields << np.uint64(fmt.padding) | top
 
 
 def _largest_below_two(left: int, right: int) -> tuple[np.uint64, np.uint64]:
-    """The fractions, of `left` and `right` bits, of two significands in [1, 2) with the largest product below 2, which
-    fills all bits of a normalised product."""
+    """The fractions, of `left` and `right` bits, of two significands in [1, 2) with the largest product below 2. This
+    product has the most set bits of a product that needs no normalisation."""
     if left > SEARCHED:
         return np.uint64((1 << left) - 1), np.uint64(0)
     x = np.arange(1 << left, 2 << left, dtype=np.uint64)
@@ -292,7 +294,7 @@ class _Shaped:
         signs = rng.integers(0, 4, count)  # all +, all -, mixed, mixed
         dense = rng.choice([1.0, 1.0, 0.5, 0.2], count)  # the share of products that are not zero
         scatter = rng.integers(0, 4, count)  # 0: all at the largest; 1: near; 2: at one cutting distance; 3: anywhere
-        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # one kind for a row
+        self.kind = np.where(rng.random(count) < 0.3, rng.integers(0, 5, count), -1)  # -1: each term has its own kind
         full = rng.random(count) < 0.05  # the largest sums: all terms full, with one exponent and sign
         signs, scatter, dense = np.where(full, signs % 2, signs), np.where(full, 0, scatter), np.where(full, 1.0, dense)
         self.kind = np.where(full, 1, self.kind)
@@ -307,10 +309,11 @@ class _Shaped:
             full & (rng.random(count) < 0.5), rng.choice([w for w in (4, 8, 16) if w <= products] or [1], count), wide
         )
         start = rng.integers(0, products // np.minimum(wide, products), count) * wide
-        start = np.where(rng.random(count) < 0.3, products - wide, start)  # the last step, after which nothing is cut
+        start = np.where(rng.random(count) < 0.3, products - wide, start)  # in the last step, after which no sum is cut
         own = rng.spawn(1)[0]
-        tail = np.where(full & (own.random(count) < 0.5), start + own.integers(0, wide), -1)  # one product is below the
-        below = own.integers(1, 16, count)  # others, so that the last place of a sum without an addend is odd too
+        # one product is below the others, so that the last place of a sum without an addend is odd too
+        tail = np.where(full & (own.random(count) < 0.5), start + own.integers(0, wide), -1)
+        below = own.integers(1, 16, count)
         for k in range(products):
             exponent = largest - self._distance(scatter, cut, first=k == 0) - np.where(k == tail, below, 0)
             sign = self._sign(signs)
@@ -350,7 +353,7 @@ class _Shaped:
         return np.where(signs < 2, signs, self.rng.integers(0, 2, self.count))
 
     def _fraction(self, fmt: Format) -> Table:
-        """Significands with one bit set, with two bits set, with all bits set, or random."""
+        """Fractions without a set bit, with one (anywhere or the last), with all bits set, or random."""
         if not fmt.fraction:
             return np.zeros(self.count, dtype=np.uint64)
         ones = np.uint64((1 << fmt.fraction) - 1)
@@ -361,7 +364,7 @@ class _Shaped:
         return np.choose(kind, choices)
 
     def _set(self, chosen: Flags, place: int, pattern: Table | np.uint64) -> None:
-        """Change the patterns at a place of the chosen rows."""
+        """Replace the patterns in column `place` of the chosen rows."""
         self.columns[place] = np.where(chosen, pattern, self.columns[place])
 
     def _set_product(self, chosen: Flags, k: int, factors: Sequence[Table]) -> None:
@@ -377,18 +380,18 @@ class _Shaped:
         self._set_product(chosen, 1, (flipped, self.columns[self.products]))
 
     def _ties(self, largest: Lanes) -> None:
-        """In some rows, make a product or the addend one, a term half a unit in its last place, and another term far
-        below, which decides the rounding."""
+        """Change some rows: a product or the addend becomes a power of two, a second term half a unit in its last
+        place, and a third term lies far below and decides the rounding."""
         rng, count, products, c = self.rng, self.count, self.products, self.c
         chosen = rng.random(count) < 0.15
         place = rng.integers(0, products, count)
         half, far = rng.choice([11, 14, 24], count), rng.integers(10, FAR + 8, count)
-        smallest = rng.random(count) < 0.3  # or half of the smallest result, which alone is a tie
+        smallest = rng.random(count) < 0.3  # the first term is half of the smallest result, which alone is a tie
         largest = np.where(smallest, rng.choice([-25, -150], count), largest)
         half = np.where(smallest, 400, half)
         far = np.where(smallest & (rng.random(count) < 0.6), rng.integers(18, 26, count), far)
         zero = np.zeros(count, dtype=np.int64)
-        lead = (rng.random(count) < 0.4) & ~smallest  # the addend is one
+        lead = (rng.random(count) < 0.4) & ~smallest  # the first term is the addend
         high = min(self.a.emax + self.b.emax, c.emax)
         largest = np.where(lead, np.minimum(largest, high) - rng.integers(0, 4, count), largest)
         top = rng.random(count) < 0.5  # narrow formats have room only at the top
@@ -425,8 +428,9 @@ class _Shaped:
         return left, pattern_of(b, zero.astype(np.int64), exponent - part + b.bias, zero)
 
     def _completions(self, largest: Lanes) -> None:
-        """In some rows, a number just below a power of two, often the smallest subnormal result, and two halves of the
-        number that is missing: a unit that cuts the halves off stays below that power."""
+        """Change some rows: one product is just below a power of two, and two products are each half of the difference
+        to that power. The exact sum is the power of two; a unit that cuts the halves off stays below it. Often the
+        products are about the smallest subnormal result."""
         rng, count, products, a, b = self.rng, self.count, self.products, self.a, self.b
         if products < 3 or not a.fraction:
             return
@@ -447,15 +451,16 @@ class _Shaped:
         self._set(chosen, 2 * products, np.uint64(0))
 
     def _cancellations(self) -> None:
-        """In some rows, two large products cancel and leave a small number, which a unit may have cut off. In narrow
-        formats only the largest products are that far above others."""
+        """Change some rows: two large products cancel and leave a small term, which a unit may have cut off. They are
+        often the largest products, since in narrow formats only these are far enough above a small term."""
         rng, count, products, a, b, c = self.rng, self.count, self.products, self.a, self.b, self.c
         if products < 2 or not a.has_negative_zero:
             return
         chosen, high = rng.random(count) < 0.1, a.emax + b.emax
         top = np.where(rng.random(count) < 0.6, high - rng.integers(0, 3, count), rng.integers(-6, high + 1, count))
         x, y = self._single(np.zeros(count, dtype=np.int64), top)
-        full, plain = rng.random(count) < 0.4, rng.random((2, count)) < 0.6  # products of two and more, or below two
+        full = rng.random(count) < 0.4  # significands of all ones, whose product is above 2
+        plain = rng.random((2, count)) < 0.6  # powers of two
         for factor, fmt, index in ((x, a, 0), (y, b, 1)):
             ones = np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
             other = np.where(plain[index], np.uint64(0), self._fraction(fmt) << np.uint64(fmt.padding))
@@ -464,7 +469,7 @@ class _Shaped:
         small = self._single(self._cutting(), top)
         first, step = rng.integers(0, products, count), rng.integers(1, products, count)
         third = (first + 2 * step + (2 * step == products)) % products
-        near = rng.random(count) < 0.6  # the two are in one step of every published order
+        near = rng.random(count) < 0.6  # the two large products are in one step of every published order
         first, step = np.where(near, first & ~1, first), np.where(near, 1, step)
         third = np.where(near, (first + np.where(products > 4, 4, 2)) % products, third)
         third = np.where(rng.random(count) < 0.5, third, -1)
@@ -476,8 +481,8 @@ class _Shaped:
         self._set(chosen, 2 * products, np.where(third < 0, addend, np.uint64(0)))
 
     def _zeros(self) -> None:
-        """In some rows, zeros of one sign or of both, and at most one of the smallest products, which may round to a
-        zero with a sign."""
+        """Change some rows: all terms are zeros, of one sign or of both, except at most one of the smallest products,
+        which may round to a zero with a sign."""
         rng, count, products = self.rng, self.count, self.products
         chosen, place = rng.random(count) < 0.04, rng.integers(-1, products, count)
         place = np.where(rng.random(count) < 0.3, 0, place)
@@ -487,13 +492,13 @@ class _Shaped:
             smallest = rng.integers(1, 4, count).astype(np.uint64) << np.uint64(fmt.padding)
             if not (fmt.has_negative_zero and fmt.subnormals):
                 sign, smallest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.uint64)
-            made = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
-            made |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
-            self._set(chosen, index, made)
+            patterns = np.where((place == index % products) & (index < 2 * products), smallest, np.uint64(0))
+            patterns |= sign.astype(np.uint64) << np.uint64(fmt.field_width)
+            self._set(chosen, index, patterns)
 
     def _smallest(self, rng: np.random.Generator) -> None:
-        """In some rows, terms about the smallest result: half of it, or a run of ones just below it, and a further
-        small product that a floor of the exponent may truncate. All distances have their turn."""
+        """Change some rows: the terms are half of the smallest result, or a run of ones just below it, and one or two
+        small products, which a floor of the exponent may truncate. Successive rows have successive distances."""
         count, products, a, b, unit = self.count, self.products, self.a, self.b, self.c.unit
         if products < 4 or not a.fraction or unit <= a.emin + b.emin:
             return
@@ -501,16 +506,16 @@ class _Shaped:
         number = np.cumsum(chosen)
         halfway = number % 2 == 0
         place, chance = rng.integers(0, products, count), rng.random(count)
-        place = np.where(chance < 0.4, place & ~3, place)  # the products are in one step
-        place = np.where(chance > 0.6, products - 2, place)  # in the last step, after which nothing is cut
+        place = np.where(chance < 0.4, place & ~3, place)  # so that the products are in one step
+        place = np.where(chance > 0.6, products - 2, place)  # so that no sum follows that cuts bits off
         sign = rng.integers(0, 2, count) * a.has_negative_zero
         below = 1 + number // 2 % min(13, 2 * a.fraction + 2)  # places below the smallest result
         ones = np.where(halfway, 1, below)
-        # the ones as a product, (2^n - 1) * 1 or (2^n - 1)(2^n + 1), or as two products of parts of them
+        # the run of ones is the product (2^n - 1) * 1 or (2^n - 1)(2^n + 1), or the sum of two products (2^n - 1) * 1
         squared = (ones > a.fraction + 1) & (ones % 2 == 0) & (ones // 2 <= min(a.fraction, b.fraction))
         first = np.where(squared, ones // 2, np.minimum(ones, a.fraction + 1))
         second = np.where(squared, 0, ones - first)
-        halves = number // 26 % 2 == 1  # two products, each half of the missing part
+        halves = number // 26 % 2 == 1  # each of two products is half of the difference
         last = np.where(halfway | halves, unit - 1 - below, unit - below)
         one = np.ones(count, dtype=np.int64)
         parts = [(first, squared, unit - one), (second, False, unit - 1 - first), (one, False, last),
@@ -531,7 +536,7 @@ class _Shaped:
 
     @staticmethod
     def _place(fmt: Format, bits: Lanes) -> Table:
-        """The last place of the first `bits` fraction bits."""
+        """How far a bit is shifted left to be the last of the first `bits` fraction bits."""
         return np.clip(fmt.fraction - bits, 0, fmt.fraction).astype(np.uint64)
 
     def _cutting(self) -> Lanes:

@@ -13,12 +13,12 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
 ORDINARY = 0.5  # share of the other places that hold 1; the rest hold zeros and special values, half of each
-FULL = 0.5  # share of the rows whose other products are products of ones, not of zeros
+FULL = 0.5  # share of the rows whose other products have factors 1, not 0
 
 
 def special_values(fmt: Format) -> list[int]:
-    """Zeros, NaNs (signalling and quiet, several payloads), infinities, the largest number, the smallest and the
-    largest subnormal number, and 1; each with both signs where the format has them."""
+    """Patterns of zeros, NaNs (signalling and quiet, several payloads), infinities, the largest number, the smallest
+    and the largest subnormal number, and 1; each with both signs where the format has them."""
     fields = [0, fmt.largest_field, 1, (1 << fmt.fraction) - 1, fmt.one >> fmt.padding]
     if fmt.has_infinity:
         fields.append(fmt.infinity_field)
@@ -31,9 +31,10 @@ def special_values(fmt: Format) -> list[int]:
 
 def special_rows(layout: Layout, turns: int, most: int | None = None) -> Table:
     """Rows with every pair of special values in every pair of the places a_i, b_i, a_j, b_j, c, and the scale factors
-    of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn, the
-    other factors of these products are ones, and all other products are zero; in further turns, these factors and
-    products are anything. `most`: the number of rows, chosen at random if there are more."""
+    of i: `turns` rows for each. i and j are in turn the first, a middle and the last product. In the first turn the
+    other factors of these products are 1, and all other products are zero. In further turns these factors are 1, 0 or
+    special values, and the other products are all zero or all 1. `most`: the number of rows, chosen at random if there
+    are more."""
     chance, n = np.random.default_rng(1), layout.length
     ends = list(dict.fromkeys((0, n // 2, n - 1)))
     places = np.array([_places(layout, i, j) for i in ends for j in ends if i != j or n == 1])

@@ -1,8 +1,8 @@
-"""Asking engines, by rules of inference: a query goes in, answers come out.
+"""How rules of inference ask engines.
 
-Every "unsat" on which a theorem rests is asked for here, by the rule itself: a search for proofs chooses engines and
-limits, and cannot step between a query and its answer. An answer is made only where an engine's output, or a stored
-answer, is read (contract.py); an `Answer` made elsewhere is refused.
+A rule asks for every "unsat" on which its theorem rests through this module. A search for proofs chooses engines and
+limits, and cannot change a query or its answer. Answers are made only where an engine's output, or a stored answer, is
+read (contract.py); an `Answer` made elsewhere is refused.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ class Heard:
         self._answers: dict[str, dict[str, Answer]] = {}
 
     def find(self, text: str, solver: str) -> Answer | None:
-        """The answer of an engine; of any engine where `solver` is AUTO."""
+        """The kept answer of an engine, of any engine where `solver` is AUTO; None if there is none."""
         known = self._answers.get(text, {})
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 
     @classmethod
     def of(cls, queries: Iterable[AnsweredQuery]) -> Heard:
-        """The answers of several `AnsweredQuery`; each must have been given by an engine to its query
-        (`Engines.answers`)."""
+        """The answers of several queries. `Engines.answers` refuses an answer that no engine gave to its query."""
         heard = cls()
-        for one in queries:
-            heard._keep(one.query.text, one.answer)
+        for answered in queries:
+            heard._keep(answered.query.text, answered.answer)
         return heard
 
     def _keep(self, text: str, answer: Answer) -> None:
@@ -72,11 +71,12 @@ class AnsweredQuery:
 class Engines:
     """The engines that are asked, the place where they run, and their limits.
 
-    `solver`: a choice of `--solver`; `seconds` for a query, None: no limit; `processor`: processor seconds for each
-    engine on a query; `memory` in MiB; `store`: where answers are kept; `fresh`: stored answers are not used; `until`:
-    the time, of time.monotonic, after which nothing is asked. `name`: a text for people who wait; `heard`: decided
-    answers, shared with other objects; not `asks`: no other answers are given; `stored`: no other answers but the
-    store's. `answered_queries`: the queries with their answers, in order.
+    `solver`: a choice of `--solver`. Limits: `seconds` for a query (None: no limit), `processor` seconds of processor
+    time for each engine on a query, `memory` in MiB, and `until`, the time of time.monotonic after which no query is
+    asked. Known answers: `heard` holds decided ones and is shared with other objects; `store` is the file of answers;
+    `fresh`: stored answers are ignored. `stored`: only stored answers are used. `asks` = False: only the answers in
+    `heard` are used. `name`: the text shown to users who wait. `answered_queries`: the queries with their answers, in
+    order.
     """
 
     solver: str = AUTO
@@ -95,7 +95,8 @@ class Engines:
     processor: float | None = None
 
     def __post_init__(self) -> None:
-        """Raises TypeError for a part that is not of this package, and could answer by itself."""
+        """Raises TypeError for a `heard`, `store` or `pool` of a class outside this package: such a class could make up
+        answers."""
         if not all(map(asks_solvers, (self.heard, self.store, self.pool))):
             raise TypeError("engines: of another class than those that ask solvers")
 
@@ -159,7 +160,7 @@ def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Ans
 
 
 def asks_solvers(part: Heard | Store | Pool | None) -> bool:
-    """Whether a part is of a class of this package, whose answers come from solvers, not of a class from outside."""
+    """Whether a part is of a class of this package, whose answers come from solvers alone."""
     kind = type(part)
     module = sys.modules.get(kind.__module__)
     if isinstance(part, Pool):

@@ -1,6 +1,6 @@
 """Starting Python in child processes: nothing is imported, or loaded, from the current folder.
 
-A user's folder may have a json.py of its own, or come from a stranger: the folder's code must not be executed.
+A user's folder may hold a json.py, or come from a stranger: no code of the folder may run.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def python_command(program: Path, *arguments: str) -> list[str]:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment (by default made from this process's environment) for a child by `python_command` and its
-    children, without relative entries of PYTHONPATH, among them empty entries, which would stand for the current
-    folder."""
+    """The environment for a child started by `python_command` and for the child's own children, made from `given` or
+    from this process's environment. Relative entries of PYTHONPATH are removed; so are empty ones, which stand for the
+    current folder."""
     variables = dict(os.environ if given is None else given)
     entries = [entry for entry in variables.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return variables | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
@@ -36,9 +36,9 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 @contextmanager
 def safe_imports() -> Iterator[None]:
-    """A block in which children that `multiprocessing` starts get the variables of `environment`, which can be passed
-    to them in no other way. These children do not run the user's main script again either: without a guard the script
-    would start them anew."""
+    """A block in which children that `multiprocessing` starts get the variables of `environment`: `multiprocessing` has
+    no argument for these. Nor do such children run the user's main script again, since a script without a guard would
+    start them anew."""
     names: Sequence[str] = ("PYTHONSAFEPATH", "PYTHONPATH")
     before, safe = {name: os.environ.get(name) for name in names}, environment()
     main = sys.modules["__main__"]
@@ -61,8 +61,8 @@ def die_with(parent: int) -> None:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """A block whose child processes ignore Ctrl-C, which a terminal sends to all: this process decides which of them
-    end."""
+    """A block whose child processes ignore Ctrl-C, which a terminal sends to all processes: this process decides which
+    children end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield

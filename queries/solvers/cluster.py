@@ -1,9 +1,9 @@
 """The workers of a dask.distributed cluster as the place where solvers run.
 
-Only plain data travels: a query's text with its engines and limits, a point of a study, a mutant. The answer comes back
-to this process, which alone reads and writes the store. A worker runs the same function that would have run here, so
+Only plain data is sent: a query's text with its engines and limits, a point of a study, a mutant. The answer comes back
+to this process, which alone reads and writes the store. A worker runs the same function that this process would run, so
 that the loss of a worker or scheduler costs time and no answer: another worker, or this process, does the work. The
-queues are dask's; this file adds engines that race, a time limit for each, and going on without a cluster.
+queues are dask's; this module adds races of engines, a time limit for each race, and continuation without a cluster.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 CONNECT = 10.0  # seconds that a scheduler has to answer
 SILENT = 2.0  # seconds for the scheduler's further messages after the connection
-GRACE = 20.0  # seconds without a worker before the work is done here; a worker that died may be started again
+GRACE = 20.0  # seconds without a worker before this process does the work; a worker that died may be started again
 WATCH = 0.5  # seconds between looks at the scheduler
 
 
@@ -49,7 +49,7 @@ class ClusterError(MmaprobeError):
 
 
 class WorkerError(IncompleteError):
-    """Work that ended every worker that tried it."""
+    """A piece of work during which every worker that tried it died."""
 
 
 class _GoneError(Exception):
@@ -59,8 +59,8 @@ class _GoneError(Exception):
 class Cluster(Pool):
     """The cluster of the scheduler at `address`. Close it, or use it in a `with`. Raises ClusterError.
 
-    `warn` is called when the cluster is lost; the remaining work is then done here. `width`: the number of the workers'
-    threads at the start, counting at most as many on a machine as it has cores.
+    `warn` is called when the cluster is lost; then this process does the remaining work. `width`: the number of the
+    workers' threads at the start, of which at most one counts for each core of a machine.
     """
 
     def __init__(self, address: str, warn: Callable[[str], object]) -> None:
@@ -76,9 +76,9 @@ class Cluster(Pool):
             self.close()
             raise
         self.threads = AHEAD * self.width
-        #: limits the questions asked at a time, where workers have more threads than cores: the rest wait for workers
+        #: limits how many questions are asked at a time where workers have more threads than cores
         self._room = threading.BoundedSemaphore(self.width) if self.width < sum(threads.values()) else nullcontext()
-        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for work that is done here after a loss
+        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for work that this process does after a loss
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
         self._watcher.start()
 
@@ -89,7 +89,7 @@ class Cluster(Pool):
         self.close()
 
     def close(self) -> None:
-        """Disconnect; work in progress on the cluster is ended, the cluster itself is not."""
+        """Disconnect. Work in progress on the cluster ends; the cluster itself keeps running."""
         self._closing.set()
         with suppress(Exception):  # the cluster may be gone
             self._client.close(timeout=CONNECT)
@@ -115,7 +115,7 @@ class Cluster(Pool):
         return super().race(engines, text, timeout, memory, keep, processor)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """`Pool.run` on the cluster. Raises WorkerError."""
+        """The function's result, as `Pool.run`, computed on the cluster. Raises WorkerError."""
         with self._building.released(), suppress(_GoneError):
             task = _Task(self, function, arguments)
             try:
@@ -131,13 +131,14 @@ class Cluster(Pool):
             return function(*arguments)
 
     def _groups(self, engines: Sequence[str]) -> list[list[str]]:
-        """The engines, likeliest first, divided into as many groups as there are workers for a question."""
+        """The engines in as many groups as there are workers for a question, each with the likeliest engine first."""
         count = min(len(engines), max(1, self.width // max(1, self.busy)))
         return [list(engines[start::count]) for start in range(count)]
 
     @contextmanager
     def _own_time(self) -> Iterator[list[float]]:
-        """A block that appends seconds to a list: the thread's clock then advances by their maximum alone."""
+        """A block that gets a list to which it appends durations in seconds. The thread's clock (`Pool.clock`) advances
+        by the largest of these, not by the time of the block."""
         began, spent = time.monotonic(), list[float]()
         try:
             yield spent
@@ -159,7 +160,7 @@ class Cluster(Pool):
     # --- the cluster's health -------------------------------------------------------------------------------------
 
     def _threads(self) -> dict[str, int]:
-        """The number of threads by worker, once there are any."""
+        """The number of threads by worker, once a worker has some. Raises ClusterError after GRACE seconds."""
         deadline = time.monotonic() + GRACE
         while not any((threads := dict(self._client.nthreads())).values()):
             if time.monotonic() > deadline:
@@ -170,7 +171,8 @@ class Cluster(Pool):
         return threads
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
-        """The number of workers' threads with a core of their own: solvers that share a core are no quicker."""
+        """The number of workers' threads, counting at most one for each core of a machine: solvers that share a core
+        answer no sooner."""
         from distributed.comm import get_address_host
 
         count: Counter[str] = Counter()
@@ -207,7 +209,7 @@ class Cluster(Pool):
 
 
 class _Task:
-    """One piece of work on a worker. `finished`: its result is there, or will never come."""
+    """One piece of work on a worker. `finished`: set when the result has arrived, or the cluster is lost."""
 
     def __init__(self, cluster: Cluster, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self.cluster, self.finished = cluster, interrupts.Latch()
@@ -233,7 +235,7 @@ class _Task:
         raise _GoneError
 
     def stop(self) -> None:
-        """Does nothing, as `kill` does not wait."""
+        """Nothing: `kill` ends the work without waiting."""
 
     def kill(self) -> None:
         """End the work, wherever it runs."""
@@ -244,7 +246,8 @@ class _Task:
 
 
 class _Racer(_Task):
-    """Engines that race on one worker, which knows their limits."""
+    """Engines that race on one worker, which enforces their limits. `late`: the seconds from the start of the question
+    to the start of this race; `spent`: the list to which the question's duration is appended."""
 
     used = 0.0
 
@@ -277,7 +280,8 @@ def _connect(address: str) -> Client:
         ) from None
 
     class Connected(Client):  # type: ignore[misc]
-        """A client whose `__del__` closes only an open connection: without a scheduler it would wait, and complain."""
+        """A client whose `__del__` closes only an open connection. Without a scheduler, dask's own `__del__` waits and
+        prints a message."""
 
         def __del__(self) -> None:
             if self.status == "running":
@@ -295,25 +299,25 @@ def _connect(address: str) -> Client:
 
 
 def _call_within(seconds: float, call: Callable[[], Result]) -> Result:
-    """The result of a call within `seconds`; the thread of a call that does not end is abandoned. Raises TimeoutError
-    and the call's errors. dask's own limit covers only the time until it is connected."""
-    came: Future[Result] = Future()
+    """The result of a call that ends within `seconds`; the thread of a longer call is abandoned. Raises TimeoutError
+    and the call's errors. dask's own limit covers only the time until the connection."""
+    answer: Future[Result] = Future()
 
     def run() -> None:
         try:
-            came.set_result(call())
+            answer.set_result(call())
         except BaseException as error:
-            came.set_exception(error)
+            answer.set_exception(error)
 
     with interrupts.held_back:
         threading.Thread(target=run, daemon=True).start()
-    if not interrupts.settle(came, seconds):
+    if not interrupts.settle(answer, seconds):
         raise TimeoutError(f"no answer within {seconds:g} s")
-    return came.result()
+    return answer.result()
 
 
 def _project_error(error: BaseException | None) -> BaseException:
-    """The error of a task; an error of the cluster itself as one of this project's errors."""
+    """The error of a task. A death of workers becomes a WorkerError, a failed import a ClusterError."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
@@ -328,14 +332,14 @@ def _project_error(error: BaseException | None) -> BaseException:
 
 @cache
 def _program() -> Any:
-    """The versions that must be the same on all machines."""
+    """The versions of mmaprobe and of the engines, which must be the same on all machines."""
     return program("hypotheses", "queries", "smtmodel", "studies"), tuple(map(version_of, ENGINE_NAMES))
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that is unpickled as its own result (`perform`). On a worker without mmaprobe, or with another version of
-    it, the task then fails; dask would otherwise fail to read the task, which ends the worker."""
+    """A call that is executed when it is unpickled (by `perform`). On a worker without mmaprobe, or with another
+    version, only the task fails. If dask could not read the task, the worker would end."""
 
     arguments: tuple[Any, ...]
 
@@ -351,7 +355,8 @@ def _call(key: str, function: Callable[..., Any], arguments: Sequence[Any]) -> b
 
 
 def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
-    """A function's result, with the seconds that it took. Raises ClusterError on a worker of another version."""
+    """The seconds that a function took, and its result. Raises ClusterError on a worker of another version, and
+    CancelledError if the work is no longer wanted."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -370,7 +375,7 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
     try:
         result = function(*arguments)
         return time.monotonic() - began, result
-    except KeyboardInterrupt:  # it would end the worker
+    except KeyboardInterrupt:  # a KeyboardInterrupt would end the worker
         raise CancelledError("no longer wanted") from None
     finally:
         interrupts.unwanted.reset(token)

@@ -1,4 +1,4 @@
-"""Several engines on one query, on this machine: the first to answer decides."""
+"""Several engines on one query, on this machine: the first decided answer counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.base.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
-HEAD_START = 1.0  # seconds that the first engine has alone; the first two run alone until four times this time
+HEAD_START = 1.0  # seconds before the second engine starts; the third starts after four times as many
 
 Keep = Callable[[Answer], Answer]
 Group = TypeVar("Group")
@@ -34,8 +34,9 @@ def race(
     keep: Keep = lambda answer: answer,
     processor: float | None = None,
 ) -> list[Answer]:
-    """The answers of engines that run on this machine, the decisive answer first; `keep` gets each answer at once.
-    `processor`: the processor seconds for each engine, within the `timeout`."""
+    """The answers of engines that run on this machine to the query `text`, the decisive answer first. `timeout`:
+    seconds in all; `processor`: the processor seconds for each engine within these; `memory`: MiB for each engine;
+    `keep` is called with each answer as soon as it is there."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep, processor)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]
@@ -48,16 +49,17 @@ class Entrant(Protocol):
 
     @property
     def used(self) -> float:
-        """The processor seconds that it has used, which may be limited."""
+        """The processor seconds that the entrant has used."""
 
     def answers(self) -> list[Answer]:
-        """Its answers, the decisive answer first; an entrant that has not finished is ended, and answers "unknown"."""
+        """The entrant's answers, the decisive answer first. An entrant that has not finished is ended, and answers
+        "unknown"."""
 
     def stop(self) -> None:
-        """Tell it to end, without waiting."""
+        """Tell the entrant to end, without waiting."""
 
     def kill(self) -> None:
-        """End it, and wait until it has ended."""
+        """End the entrant, and wait until it has ended."""
 
 
 def first_of(
@@ -67,19 +69,20 @@ def first_of(
     keep: Keep,
     processor: float | None = None,
 ) -> tuple[list[Answer], list[Group]]:
-    """The answers, the decisive answer first; and the groups of engines that never started, as time ran out.
+    """The answers, the decisive answer first, and the groups of engines that never started before the deadline (of
+    time.monotonic). Raises KeyboardInterrupt if the race is no longer wanted.
 
     The likeliest engine has a head start: most queries need no other, and engines that share cores slow each other.
     """
     waiting, running, answers = list(groups), list[Entrant](), list[Answer]()
-    start, begun = time.monotonic(), 0
+    start, started = time.monotonic(), 0
     try:
         while waiting or running:
             now = time.monotonic()
             late = deadline is not None and now >= deadline
-            while waiting and not late and (not running or now >= start + HEAD_START * 4 ** (begun - 1)):
+            while waiting and not late and (not running or now >= start + HEAD_START * 4 ** (started - 1)):
                 running.append(begin(waiting.pop(0)))
-                begun += 1
+                started += 1
             done = [
                 entrant
                 for entrant in running

@@ -1,9 +1,9 @@
-"""Where the work of solvers is done: on this machine, or (cluster.py) on a cluster's workers.
+"""Where solvers run: on this machine, or (cluster.py) on a cluster's workers.
 
-Questions are built in Python with shared tables (pysmt's), so only one thread builds at a time: the one that holds the
-lock. It releases the lock while it waits for a solver's process. So a few threads keep as many cores busy, and code
-that builds questions need not know about threads. Threads and not processes: terms must be built where the tables are,
-and only text crosses to a process.
+Questions are built in Python with pysmt's shared tables, so only the thread that holds the lock builds. A thread
+releases the lock while it waits for a solver's process. So n threads keep n cores busy, and code that builds questions
+need not know about threads. The builders are threads, not processes, because terms must be built where the tables are;
+solvers are processes, and get text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BuilderLock:
 
     @property
     def waited(self) -> float:
-        """Seconds that this thread was idle: waiting to get the lock back, or added by `add_idle`."""
+        """The seconds that this thread waited to get the lock back, and those added by `add_idle`."""
         return float(getattr(self._mine, "waited", 0.0))
 
     def add_idle(self, seconds: float) -> None:
@@ -86,8 +86,8 @@ class BuilderLock:
 
 
 class Pool:
-    """This machine. `width`: the number of questions that are asked at a time, by default one for each core; for more
-    than one question, `threads` prepare them."""
+    """This machine. `width`: how many questions are asked at a time, by default one for each core; `threads`: how many
+    threads build the questions, if `width` is more than 1."""
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or os.cpu_count() or 1
@@ -99,18 +99,19 @@ class Pool:
         self._asking: dict[str, Latch] = {}
 
     def clock(self) -> float:
-        """The time for budgets, in seconds: time.monotonic(), without the time that this thread spent waiting for
-        others, as for the lock or for a free worker."""
+        """The time for budgets, in seconds: time.monotonic() less the time that this thread waited for other threads,
+        for the lock, or for a free worker."""
         return time.monotonic() - self._building.waited
 
     def sharing(self, solver: str) -> int:
-        """The factor by which a question may take longer while others are asked: the number of its engines, which share
-        one core."""
+        """The factor by which a question may take longer while other questions are asked: then its engines share one
+        core, so the factor is their number."""
         return min(len(racing.engines_of(solver)), self.width)
 
     @contextmanager
     def alone_with(self, text: str) -> Iterator[None]:
-        """A block for a query, which starts once no other thread asks the same text; then the store has the answer."""
+        """A block that starts when no other thread asks the same query; by then the store has the other thread's
+        answer."""
         while (other := self._asking.get(text)) is not None:
             with self._building.released():
                 began = time.monotonic()
@@ -140,7 +141,8 @@ class Pool:
                 return racing.race(engines, text, timeout, memory, keep, processor)
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function's result. A cluster needs a function of a module, with plain data as arguments and result."""
+        """The function's result. For a cluster the function must be of a module, its arguments and result plain
+        data."""
         return function(*arguments)
 
     def gather(
@@ -149,11 +151,11 @@ class Pool:
         items: Sequence[Item],
         take: Callable[[Item, Callable[[], Result]], object],
     ) -> None:
-        """Call `take(item, result)` for each item in order, here, where `result()` gives the result of `work(item)`, or
-        raises its error.
+        """Call `take(item, result)` in this thread for each item in order, where `result()` returns the result of
+        `work(item)` or raises its error.
 
-        `work` is done in threads, for a few items at a time, and ahead of `take`. An error or an interrupt ends the
-        work in progress, whose results are dropped, and is raised.
+        Other threads call `work`, for a few items at a time and ahead of `take`. An error or an interrupt ends the work
+        in progress, drops its results, and is raised.
         """
         if self.threads == 1 or len(items) < 2:
             for item in items:

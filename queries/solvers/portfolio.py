@@ -22,10 +22,10 @@ def solve(
 ) -> list[Answer]:
     """The answers of the engines asked, the decisive answer first; if none decides, all answers are "unknown".
 
-    `timeout` in seconds (None: no limit) is for the whole call, which leaves no process behind; `processor`: the
-    processor seconds for each engine, by which a busy machine decides as much as an idle machine. Stored answers are
-    used, unless `fresh`; new answers are stored before they are returned, with `name` for people to read. The engines
-    run in `pool`, by default on this machine.
+    `timeout`: seconds for the whole call (None: no limit), after which no engine's process is left; `processor`: the
+    processor seconds for each engine, a limit that does not depend on the machine's load; `memory`: MiB for each
+    engine. Stored answers are used, unless `fresh`; new answers are stored before they are returned, with `name` for
+    readers of the store. The engines run in `pool`, by default on this machine.
     """
     budget = min((limit for limit in (timeout, processor) if limit is not None), default=None)
     engines = engines_of(solver)
@@ -48,8 +48,8 @@ def solve(
 
 
 def stored_answers(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
-    """The stored answers to a query. A "sat" is preferred to an "unsat", since the input of a "sat" is evaluated again
-    while an "unsat" is believed."""
+    """The stored answers to a query, those with "sat" first, then "unsat", then "unknown": the input of a "sat" is
+    evaluated again, while an "unsat" is believed. `timeout` in seconds and `memory` in MiB as for `Store.find`."""
     stored = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
     order = ("sat", "unsat", "unknown")
     return sorted((answer for answer in stored if answer is not None), key=lambda answer: order.index(answer.status))

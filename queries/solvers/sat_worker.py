@@ -1,9 +1,9 @@
-"""The program inside a SAT solver's process: reads formulas on standard input, answers each with a proof or a model.
+"""The program of a SAT solver's process: it reads formulas on standard input, and answers each with a proof or "sat".
 
 Run as `python -P sat_worker.py SOLVER MEMORY_MIB PARENT`, by its path. Formulas follow one another, each as a line with
 the number of its literals, terminating zeros included, and these literals as integers (4 bytes each, in the machine's
-order). An answer is a line "unsat N" followed by N bytes of DRAT, or a line "sat". This program is no engine of
-worker.py, which reads SMT-LIB: formulas and proofs are large, and cross as numbers and bytes.
+order). An answer is a line "unsat N" followed by N bytes of DRAT, or a line "sat". This program is apart from
+worker.py, whose engines read SMT-LIB, because formulas and proofs are large and are sent as numbers and bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ PR_SET_PDEATHSIG = 1  # Linux's prctl; defined in worker.py too, as neither prog
 
 
 def answer(solver: str, literals: array[int]) -> str | None:
-    """A proof that the clauses contradict each other; None if they can be satisfied."""
+    """A DRAT proof that the clauses contradict each other; None if the clauses can be satisfied. `literals`: the
+    clauses one after another, each ended by a 0."""
     from pysat.solvers import Solver
 
     clauses: list[list[int]] = [[]]
@@ -43,7 +44,7 @@ def answer(solver: str, literals: array[int]) -> str | None:
 
 
 def serve(solver: str, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends."""
+    """Answer each formula until the input ends."""
     while head := source.readline():
         literals = array("i")
         literals.frombytes(source.read(int(head) * literals.itemsize))

@@ -1,7 +1,7 @@
 """Queries as SMT-LIB 2.6 text: the input of a solver's process, the output of `--smt2`, and the store's key.
 
 The text is deterministic: terms are numbered in the order of a depth-first walk from the assertions, and the inputs
-keep their names. This order, and terms deeper than Python's stack, are why pysmt's own printer is not used.
+keep their names. pysmt's own printer keeps no such order, and fails on terms deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ _DEPTH = 12  # a term nested deeper gets a name of its own, for parsers that rec
 
 @dataclass(frozen=True)
 class Query:
-    """Is there an assignment to `inputs` (and to the symbols that the assertions define) that meets every assertion?
+    """The question whether an assignment to `inputs`, and to the symbols that the assertions define, meets every
+    assertion.
 
-    `inputs` are bit-vector symbols, in the order in which they are declared and their values asked for. `logic` and
-    `epilogue` (raw SMT-LIB after the assertions) are for checks against the solvers' floating-point theory.
+    `inputs` are bit-vector symbols, in the order in which they are declared and their values asked for. `definitions`
+    are names for terms, which only the epilogue reads. `logic` and `epilogue` (raw SMT-LIB after the assertions) are
+    for checks against the solvers' floating-point theory.
     """
 
     inputs: tuple[FNode, ...]
@@ -66,7 +68,7 @@ class _Printer:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.lines: list[str] = []
-        # by identity, as each term exists once: pysmt's own hash is a call in Python
+        # keyed by identity, since each term exists once, and pysmt's own hash is slow
         self.names: dict[int, tuple[str, int]] = {}  # text and nesting depth
         self.uses: dict[int, int] = {}
         self.symbols: list[FNode] = []
@@ -92,7 +94,7 @@ class _Printer:
             node = stack.pop()
             uses = known[id(node)] = known.get(id(node), 0) + 1
             if uses == 1:
-                kind, args, _ = node._content  # pysmt's methods would be calls in Python as well
+                kind, args, _ = node._content  # pysmt's accessors are slow
                 stack.extend(args)
                 if kind == op.SYMBOL:
                     self.symbols.append(node)
@@ -160,5 +162,5 @@ _VALUE = re.compile(r"\(\s*([^\s()]+)\s+#([bx])([0-9a-fA-F]+)\s*\)")
 
 
 def parse_values(text: str) -> dict[str, int]:
-    """The values of a `get-value` answer, by name; binary and hexadecimal literals."""
+    """The values of a `get-value` answer by name, from binary and hexadecimal literals."""
     return {name: int(digits, 2 if base == "b" else 16) for name, base, digits in _VALUE.findall(text)}

@@ -1,11 +1,11 @@
 """The result store: solvers' answers, kept in one SQLite file, so that no query is asked twice.
 
-An answer is keyed by the query's text, the engine and its version. It is on disk before it is reported, so that a run
-killed at any moment can be resumed. Decided answers hold for ever; "unknown" holds for budgets no larger than its own,
-and not at all where the engine crashed.
+The key of an answer is made of the query's text, the engine and the engine's version. An answer is on disk before it is
+reported, so that a run killed at any moment can be resumed. A decided answer holds for ever. An "unknown" holds for
+budgets no larger than its own, and not at all if the engine crashed.
 
-A store that cannot be opened is an error. A failure after that costs no answer: the store warns once, and is not used
-any more. As the store's answers are believed, nobody but the user may own or write the store or its folder.
+A store that cannot be opened is an error. A later failure costs no answer: the store warns once, and is not used any
+more. Since the store's answers are believed, nobody but the user may own or write the store or its folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError, OutputError
 from mmaprobe.smtmodel.base.folders import cache_folder, check_own, closed_folder
 from mmaprobe.smtmodel.base.jsontext import parse_json
 
-SCHEMA = 2  # raised when a table changes, and when engines get options by which they decide more
+SCHEMA = 2  # raised when a table changes, and when engines get options with which they decide more
 EARLIER = range(1, SCHEMA)
 APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of the program that owns a file
 VERDICTS = ("equal", "different", "unknown")  # verdicts of whole results
@@ -63,7 +63,7 @@ class StoreError(MmaprobeError):
 
 
 def default_path() -> Path:
-    """The path of the store that is used where no other is named. Raises StoreError."""
+    """The path of the store that is used by default. Raises StoreError if there is no cache folder."""
     try:
         return cache_folder() / "store.sqlite"
     except FileNotFoundError as error:
@@ -84,7 +84,8 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 
 
 def result_key(kind: str, /, **facts: Any) -> str:
-    """The key of a whole result, by the question (anything that JSON can hold) and all on which the result depends."""
+    """The key of a whole result, made of the question (`kind` and `facts`, which JSON can hold) and of everything else
+    on which the result depends: this program and the engines' versions."""
     engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
@@ -95,7 +96,8 @@ def _program() -> tuple[str, str]:
 
 
 def program(*packages: str) -> tuple[str, str]:
-    """The program's version, and a digest of its sources, since a changed checkout has the same version."""
+    """The program's version, and a digest of the sources of some packages, since a changed checkout has the same
+    version."""
     root = Path(__file__).parents[2]
     files = sorted(path for package in packages for path in (root / package).rglob("*.py"))
     digest = hashlib.sha256()
@@ -138,6 +140,7 @@ class _Entry:
 
     @property
     def accident(self) -> bool:
+        """Whether the engine failed for another reason than its budget."""
         return not self.decided and (self.answer.why is None or not self.answer.why.is_of_budget)
 
     def covers(self, timeout: float | None, memory: int) -> bool:
@@ -148,7 +151,8 @@ class _Entry:
         return limit <= seconds and (memory or math.inf) <= (self.memory or math.inf)
 
     def outranks(self, new: _Entry) -> bool:
-        """Whether this answer stays when a new one comes: a decided answer is not replaced by an undecided one."""
+        """Whether this answer is kept when `new` comes. An undecided answer replaces no decided answer, and no
+        undecided answer of a larger budget."""
         if new.decided or self.accident:
             return False
         if self.decided or new.accident:
@@ -161,7 +165,7 @@ _SELECT = f"SELECT {_COLUMNS}, checksum FROM answers WHERE key = ?"
 
 
 class _SenselessError(ValueError):
-    """A row that no version writes, although its checksum is right."""
+    """A row with a right checksum that no version of mmaprobe writes."""
 
 
 def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
@@ -205,7 +209,7 @@ class Store:
         self.warning = ""
         self._warn = warn
         self._readable = self._writable = True
-        self._lock = threading.Lock()  # one transaction at a time, in whatever thread
+        self._lock = threading.Lock()  # one transaction at a time, of all threads
         self._connection = _open(self.path, in_cache=path is None)
 
     def __enter__(self) -> Store:
@@ -215,14 +219,15 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the store: nothing is found or recorded any more."""
+        """Close the store; from then on it has no answers and records none."""
         self._readable = self._writable = False
         with suppress(sqlite3.Error):  # every answer is on disk already
             self._connection.close()
 
     def find(self, text: str, engine: str, timeout: float | None, memory: int) -> Answer | None:
-        """The answer of the installed version of an engine to a query's text; None if asking again with these limits
-        (seconds, None: no limit; MiB, 0: no limit) could decide more."""
+        """The answer of the installed version of an engine to a query's text; None if there is none, or if asking again
+        with these limits could decide more. `timeout`: seconds, None without a limit; `memory`: MiB, 0 without a
+        limit."""
         key = answer_key(text, engine, _installed(engine))
         try:
             entry = _entry(key, self._read(_SELECT, key))
@@ -232,11 +237,11 @@ class Store:
         return _tell(text, entry.answer) if entry is not None and entry.covers(timeout, memory) else None
 
     def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
-        """Keep the answer that an engine gave to a query's text; on disk when this returns. An earlier answer is
-        replaced unless it outranks the new one.
+        """Keep the answer that an engine gave to a query's text within a budget; the answer is on disk when this method
+        returns. An earlier answer is replaced unless it outranks the new one.
 
-        `name` says what was asked. Never raises for a failing disk: see `warning`. Raises ValueError for a decided
-        answer that no engine gave.
+        `name`: a description of the question. A failing disk raises no error, but sets `warning`. Raises ValueError for
+        a decided answer that no engine gave.
         """
         if answer.status != "unknown" and not is_told(answer, text):
             raise ValueError(f"{answer}: no engine gave this answer to this text")
@@ -252,7 +257,7 @@ class Store:
             None if answer.why is None else answer.why.name, answer.detail,
             None if timeout is None else float(timeout), memory, digest, _now(), name or None,
         ]  # fmt: skip
-        packed = zlib.compress(text.encode())  # before the transaction, which is to be short
+        packed = zlib.compress(text.encode())  # outside the transaction, to keep that short
 
         def write(connection: sqlite3.Connection) -> None:
             try:
@@ -271,7 +276,7 @@ class Store:
         self._write(write)
 
     def find_result(self, key: str) -> dict[str, Any] | None:
-        """A whole result by its `result_key`."""
+        """The whole result of a `result_key`; None if there is none."""
         row = self._read("SELECT document, recorded, checksum FROM results WHERE key = ?", key)
         if row is None or row[2] != _checksum(key, *row[:2]):
             return None
@@ -285,7 +290,7 @@ class Store:
         return document
 
     def record_result(self, key: str, document: dict[str, Any]) -> None:
-        """Keep a whole result, in place of an earlier one; on disk when this returns."""
+        """Keep a whole result in the place of an earlier one; the result is on disk when this method returns."""
         columns = (key, json.dumps(document), _now())
         self._write(
             lambda connection: connection.execute(
@@ -309,7 +314,7 @@ class Store:
             return None
 
     def _write(self, write: Callable[[sqlite3.Connection], object]) -> None:
-        """Run one transaction; do nothing once a write has failed."""
+        """Run one transaction, unless an earlier write has failed."""
         if not self._writable:
             return
         connection = self._connection
@@ -329,7 +334,7 @@ class Store:
             self._fail(f"cannot be written ({error}): answers from here on are not stored")
 
     def _doubt(self, error: Exception) -> None:
-        """Warn, once, of a row with a right checksum that no version writes."""
+        """Warn, once, of a row with a right checksum that no version of mmaprobe writes."""
         self._fail(f"has a row that mmaprobe does not write ({error}): what it is about is asked again")
 
     def _fail(self, message: str) -> None:
@@ -344,7 +349,8 @@ class Store:
 
 
 def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
-    """`in_cache`: the file is in this program's own cache folder, which is then closed to others if still open."""
+    """The connection to a store. `in_cache`: the file is in this program's own cache folder, which is closed to other
+    users if it is open to them. Raises StoreError."""
     file = Path(os.path.realpath(path))  # SQLite puts its journals beside this path
     try:
         if in_cache:
@@ -352,9 +358,9 @@ def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
             closed_folder(file.parent)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_kind(path)
-        for one in (file.parent, *(file.with_name(file.name + end) for end in ("", *_JOURNALS))):
-            if os.path.lexists(one):
-                check_own(one)
+        for place in (file.parent, *(file.with_name(file.name + end) for end in ("", *_JOURNALS))):
+            if os.path.lexists(place):
+                check_own(place)
     except OSError as error:
         why = error.strerror or error
         raise StoreError(path, f"cannot be used as the result store: {why}; {_OTHER}") from None
@@ -375,7 +381,8 @@ def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
 
 
 def _check_kind(path: Path) -> None:
-    """Check the first bytes of a file before SQLite opens the file, and perhaps recovers and so changes it."""
+    """Check the first bytes of a file before SQLite opens the file, since SQLite may change a file to recover it.
+    Raises StoreError."""
     if not path.exists():
         return
     if not path.is_file():
@@ -393,7 +400,7 @@ def _check_kind(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # a damaged row is no error here: its checksum shows the damage
+    # text of a damaged row is read without an error, since the row's checksum shows the damage
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     connection.execute("PRAGMA synchronous = FULL")  # a power cut loses nothing either
     connection.execute("BEGIN IMMEDIATE")  # also shows whether the file can be written
@@ -419,7 +426,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        with suppress(sqlite3.OperationalError):  # another process is doing the same; either mode is safe
+        with suppress(sqlite3.OperationalError):  # another process sets the mode; either mode is safe
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
 
 

@@ -1,4 +1,4 @@
-"""The facts proved about a basis, and the lemma behind each: a tactic's record, which lists the lemmas of a theorem."""
+"""A tactic's record of the facts proved about a basis, with the lemma behind each, for lists of a theorem's lemmas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Ledger:
         engines: Engines,
         inputs: Sequence[FNode] = (),
     ) -> Theorem:
-        """Proves a claim from facts, with the terms `cuts` replaced by free symbols. Raises UnprovedError."""
+        """Prove a claim from facts, with the terms `cuts` replaced by free symbols. `name`: the lemma's name in lists;
+        `inputs`: the symbols whose values an engine reports. Raises UnprovedError."""
         chosen = tuple(dict.fromkeys(cuts))
         try:
             theorem = follows(self.basis, claim, facts, chosen, replace(engines, heard=self.heard), inputs)

@@ -1,1 +1,1 @@
-"""Pictures: what is drawn, and the files that hold it."""
+"""Drawings as shapes, and their writers as SVG, PDF and TikZ."""

@@ -17,8 +17,8 @@ from mmaprobe.smtmodel.nodes.trace import Name
 
 COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8
-MOST_ROWS = 12  # terms drawn one by one; the rest is one row
-NOTES = 124.0  # right of the cells, where a sheet has room
+MOST_ROWS = 12  # rows of terms; if there are more terms, the last row stands for the rest
+NOTES = 124.0  # pixels for notes right of the cells, where a sheet has room
 BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
 
 
@@ -42,8 +42,8 @@ class Folded:
 
 
 def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
-    """All rows and None, if there are at most `most`; else the most informative `most` - 1 rows, in their order, and
-    the others as one."""
+    """All rows and None if there are at most `most` rows; else the `most` - 1 most informative rows in their order, and
+    the other rows folded into one."""
     if len(rows) <= most:
         return list(rows), None
 
@@ -79,8 +79,8 @@ def picture_grid(picture: Picture, rows: Sequence[BitLine], columns: int) -> Gri
 
 @dataclass(frozen=True)
 class Gutter:
-    """The columns left of the cells. `names`, `exponents`: the widths of the columns of names and of exponents in
-    pixels."""
+    """The columns left of the cells, and the x positions of their texts. `names`, `exponents`: the widths of the
+    columns of names and of exponents in pixels."""
 
     names: float
     exponents: float
@@ -114,8 +114,8 @@ class Gutter:
 
 
 class BitsDrawing:
-    """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: how many rows of terms;
-    `above`: the picture of the same step under another model; terms equal to its terms are not drawn again."""
+    """One picture on a sheet. `marked`: the signal at which two models diverge; `most`: the most rows of terms;
+    `above`: the picture of the same step under another model, whose terms are not drawn again if all are equal."""
 
     def __init__(
         self, picture: Picture, sheet: Sheet, marked: Name | None, most: int = MOST_ROWS, above: Picture | None = None
@@ -160,7 +160,7 @@ class BitsDrawing:
         sheet.y += 6
 
     def _others(self, panel: int) -> list[str]:
-        """The texts about terms that are not drawn: their number in each panel, and once their sum."""
+        """Texts about terms that are not drawn one by one: with their sum in the first panel, else their number."""
         texts = [] if self.folded is None else [f"{len(self.folded.rows)} more terms" if panel else self.folded.text]
         return texts + [words.zeros_text(self.picture)] * bool(self.picture.zeros)
 
@@ -196,7 +196,7 @@ class BitsDrawing:
         first = self.places[0][0]
         for _, place in self.grid.ticks(panel):
             tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
-            wide = max(0.0, tick.width - CELL) / 2  # the overhang, else it would touch a vertical line, or "exp"
+            wide = max(0.0, tick.width - CELL) / 2  # moves a tick that would overlap a vertical line or "exp"
             sheet.add(replace(tick, x=tick.x + wide * ((place in (maximum, first)) - (place == unit))))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
@@ -212,7 +212,7 @@ class BitsDrawing:
 
     @property
     def _unit_line(self) -> float:
-        """Where the line is below which bits are truncated; far to the right in panels without it."""
+        """The x of the line right of which bits are truncated; infinite in panels without the line."""
         places = dict(self.places)
         return places[self.grid.unit] + CELL + BAR_WIDTH / 2 if self.grid.unit in places else math.inf
 
@@ -234,7 +234,7 @@ class BitsDrawing:
         self._row(self.result, self.result.name)
 
     def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
-        """Mark which bits of the sum rounding keeps, and which decide the rounding."""
+        """Draw brackets below the sum: the bits that rounding keeps, and those that decide the rounding."""
         sheet, labels = self.sheet, []
         for high, low, name in spans:
             edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]
@@ -251,7 +251,7 @@ class BitsDrawing:
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
-        if marked and (row.bits or row.cut):  # a wide sum has several panels: only those in which the row has bits
+        if marked and (row.bits or row.cut):  # of several panels, only those that show bits of the row
             marked = any(self._bit(row, column) for column, _ in self.places if isinstance(column, int))
         with sheet.group(_spoken(row, name, note, sign, marked)):
             below = sheet.mark(TALL + 1, self._end) if marked else 0.0
@@ -271,7 +271,7 @@ class BitsDrawing:
             sheet.paragraph(f"({note})", "mp-soft", indent=self.gutter.width, crossed=True)
 
     def _bit(self, row: BitLine, place: int) -> tuple[str, str] | None:
-        """The bit of a row in a column, and its style; None where the row has none."""
+        """The bit of a row at a place, and the bit's style; None where the row has no bit."""
         text, style = self.grid.cell(row, place)
         return None if style == FILL or not text.strip() else ("1" if text in "1x" else "0", style)
 

@@ -1,4 +1,4 @@
-"""A drawing of one evaluation, or of two of one input side by side, with the first difference marked."""
+"""A drawing of one evaluation, or of two evaluations of one input with their first difference marked."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
 
 WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
-HIGHEST = 230.0 / MILLIMETRES  # pixels: a column of a page
-FEWER = (MOST_ROWS, 8, 5, 3)  # numbers of rows of terms: the first one that makes a drawing low enough is taken
+HIGHEST = 230.0 / MILLIMETRES  # pixels: the height of a column of a page
+FEWER = (MOST_ROWS, 8, 5, 3)  # the most rows of terms: the first number with which the drawing fits a page is taken
 FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
@@ -42,11 +42,11 @@ def evaluation_drawing(
     width: float | None = None,
     names: Sequence[str] = (),
 ) -> Drawing:
-    """One evaluation, or two of one input with their first difference marked, in one drawing.
+    """One evaluation, or two evaluations of one input with their first difference marked, in one drawing.
 
-    `width` in pixels (None: the natural width); two evaluations are stacked where it has no room for both, and fewer
-    terms are drawn one by one where a page is not high enough for all. `names`: short titles that replace references
-    and expressions.
+    `width`: in pixels (None: the natural width). Two evaluations are stacked where the width has no room for both, and
+    fewer terms are drawn one by one where the drawing would be higher than a page. `names`: short titles that replace
+    references and expressions.
     """
     mark, text = _mark(difference), _difference(explanations, difference)
     beside = width is not None and len(explanations) == 2 and width / 2 >= NARROWEST
@@ -69,8 +69,8 @@ def evaluation_drawing(
 def evaluation_drawings(
     explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
-    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked.
-    `prefix`: of element ids, which must differ between the drawings of one page."""
+    """As `evaluation_drawing`, but one drawing for each evaluation, for pages that arrange these side by side or
+    stacked. `prefix`: the prefix of element ids, which must differ between the drawings of one page."""
     drawings = []
     for index, (one, side) in enumerate(words.sides_of(explanations, difference)):
         sheet = Sheet(_width(one, side), _mark(difference))
@@ -80,7 +80,7 @@ def evaluation_drawings(
 
 
 def _filled(names: Sequence[str], explanations: Sequence[Explanation]) -> list[str]:
-    """A name for each evaluation, empty where none is given."""
+    """A name for each evaluation, empty where `names` has none."""
     return [*names, *[""] * len(explanations)][: len(explanations)]
 
 
@@ -111,8 +111,8 @@ def _width(explanation: Explanation, marked: Name | None) -> float:
 
 
 class _Evaluation:
-    """One evaluation on a sheet. `name`: its title; `most`: terms drawn one by one; `above`: the evaluation of the same
-    input under another model that is drawn above it."""
+    """One evaluation on a sheet. `name`: the evaluation's title; `most`: the most rows of terms; `above`: the
+    evaluation of the same input under another model that is drawn above this one."""
 
     def __init__(
         self, explanation: Explanation, sheet: Sheet, marked: Name | None, name: str = "", most: int = MOST_ROWS,
@@ -125,7 +125,7 @@ class _Evaluation:
 
     @property
     def brief(self) -> bool:
-        """Whether what can be read elsewhere is left out: the expression, and the bits of the result."""
+        """Whether the expression and the bits of the result are left out."""
         return self.most == FEWER[-1]
 
     def draw(self) -> None:
@@ -172,9 +172,9 @@ class _Evaluation:
         return texts
 
     def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
-        """Draw the inputs and products in columns. The last two columns, which the pictures also show, are left out if
-        the sheet is too narrow, but where models differ they stand below; if it is narrower still, each line becomes a
-        paragraph."""
+        """Draw the inputs and products in five columns. A narrow sheet lacks the last two columns, which the pictures
+        show too; where the models differ, their texts stand below the line. On a still narrower sheet each line becomes
+        a paragraph."""
         sheet = self.sheet
         marks = [words.is_marked(self.marked, names) for names in signals]
         widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
@@ -202,7 +202,7 @@ class _Evaluation:
                     sheet.paragraph(f"product: {', '.join(left_out)}", indent=24)
 
     def _folded(self, line: Sequence[str], marked: bool) -> None:
-        """A term as a paragraph: k: a times b; where models differ, its product too."""
+        """Draw a line of the table as a paragraph "k: a times b", with the product where the models differ."""
         name, a, b, *rest = line
         product = "".join(f", {part.strip()}" for part in rest if part and marked)
         self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}{product}", marked=marked, indent=8)
@@ -224,7 +224,7 @@ class _Evaluation:
             sheet.paragraph(result, indent=8)
 
     def _result(self) -> None:
-        """Draw the fields of the result; a field that does not fit on the line starts a new one."""
+        """Draw the fields of the result; a field that does not fit on the line starts a new line."""
         sheet, fmt, result = self.sheet, self.explanation.model.d, self.explanation.result
         digits, value = to_hex(result, fmt), number_text(result, fmt)
         sheet.paragraph(f"d = {digits}  {value}", "mp-title")

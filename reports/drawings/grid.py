@@ -11,23 +11,23 @@ from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
 
-LEAST_GAP = 6  # columns without a set bit from which on they become a gap
-LONG_GAP = 30  # the same for columns among bits kept, if the line is long enough
-TICK = 5
-LEAD = 4  # characters before the first column, for its number
+LEAST_GAP = 6  # the most columns in a row without a set bit that are shown; more become a gap
+LONG_GAP = 30  # LEAST_GAP among kept bits, if the line has room for so many columns
+TICK = 5  # places divisible by this are numbered
+LEAD = 4  # characters before the first column, for the first column's number
 Column = int | Literal["bar", "gap"]
 BAR: Literal["bar"] = "bar"
 GAP: Literal["gap"] = "gap"
 
-#: the kinds of cells, which are styles of `Terminal.paint`
+#: the kinds of cells: styles of `Canvas.paint`
 FILL, BIT, CARRY, CUT = "fill", "", "carry", "cut"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns of a picture of bits: places (exponents of bits) in descending order, a bar before the place
-    `maximum` of the largest exponent, a bar after the lowest place kept, `unit`, and gaps for columns without a set
-    bit. A picture too wide for a line is split into panels."""
+    """The columns of a picture of bits. A column is a place (the exponent of a bit, in descending order), a bar, or a
+    gap for places without a set bit. A bar stands before `maximum`, the place of the largest exponent, and another
+    after `unit`, the lowest place kept. A picture too wide for a line is split into panels."""
 
     panels: tuple[tuple[Column, ...], ...]
     maximum: int | None
@@ -53,7 +53,7 @@ class Grid:
         return text
 
     def ticks(self, panel: int) -> list[tuple[int, int]]:
-        """(position, place) of every column that is numbered."""
+        """The columns that are numbered, each as its position in characters and its place."""
         placed: list[tuple[int, int]] = []
         position, end, after_gap = 0, -1 - LEAD, not (self.panels[panel] and self.is_carry(self.panels[panel][0]))
         for column in self.panels[panel]:
@@ -72,7 +72,7 @@ class Grid:
         return isinstance(place, int) and self.maximum is not None and place > self.maximum
 
     def bits(self, row: BitLine, panel: int, paint: Paint) -> str:
-        """The bits of a row; truncated bits are painted, and are `x` at places where other rows keep their bits."""
+        """The bits of a row as text, painted by `cell`'s styles."""
         cells: list[tuple[str, str]] = []
         for column in self.panels[panel]:
             if not isinstance(column, int):
@@ -85,8 +85,8 @@ class Grid:
         return "".join(paint(text, style) for style, text in runs)
 
     def cell(self, row: BitLine, place: int) -> tuple[str, str]:
-        """The character of a row at a place, and its style: a bit; or `x` or `.` for a set or clear bit that this row
-        truncates where other rows keep theirs."""
+        """The character of a row at a place, and the character's style. A bit that this row truncates at a place where
+        other rows keep theirs is `x` if set and `.` if clear."""
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
             return "0", BIT
         if row.bits and row.last <= place <= row.first:
@@ -101,8 +101,8 @@ class Grid:
         return ".", FILL
 
     def marker(self, panel: int, spans: Iterable[tuple[int, int, str]]) -> str:
-        """A line of marks for spans (highest place, lowest place, character); a bar or gap repeats the character before
-        it."""
+        """A line of marks for spans, each a highest place, a lowest place and a character; a bar or gap repeats the
+        previous character."""
         text, before = "", " "
         ranges = list(spans)
         for column in self.panels[panel]:

@@ -9,7 +9,7 @@ from mmaprobe.queries.order.text import Outline
 from mmaprobe.reports.drawings.sheet import LETTER, LINE, MARGIN, SIZE, TITLE, Box, Drawing, Sheet
 
 STEP, ROOM = 22.0, 8.0  # indentation of a step's terms, and the space around the text of a box
-NATURAL = 76  # characters to which texts are wrapped where no width is given, so that they can be read in a column
+NATURAL = 76  # characters to which texts are wrapped where no width is given
 LEAST = 18  # least number of characters on a line of a deeply nested box
 
 
@@ -35,7 +35,7 @@ def _width(outline: Outline, indent: float) -> float:
 
 
 def _draw(outline: Outline, sheet: Sheet, x: float) -> float:
-    """Draw at the current position; returns the y of the middle of the root's box."""
+    """Draw an outline at the sheet's current position. Returns the y of the middle of the root's box."""
     most = max(LEAST, int((sheet.right - x - 2 * ROOM + 0.01) / LETTER))
     lines = textwrap.wrap(outline.text, most, break_on_hyphens=False)
     top, tall = sheet.y, len(lines) * LINE + 4

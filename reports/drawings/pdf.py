@@ -20,11 +20,8 @@ ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
 def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
-    """The drawing as a PDF page of the drawing's size. `millimetres`: its width; None: the width at which common text
-    has 7 points.
-
-    Raises IncompleteError if matplotlib is missing.
-    """
+    """The drawing as a PDF page of the drawing's size. `millimetres`: the page's width; None: the width at which common
+    text has 7 points. Raises IncompleteError if matplotlib is missing."""
     try:
         import matplotlib
         from matplotlib.backends.backend_pdf import FigureCanvasPdf
@@ -50,7 +47,8 @@ def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
 
 
 class _Painter:
-    """Draws the shapes of a sheet on the axes, later ones over earlier ones. `points`: per pixel."""
+    """Draws the shapes of a sheet on the axes, later shapes over earlier ones. `place`: the sheet's upper left corner;
+    `points`: points per pixel; `order`: matplotlib's zorder below the sheet's shapes."""
 
     def __init__(self, axes: Any, place: tuple[float, float], points: float, order: int) -> None:
         self.axes, self.points, self.order = axes, points, order

@@ -1,5 +1,5 @@
-"""A drawing of a plan at one K: K from left to right, a line for each sum that begins anew, its products as bars with
-their tiles, what is left over in another colour, and to the right which sums are added, in their order."""
+"""A drawing of a plan at one K. K runs from left to right; each sum that begins anew has a line with its products as
+bars of tiles, products left over in another colour; to the right stand the additions of sums, in their order."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from mmaprobe.smtmodel.plans.plantext import named_texts
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Words
 
-NATURAL = 640.0  # pixels, where no width is given
+NATURAL = 640.0  # the width in pixels where none is given
 BAR, ROW = 16.0, 22.0  # the heights of a bar, and of a line of bars
-STEP = 12.0  # between two additions
-MOST_LINES = 12  # lines that are drawn one by one
-LAST = 2  # lines at the end, where lines in the middle are left out
-NARROW = 3.0  # pixels: tiles are told apart from this width on
+STEP = 12.0  # pixels between two additions
+MOST_LINES = 12  # the most lines; of more, those in the middle are left out
+LAST = 2  # lines drawn at the end, where lines in the middle are left out
+NARROW = 3.0  # pixels: the least width of a tile from which on tiles are separated by lines
 ZEROS = ("+0", "-0")
-WORDS = 8  # units, roundings and words of elements that are listed
-TEXT = 300  # characters of a plan's expression
-LEFT_OVER = {"tail", "last", "last0", "last1", "head"}  # names of parts that are left over
+WORDS = 8  # the most names of the plan that are listed with their texts
+TEXT = 300  # the most characters of a plan's expression
+LEFT_OVER = {"tail", "last", "last0", "last1", "head"}  # names of the parts with the products that fill no whole part
 
 
 @dataclass(frozen=True)
 class Use:
-    """Tiles of a unit one after another: the stretches of K that they take, their number, the unit's length, and
-    whether they take what is left over. `lane`: how many earlier uses of its products are above."""
+    """Successive tiles of one unit. `stretches`: the first product and the end of each stretch of K that the tiles
+    take; `length`: the unit's length; `left_over`: whether these are products that fill no whole part; `lane`: the line
+    of bars in the track, 0 unless earlier uses take the same products."""
 
     stretches: tuple[tuple[int, int], ...]
     tiles: int
@@ -53,13 +54,13 @@ class Use:
         return counted(self.tiles, "product") if self.length == 1 else f"{counted(self.tiles, 'tile')} of {self.length}"
 
     def meets(self, other: Use) -> bool:
-        """Whether some product is in both."""
+        """Whether two uses take a common product."""
         return any(low < end and start < high for low, high in self.stretches for start, end in other.stretches)
 
 
 @dataclass
 class Track:
-    """A sum that begins anew: its start, and the uses of units that continue it."""
+    """A sum that begins anew. `start`: the sum's first value in words; `uses`: the uses of units that add to it."""
 
     start: str
     uses: list[Use] = field(default_factory=list)
@@ -70,7 +71,7 @@ class Track:
 
     @property
     def shape(self) -> object:
-        """What it shares with tracks that are alike elsewhere in K."""
+        """A key that is equal for tracks which differ only in their position in K."""
         first = min([use.first for use in self.uses], default=0)
         moved = (tuple((low - first, high - first) for low, high in use.stretches) for use in self.uses)
         return self.start, tuple((*where, use.lane) for where, use in zip(moved, self.uses, strict=True))
@@ -78,14 +79,16 @@ class Track:
 
 @dataclass(frozen=True)
 class Sum:
-    """A value of a layout: its track, if it has products or is c; else its start."""
+    """A value of a layout. `track`: the index of the value's track, None for a start without products; `start`: the
+    value without products, in words."""
 
     track: int | None
     start: str = "+0"
 
 
 class Layout(Engine[Sum]):
-    """The tracks of one sum of all products, and the additions in order: of a pair's second track to its first."""
+    """The tracks of one sum of all products, and the additions of tracks in order (`joins`): the second track of each
+    pair is added to the first."""
 
     def __init__(self, products: Products, length: int) -> None:
         self.tracks: list[Track] = []
@@ -119,9 +122,9 @@ class Layout(Engine[Sum]):
         if before is not None and (before.stretches[-1][1], before.length, before.left_over) == (
             use.first, use.length, left_over,
         ):  # fmt: skip
-            joined = (*before.stretches[:-1], (before.stretches[-1][0], use.stretches[0][1]), *use.stretches[1:])
+            stretches = (*before.stretches[:-1], (before.stretches[-1][0], use.stretches[0][1]), *use.stretches[1:])
             track.uses.remove(before)
-            use = replace(use, stretches=joined, tiles=before.tiles + use.tiles)
+            use = replace(use, stretches=stretches, tiles=before.tiles + use.tiles)
         track.uses.append(use)
         return Sum(number)
 
@@ -141,7 +144,7 @@ class Layout(Engine[Sum]):
         return into
 
     def lost(self, values: Sequence[Sum], total: Sum, rounding: Rounding) -> Sum:
-        return Sum(None)  # what is carried beside is said in words
+        return Sum(None)  # errors of additions are not drawn, but stated in words
 
     def compensated(
         self, start: Sum, parts: Sequence[tuple[Span, str]], body: Callable[[Span], Sum], rounding: Rounding, by: Way
@@ -165,7 +168,7 @@ class Layout(Engine[Sum]):
 
 
 def _stretches(span: Span) -> Iterator[tuple[int, int]]:
-    """The products of a span as stretches of K, adjacent ones joined."""
+    """The products of a span as stretches of K, each a first product and an end; adjacent stretches are joined."""
     start = span.start.offset
     if span.groups == 1 and span.step == 1:
         yield start, start + span.count
@@ -174,8 +177,8 @@ def _stretches(span: Span) -> Iterator[tuple[int, int]]:
 
 
 def plan_drawing(plan: Plan, length: int, width: float | None = None) -> Drawing:
-    """The sums of a plan of K products. `width` in pixels; None: the natural width. Raises ParameterError for a K that
-    does not fit."""
+    """A drawing of the sums of a plan at K = `length`. `width`: in pixels; None: the natural width. Raises
+    ParameterError for a K that the plan does not take."""
     sheet = Sheet(NATURAL if width is None else width)
     title = f"{plan.reference}: {counted(length, 'product')}, {operands_text(plan)}"
     sheet.paragraph(title, "mp-title")
@@ -222,7 +225,7 @@ class _Picture:
         self.right = sheet.right - STEP * (self._columns()[1] + 1) - 8
 
     def draw(self) -> str:
-        """Draw at the current place; returns a description."""
+        """Draw at the sheet's current position. Returns a description."""
         layout, sheet = self.layout, self.sheet
         self._axis()
         middle: dict[int, float] = {}
@@ -292,7 +295,7 @@ class _Picture:
             sheet.add(Text(at, top + 12, text, "mp-small", "middle"))
 
     def _columns(self) -> tuple[list[int], int]:
-        """The column of each addition drawn: after earlier ones of both its sums."""
+        """The column of each addition, right of all earlier additions to either sum; and the number of columns."""
         free: dict[int, int] = {}
         columns = []
         for into, other in self.joins:
@@ -302,7 +305,7 @@ class _Picture:
         return columns, max(columns, default=-1) + 1
 
     def _additions(self, middle: dict[int, float]) -> None:
-        """A line from each sum's last product on, and a line down to the sum added to it."""
+        """Draw for each addition the lines from both sums to its column, and a vertical line that joins them."""
         columns, _ = self._columns()
         at = {k: self._end(self.layout.tracks[k]) for k in self.shown}
         for (into, other), column in zip(self.joins, columns, strict=True):

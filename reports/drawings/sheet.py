@@ -18,16 +18,17 @@ CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
 ALONE = "◀ only here"  # mark of a step that only one evaluation has
-NARROWEST = 400.0  # a column of a paper: the least width of a layout
+NARROWEST = 400.0  # the least width of a layout, about a column of a paper
 #: millimetres per pixel, for common text of 7 points as in papers' captions
 MILLIMETRES = 7 / 12 * 25.4 / 72.27
-#: width of a drawing in a page; in a narrower drawing, notes stand below the shapes they refer to
+#: width of a drawing in a page; in a narrower drawing, notes stand below their shapes
 ROOMY = 660.0
 
 
 @dataclass(frozen=True)
 class Text:
-    """A line of text whose baseline is at `y`; `anchor`: start, middle or end. `css`: its classes."""
+    """A line of text with its baseline at `y`. `anchor`: which point of the text is at `x`: start, middle or end;
+    `css`: the text's class."""
 
     x: float
     y: float
@@ -50,7 +51,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle: its upper left corner, its size, the radius of its corners."""
+    """A rectangle: its upper left corner, its size, its class, and the radius of its corners."""
 
     x: float
     y: float
@@ -82,7 +83,7 @@ Shape = Text | Box | Line | ShapeGroup
 
 
 def shapes_of(group: ShapeGroup) -> Iterator[Text | Box | Line]:
-    """Every shape in the order in which they are painted."""
+    """The shapes of a group and of its groups, in the order in which they are painted."""
     for shape in group.shapes:
         if isinstance(shape, ShapeGroup):
             yield from shapes_of(shape)
@@ -100,7 +101,7 @@ class Sheet:
 
     @property
     def roomy(self) -> bool:
-        """Whether notes have room beside the shapes they refer to."""
+        """Whether notes have room beside their shapes."""
         return self.width >= ROOMY
 
     @property
@@ -112,7 +113,7 @@ class Sheet:
         self._open[-1].shapes.append(shape)
 
     def layer(self) -> ShapeGroup:
-        """An empty group below all later shapes, to be filled once their positions are known."""
+        """An empty group below all later shapes. A caller adds shapes to it once their positions are known."""
         group = ShapeGroup()
         self.add(group)
         return group
@@ -127,14 +128,14 @@ class Sheet:
         self._open.pop()
 
     def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
-        """Add a line of text with its baseline at `y`; without `y`, in the line of text at the current position."""
+        """Add a line of text with its baseline at `y`, by default on the line at the sheet's current position."""
         self.add(Text(x, self.y + 13 if y is None else y, text, css, anchor))
 
     def paragraph(
         self, text: str, css: str = "", marked: bool = False, indent: float = 0.0, crossed: bool = False
     ) -> None:
-        """Add wrapped text, framed as a difference if `marked`; with a background of its own if lines would cross it
-        (`crossed`)."""
+        """Add wrapped text. `marked`: the text is framed as a difference; `crossed`: the text gets a background,
+        since lines of the drawing cross it."""
         letter = LETTER * TITLE / SIZE if css == "mp-title" else LETTER
         x = MARGIN + indent
         room = self.right - x - (self._words + 2 * LETTER if marked and self.roomy else 0.0)
@@ -152,31 +153,31 @@ class Sheet:
 
     def labels(self, texts: Sequence[Text], left: float) -> int:
         """Add captions at their positions, shifted to stay between `left` and the right margin. A caption that would
-        overlap another is moved to a further line. Each has a background, as lines may cross it. Returns the number of
-        lines, each LINE high."""
+        overlap another moves to a further line. Captions have a background, since lines of the drawing may cross them.
+        Returns the number of lines, each LINE high."""
         ends: list[float] = []
-        for one in sorted(texts, key=lambda label: label.left):
-            x = max(left, min(one.left, self.right - one.width))
+        for label in sorted(texts, key=lambda label: label.left):
+            x = max(left, min(label.left, self.right - label.width))
             row = next((row for row, end in enumerate(ends) if x >= end + 4), len(ends))
-            ends[row : row + 1] = [x + one.width]
-            y = one.y + row * LINE
-            self.add(Box(x - 1, y - one.size + 1, one.width + 2, one.size + 1, "mp-paper"))
-            self.add(Text(x, y, one.text, one.css))
+            ends[row : row + 1] = [x + label.width]
+            y = label.y + row * LINE
+            self.add(Box(x - 1, y - label.size + 1, label.width + 2, label.size + 1, "mp-paper"))
+            self.add(Text(x, y, label.text, label.css))
         return len(ends)
 
     _words = len(MARK) * LETTER  # width of the words of a mark
 
     def mark(self, height: float, taken: float) -> float:
-        """Add the frame of a difference, `height` high, and its words at the right margin: in the first line if the
-        text, which extends to x = `taken`, leaves room, else in a line of their own. Returns the height added by that
-        line, or 0."""
+        """Add the frame of a difference, `height` high, and its words at the right margin. The words stand on the first
+        line if the text, which extends to x = `taken`, leaves room, else on a further line. Returns the height of the
+        further line, or 0."""
         below = 0.0 if taken + LETTER + self._words <= self.right else LINE
         self.add(Box(MARGIN - 6, self.y, self.right - MARGIN + 12, height + below, "mp-mark", radius=3))
         self.text(self.right, self._mark, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
         return below
 
     def cell(self, x: float, bit: str, kind: str) -> None:
-        """Add a bit in its cell. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
+        """Add a cell with a bit at the current position. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
         css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
         self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
         if kind == "cut":  # no hatching behind the digit
@@ -189,8 +190,8 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Sheets in `columns` side by side, or stacked. `prefix`: the prefix of element ids, another for each drawing of a
-    page."""
+    """Sheets side by side in rows of `columns` sheets. `prefix`: the prefix of element ids, which differs between the
+    drawings of a page."""
 
     sheets: Sequence[Sheet]
     title: str

@@ -1,4 +1,4 @@
-"""The looks of a drawing's classes: colours for light screens and paper, which every writer takes, and a style sheet
+"""The looks of a drawing's classes: colours for light screens and paper, which every writer uses, and a style sheet
 with the colours for dark screens."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-#: name -> the colour on light screens and on paper, and that on dark screens
+#: name -> the colour on light screens and on paper, and the colour on dark screens
 COLOURS = {
     "paper": ("#ffffff", "#14171c"), "ink": ("#14181f", "#e9ecf1"), "soft": ("#4d5663", "#b3bcc8"),
     "line": ("#7d8794", "#8a94a3"), "zero": ("#e9eef5", "#262d37"), "one": ("#1f4e79", "#9cc4f5"),
@@ -60,7 +60,7 @@ LOOKS = {
 
 @cache
 def look_of(tag: str, css: str, *, dark: bool = False) -> Look:
-    """How an element of a drawing looks, with colours as #rrggbb: `tag` is text, rect or line."""
+    """The look of an element of a drawing, with colours as #rrggbb. `tag`: text, rect or line; `css`: a class."""
     look = LOOKS[tag, css]
     return replace(look, fill=_colour(look.fill, dark), stroke=_colour(look.stroke, dark))
 
@@ -70,8 +70,8 @@ def _colour(name: str | None, dark: bool) -> str | None:
 
 
 def style_sheet() -> str:
-    """The style sheet for browsers: the colours on dark screens, and the rule that spaces count. All other looks are in
-    attributes of elements, as many programs know neither variables nor media queries of style sheets."""
+    """The style sheet for browsers: the colours on dark screens, and the rule that keeps spaces of text. All other
+    looks are attributes of elements, since many programs know neither variables nor media queries of style sheets."""
     rules = [_rule(tag, css, look_of(tag, css, dark=True)) for tag, css in LOOKS]
     dark = ["@media screen and (prefers-color-scheme: dark) {", *rules, "}"]
     return "\n".join([".mp text { white-space: pre; }", *dark, ""])

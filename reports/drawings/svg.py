@@ -1,7 +1,7 @@
 """A drawing as SVG, built as XML elements, so that no text needs escaping here.
 
-It uses ElementTree: svgwrite is no longer maintained, and any other library of shapes would be a further layer between
-the shapes of a sheet, which PDF and TikZ share, and the elements.
+The elements are ElementTree's: svgwrite is no longer maintained, and another library of shapes would be a further layer
+between the shapes of a sheet, which PDF and TikZ share, and the elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mmaprobe.reports.drawings.sheet import Box, Drawing, Line, Shape, ShapeGrou
 from mmaprobe.reports.drawings.styles import look_of, style_sheet
 
 SVG = "http://www.w3.org/2000/svg"
-FONTS = "DejaVu Sans Mono, ui-monospace, Menlo, Consolas, monospace"  # some renderers know the first one alone
+FONTS = "DejaVu Sans Mono, ui-monospace, Menlo, Consolas, monospace"  # some renderers know only the first of these
 
 ET.register_namespace("", SVG)
 
@@ -22,8 +22,8 @@ def number(value: float) -> str:
 
 
 def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None = None) -> str:
-    """The drawing as an SVG document. `styled`: whether it contains the style sheet; `millimetres`: its width (None:
-    one unit for each pixel)."""
+    """The drawing as an SVG document. `styled`: the document contains the style sheet; `millimetres`: the document's
+    width (None: one unit for each pixel)."""
     width, height = drawing.size
     prefix = drawing.prefix
     unit = "mm" if millimetres else ""
@@ -52,8 +52,8 @@ def _element(parent: ET.Element, shape: Shape, prefix: str) -> None:
         case ShapeGroup():
             attributes = {"role": "img", "aria-label": shape.label} if shape.label else {}
             group = ET.SubElement(parent, "g", attributes)
-            for one in shape.shapes:
-                _element(group, one, prefix)
+            for part in shape.shapes:
+                _element(group, part, prefix)
         case Text():
             text = _add(parent, "text", shape.css, x=shape.x, y=shape.y, **{"font-size": shape.size})
             text.set("text-anchor", shape.anchor)
@@ -68,7 +68,7 @@ def _element(parent: ET.Element, shape: Shape, prefix: str) -> None:
 
 
 def _add(parent: ET.Element, tag: str, css: str, **places: float) -> ET.Element:
-    """An element with its class, and with its look on light screens as attributes, which every renderer knows."""
+    """A new element with its class, and with its look on light screens as attributes, which every renderer knows."""
     texts = {name: number(value) for name, value in places.items()}
     look = look_of(tag, css)
     if tag != "line":

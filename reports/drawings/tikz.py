@@ -1,7 +1,8 @@
 r"""A drawing as TikZ, for papers: a tikzpicture of lines, boxes and text in the document's typewriter font.
 
-It needs only `\usepackage{tikz}` and `\usetikzlibrary{patterns}`. Knuth's typewriter font has no bold and few sizes,
-so that titles are light and LaTeX says which size it took; `\usepackage[T1]{fontenc}\usepackage{lmodern}` has both.
+The document needs `\usepackage{tikz}` and `\usetikzlibrary{patterns}`. Knuth's typewriter font has no bold face and few
+sizes: titles are then light, and LaTeX warns of replaced sizes. `\usepackage[T1]{fontenc}\usepackage{lmodern}` has
+bold and all sizes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class _Palette(dict[str, str]):
 
 
 def tikz_of(drawing: Drawing, *, millimetres: float | None = None) -> str:
-    """The drawing as a tikzpicture. `millimetres`: its width; None: the width at which common text has 7 points."""
+    """The drawing as a tikzpicture. `millimetres`: the picture's width; None: the width at which common text has 7
+    points."""
     width, _ = drawing.size
     scale = (millimetres / width if millimetres else MILLIMETRES) * POINTS  # points per pixel
     body: list[str] = []

@@ -1,4 +1,4 @@
-"""One vector as programs that produce its bits: with mmaprobe, PyTorch, C and CUDA."""
+"""One vector as text, and as programs that use its bits: with mmaprobe, PyTorch, C and CUDA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import NAMED
 
-#: format -> PyTorch's type; the others have none
+#: format -> PyTorch's type; formats missing here have none
 TORCH = {
     "f64": "float64", "f32": "float32", "tf32": "float32", "bf16": "bfloat16", "f16": "float16",
     "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz",
@@ -24,7 +24,7 @@ TORCH = {
 
 @dataclass(frozen=True)
 class Snippet:
-    """A program. `about`: what it does, in a few words."""
+    """A program, or the vector as text. `about`: the purpose in a few words."""
 
     language: str
     about: str
@@ -47,7 +47,7 @@ def snippets(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> lis
 
 
 def sides(vector: Vector) -> list[tuple[str, Format, tuple[int, ...]]]:
-    """The operands of a vector by name: format and patterns."""
+    """The operands of a vector, each as its name, its format and its patterns."""
     every = vector.operands.sides
     return [(name, fmt, every[name]) for name, fmt in vector.model.formats.items()]
 
@@ -69,7 +69,7 @@ def decimal(vector: Vector) -> str:
 
 
 def python(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
-    """Prints a line for each prediction: the bits, and the model."""
+    """A program that prints a line for each prediction: the bits, and the model."""
     models = [model.reference for _, model, _ in predicted]
     comments = "".join(f"# {to_hex(d, model.d)}  {one_line(model.reference)}\n" for _, model, d in predicted)
     return f"""from mmaprobe.smtmodel.evaluate.batch import evaluate_row
@@ -85,7 +85,7 @@ for name in {json.dumps(models)}:
 
 
 def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
-    """PyTorch tensors of each operand with the vector's bits, and the results that models predict."""
+    """A program with a PyTorch tensor of each operand's bits, and the results that models predict as comments."""
     lines = ["import torch", ""]
     for name, fmt, patterns in sides(vector):
         numbers = ", ".join(_signed(pattern, fmt.word) for pattern in patterns)
@@ -98,7 +98,8 @@ def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
 
 
 def _signed(pattern: int, size: int) -> str:
-    """A pattern as a number of a signed type (of an unsigned one for 8 bits)."""
+    """A pattern of `size` bits as a constant of PyTorch's type of this size, which is unsigned for 8 bits, else
+    signed."""
     if size == 8:
         return f"{pattern:#04x}"
     text = f"{pattern:#0{size // 4 + 2}x}"
@@ -106,7 +107,7 @@ def _signed(pattern: int, size: int) -> str:
 
 
 def c_program(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
-    """Prints each operand's name and bits on a line, then the predictions."""
+    """A program that prints each operand's name and bits on a line, then the predictions."""
     lines = ["#include <inttypes.h>", "#include <stdio.h>", ""]
     prints = []
     for name, fmt, patterns in sides(vector):
@@ -159,7 +160,8 @@ int main()
 
 
 def cuda(vector: Vector) -> str | None:
-    """A program for nvcc that runs the instruction's kernel on the vector; None if there is no kernel for it."""
+    """A program for nvcc that runs the kernel of the vector's instruction on the vector; None if there is no such
+    kernel."""
     from mmaprobe.runner.gpu.kernel_source import POINTERS, THREADS, source
     from mmaprobe.runner.gpu.kernels import CAPABILITIES, kernel_of, target
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -172,9 +174,9 @@ def cuda(vector: Vector) -> str | None:
     except InputError:
         return None
     arrays, body = [], []
-    given = {name: (fmt, patterns) for name, fmt, patterns in sides(vector)}
+    operands = {name: (fmt, patterns) for name, fmt, patterns in sides(vector)}
     for operand in kernel.operands:
-        fmt, patterns = given[operand.matrix]
+        fmt, patterns = operands[operand.matrix]
         arrays += _array(f"host_{operand.matrix}", fmt, patterns, "u{}")
         name, count = operand.matrix, len(patterns)
         body.append(f"  u{operand.fmt.word} *{name} = on_gpu(host_{name}, {count}, {operand.count});")
@@ -182,7 +184,7 @@ def cuda(vector: Vector) -> str | None:
     body.append(f"  u{size} zero = 0, *d = on_gpu(&zero, 1, 1);")
     main = CUDA_MAIN.format(
         arrays="\n".join(arrays), body="\n".join(body), name=kernel.name, threads=THREADS, size=size,
-        arguments=", ".join(name if name in given else "nullptr" for name in POINTERS), digits=kernel.c.fmt.digits,
+        arguments=", ".join(name if name in operands else "nullptr" for name in POINTERS), digits=kernel.c.fmt.digits,
     )  # fmt: skip
     return (
         f"// nvcc -arch={target(CAPABILITIES[row.arch][0])} vector.cu && ./a.out\n" + source([kernel]).lstrip() + main

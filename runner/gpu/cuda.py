@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-#: the patterns of the options' values
+#: option -> the regular expression of its values
 OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "seed": "[0-9]+", "columns": "[0-9]+",
            "a": "shared|registers"}  # fmt: skip
 
@@ -55,24 +55,24 @@ def open_cuda(text: str, launcher: Launcher | None = None) -> CudaDevice:
 def parse_name(text: str) -> tuple[str, Position, Variant | None]:
     """The instruction, the position and the variant of a device's name. Raises InputError."""
     name, question, tail = text.strip().partition("?")
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for part in tail.split(",") if question else []:
         key, _, value = part.strip().partition("=")
         if key not in OPTIONS or not re.fullmatch(OPTIONS[key], value):
             known = "row=R, column=C, neighbours=zero or random, seed=S, columns=N, a=shared or registers"
             raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
-        if key in given:
+        if key in options:
             raise InputError(f"cuda:{text}: {key} is given twice")
-        given[key] = int(value) if is_digits(value) else value
-    if given.get("seed", 0) >> 32:
+        options[key] = int(value) if is_digits(value) else value
+    if options.get("seed", 0) >> 32:
         raise InputError(f"cuda:{text}: seed has more than 32 bits")
-    chosen = {key: given.pop(key) for key in ("columns", "a") if key in given}
-    return name, Position(**given), Variant(**chosen) if chosen else None
+    chosen = {key: options.pop(key) for key in ("columns", "a") if key in options}
+    return name, Position(**options), Variant(**chosen) if chosen else None
 
 
 def _check_known(name: str) -> None:
-    """Checks, before a GPU is looked for, that some GPU has the instruction, or that it is known why the table lacks
-    the instruction. Raises UnknownNameError."""
+    """Check, before a GPU is looked for, that some GPU has the instruction, or that the reason for its absence from the
+    table is known. Raises UnknownNameError."""
     wanted = name.strip().lower()
     known = [row.reference for row in INSTRUCTIONS.values() if row.arch in CAPABILITIES]
     named = any(_has_name(reference, wanted) for reference in known)
@@ -104,7 +104,7 @@ def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instru
 
 
 def _why_absent(arch: str, wanted: str) -> str | None:
-    """Why an architecture's instruction is not in the table; None where no reason is known."""
+    """Why an architecture's instruction is missing from the table; None if no reason is known."""
     return not_modelled(f"{arch}/{wanted}" if wanted.count("/") == 1 else f"{arch}/mma/{wanted}")
 
 
@@ -113,7 +113,8 @@ def _has_name(reference: str, wanted: str) -> bool:
 
 
 def launcher_here() -> Launcher:
-    """The launcher of this machine's GPU, by CuPy. Raises DeviceUnavailableError, which says what is missing."""
+    """The launcher of this machine's GPU, by CuPy. Raises DeviceUnavailableError, whose message says what is
+    missing."""
     needs = (
         f"{install_command('cuda12')} (or cuda13, after the CUDA version that nvidia-smi shows); "
         "an NVIDIA GPU and its driver are needed as well"

@@ -1,4 +1,4 @@
-"""Matrix products by a plan on an NVIDIA GPU, bit for bit, in a kernel of the plan, without the GPU's matrix unit."""
+"""Matrix products of a plan on an NVIDIA GPU, bit for bit, by a kernel that does not use the GPU's matrix unit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_WORK = 1 << 32  # outputs times steps of one launch, at most: about a secon
 TIMEOUT = 120.0  # seconds for one launch
 
 
-#: a function of a shape and a number of bytes that makes an array of such words in the GPU's memory
+#: (shape, bytes of a word) -> an array of such words in the GPU's memory
 Empty = Callable[[tuple[int, ...], int], Any]
 
 
@@ -53,16 +53,17 @@ class CudaProduct:
         except UncompiledError as error:
             raise ParameterError("engine", f"{plan.reference} has no kernel: {error}") from None
         given = {"a": a, "b": b, "c": c, **scales}
-        found: Matrix = self._launched(tape, {name: side[None] for name, side in given.items()}, progress)[0]
-        return found
+        d: Matrix = self._launched(tape, {name: side[None] for name, side in given.items()}, progress)[0]
+        return d
 
     def each(
         self, plan: Plan, a: Any, b: Any, c: Matrix | None = None, scales: Mapping[str, Matrix] | None = None,
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
-        """D of each block, as `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's
-        memory; they are not copied. `empty` makes D in the GPU's memory; without it D is a NumPy array. A plan without
-        a kernel is computed on the processor, and its D is in the processor's memory."""
+        """D (blocks x rows x columns) of each block's A (blocks x rows x K) and B (blocks x K x columns), as
+        `simulate_each` computes it. A and B may be contiguous tensors of words in the GPU's memory, which are not
+        copied. `empty` makes D in the GPU's memory; without `empty`, D is a NumPy array. A plan without a kernel is
+        computed on the processor, and its D is in the processor's memory."""
         try:
             tape = cuda_tape(plan, a.shape[2])
         except UncompiledError:
@@ -79,7 +80,7 @@ class CudaProduct:
         self, tape: CudaTape, given: Mapping[str, Any], progress: Callable[[int, int], None] | None = None,
         empty: Empty | None = None,
     ) -> Any:  # fmt: skip
-        """D of blocks, in several launches if a single launch would take too long."""
+        """D of all blocks, by several launches if a single launch would take too long."""
         plan, (blocks, rows), columns = tape.plan, given["a"].shape[:2], given["b"].shape[2]
         shape, kind = (blocks, rows, columns), kind_of(plan.d)
         out = np.empty(shape, kind) if empty is None else empty(shape, np.dtype(kind).itemsize)

@@ -1,4 +1,4 @@
-"""The launch layer on CuPy; nothing else imports CuPy. Raises ImportError without it."""
+"""The launch layer on CuPy. No other module imports CuPy; the import of this module raises ImportError without CuPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.runner.gpu.launch import GpuMemoryError, Launcher, LaunchError, st
 from mmaprobe.runner.protocol import DeviceUnavailableError
 
 _ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
-_FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # parts of the names of CUDA's errors where memory is full
+_FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # parts of the names of CUDA's errors when memory is full
 _SM_CLOCK = 1  # NVML_CLOCK_SM
 
 
@@ -92,7 +92,7 @@ def _failures(what: str) -> Iterator[None]:
 
 
 class _Nvml:
-    """The driver's version and the clock, from NVIDIA's management library; without the library neither is known."""
+    """The driver's version and the clock, from NVIDIA's management library; without the library both are None."""
 
     def __init__(self, bus: str) -> None:
         self.driver: str | None = None
@@ -110,7 +110,7 @@ class _Nvml:
             self._handle = handle
 
     def clock(self) -> int | None:
-        """MHz of the multiprocessors now."""
+        """The current clock of the multiprocessors in MHz; None if it is unknown."""
         frequency = ctypes.c_uint()
         if self._handle is None or self._library.nvmlDeviceGetClockInfo(
             self._handle, _SM_CLOCK, ctypes.byref(frequency)

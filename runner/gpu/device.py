@@ -1,4 +1,4 @@
-"""A GPU's matrix instruction as a device: what CUDA and HIP have in common."""
+"""A GPU's matrix instruction as a device: the part that CUDA and HIP share."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.evaluate.model import Model
 
-LARGEST = 1 << 21  # vectors of one launch
-SMALLEST = 1 << 8  # vectors of a launch for which memory must suffice
+LARGEST = 1 << 21  # the most vectors of one launch
+SMALLEST = 1 << 8  # the fewest vectors of one launch; less memory is an error
 
 
 @dataclass(frozen=True)
 class Position:
-    """The place of a vector in its matrices: `row` of A and C, `column` of B and C; the other elements are zeros, or
-    hashed bits that depend on `seed` and on the vector's number in its launch."""
+    """The place of a vector in the instruction's matrices: `row` of A and C, `column` of B and C. The other elements
+    are zeros, or (`neighbours` = "random") hashed bits that depend on `seed` and on the vector's number in its
+    launch."""
 
     row: int = 0
     column: int = 0
@@ -35,11 +36,12 @@ class Position:
 
 
 class GpuDevice(BatchDevice):
-    """A kernel on a GPU; `patience` limits one launch. Raises InputError for a position outside its matrices."""
+    """A kernel on a GPU; `patience` limits one launch. Raises InputError for a position outside the kernel's
+    matrices."""
 
     batch = 1 << 16
     shown_by: ClassVar[str] = "nvidia-smi"
-    """the program that lists what holds memory"""
+    """the program that lists the processes that hold the GPU's memory"""
 
     def __init__(
         self, name: str, kernel: Kernel | HipKernel, model: Model, position: Position, launcher: Launcher
@@ -53,8 +55,8 @@ class GpuDevice(BatchDevice):
         self.description: dict[str, Any] = {}
 
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
-        given = dict(zip(POINTERS, (a, b, c, *rest), strict=False))
-        inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
+        operands = dict(zip(POINTERS, (a, b, c, *rest), strict=False))
+        inputs = [_column(operand, operands[operand.matrix]) for operand in self.kernel.operands]
         inputs += [np.empty((len(c), 0), np.uint8)] * (len(POINTERS) - len(inputs))
         out = np.empty(len(c), inputs[2].dtype)
         start = 0
@@ -77,10 +79,10 @@ class GpuDevice(BatchDevice):
         self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.patience.left())
 
 
-def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:
-    """Patterns as the kernel reads them: shape (vectors, operand.count), zeros for missing ones."""
-    assert given is not None
-    table = given.reshape(len(given), -1)
+def _column(operand: Operand, patterns: Patterns | None) -> NDArray[Any]:
+    """Patterns as the kernel reads them: of shape (vectors, operand.count), with zeros for missing patterns."""
+    assert patterns is not None
+    table = patterns.reshape(len(patterns), -1)
     if table.shape[1] > operand.count:
         raise InputError(f"{table.shape[1]} patterns of {operand.matrix} for an instruction that takes {operand.count}")
     out = np.zeros((len(table), operand.count), f"u{operand.fmt.word // 8}")

@@ -1,4 +1,4 @@
-"""The machine instructions of a compiled kernel, found by NVIDIA's disassembler (nvdisasm)."""
+"""The machine instructions of a compiled kernel, counted by NVIDIA's disassembler (nvdisasm)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _ARITHMETIC = re.compile(r"[A-Z]*MMA(\..*)?|F2FP?\..*|[DFH](ADD|MUL|FMA|SET|SETP
 
 
 def nvdisasm() -> str | None:
-    """The program: of the wheel nvidia-cuda-nvdisasm, of CUDA_PATH, or on the search path."""
+    """The path of the disassembler: of the wheel nvidia-cuda-nvdisasm, of CUDA_PATH, or on the search path; None if
+    it is not installed."""
     places = [Path(entry, "nvidia/cu13/bin/nvdisasm") for entry in sys.path]
     if root := os.environ.get("CUDA_PATH"):
         places.append(Path(root, "bin", "nvdisasm"))
@@ -27,10 +28,8 @@ def nvdisasm() -> str | None:
 
 
 def arithmetic(cubin: bytes) -> dict[str, Counter[str]] | None:
-    """The number of floating-point and matrix instructions of each kind, by kernel.
-
-    None without nvdisasm, or for an architecture that it does not know (CUDA 13's does not know Volta).
-    """
+    """The number of floating-point and matrix instructions of each kind, by kernel. None without nvdisasm, or for an
+    architecture that the installed nvdisasm does not know (CUDA 13's does not know Volta)."""
     program = nvdisasm()
     if program is None:
         return None

@@ -1,10 +1,10 @@
-"""Where the elements of a matrix lie in the registers of a warp, or of a warpgroup.
+"""The places of a matrix's elements in the registers of a warp or warpgroup, or in shared memory.
 
 Source: PTX ISA, "Matrix Fragments" of `mma`, "Register Fragments and Shared Memory Matrix Layouts" of `wgmma`, "Data
 Movement Shape" and "Data Path Layout Organization" of `tcgen05`. A place is a pair of expressions in `lane` (the
 thread's number in its warp; in its warpgroup for `wgmma` and `tcgen05`) and `i` (the number of the element in the
-thread, counted from the low bits of its first register). They are written with operators that C and Python share:
-generated kernels contain their text, and `Fragment.place` evaluates it.
+thread, counted from the low bits of its first register). The expressions use operators that C and Python share:
+generated kernels contain their texts, and `Fragment.place` evaluates them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from types import CodeType
 
 @dataclass(frozen=True)
 class Fragment:
-    """A matrix in registers: `elements` of each thread, `width` bits of register for each; `row` and `column` of the
-    `i`-th element in thread `lane` of `threads`. `holder`: the threads whose copy counts, where several hold an
-    element."""
+    """A matrix in registers. `elements`: elements in each thread; `width`: bits of register for an element; `row`,
+    `column`: the expressions of the row and the column of the `i`-th element in thread `lane` of `threads`; `holder`:
+    where several threads hold an element, the condition for the thread whose copy is read."""
 
     elements: int
     width: int
@@ -43,7 +43,7 @@ class Fragment:
         return -(-self.elements * self.width // self.word)
 
     def place(self, lane: int, i: int) -> tuple[int, int]:
-        """(row, column) of an element."""
+        """The row and column of element `i` in thread `lane`."""
         names = {"lane": lane, "i": i}
         return eval(_code(self.row), {}, names), eval(_code(self.column), {}, names)
 
@@ -68,17 +68,17 @@ class Tile:
 
     @property
     def units(self) -> int:
-        """How many units of 16 bytes a major has."""
+        """The number of units of 16 bytes in a row of A or a column of B."""
         return self.k // self.each
 
     @property
     def stride(self) -> int:
-        """The distance, in bytes, of the core matrices of eight majors from those of the next eight."""
+        """The distance in bytes of a core matrix from the one of the next eight rows of A or columns of B."""
         return self.leading * self.units
 
     @property
     def size(self) -> int:
-        """The size in bytes."""
+        """The size of the tile in bytes."""
         return 16 * self.majors * self.units
 
     @property
@@ -88,7 +88,7 @@ class Tile:
 
 
 def tile(majors: int, k: int, width: int) -> Tile:
-    """A matrix whose units of 16 bytes are full."""
+    """A tile whose units of 16 bytes are full."""
     return Tile(majors, k, width, 128 // width)
 
 
@@ -97,7 +97,7 @@ def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
     if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
         return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
     each = _log_per_register(width)
-    half = m * 4 // threads  # registers one below the other
+    half = m * 4 // threads  # the number of registers for different rows of the same columns
     row = f"{_quad_row(threads)} + 8 * ((i >> {each}) & {half - 1})"
     column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
     return Fragment(m * k // threads, width, row, column, threads)
@@ -128,23 +128,23 @@ def quad_pair_accumulator(width: int) -> Fragment:
 
 
 def scales_a(count: int) -> Fragment:
-    """Scale factors of the rows of A, `count` of each: every thread pair that a selector may name has them all."""
+    """Scale factors of the rows of A, `count` for each row: every thread pair that a selector may name holds all."""
     return Fragment(count, 8, "(lane >> 2) + 8 * (lane & 1)", "i")
 
 
 def scales_b(count: int) -> Fragment:
-    """Scale factors of the columns of B: every thread of a quad has those of its column."""
+    """Scale factors of the columns of B, `count` for each column: every thread of a quad holds those of its column."""
     return Fragment(count, 8, "i", "lane >> 2")
 
 
 def lanes(n: int) -> Fragment:
-    """C and D of `tcgen05.mma` with 128 rows: row after row in the lanes of tensor memory, one lane for each thread."""
+    """C and D of `tcgen05.mma` with 128 rows: each lane of tensor memory, and so each thread, has one row."""
     return Fragment(n, 32, "lane", "i", 128)
 
 
 def lane_scales_a(count: int) -> Fragment:
-    """Scale factors of 128 rows of A in tensor memory: 32 rows in each of four columns, of which every warp writes a
-    copy. The `count` factors of a row are repeated in the four bytes, so that an identifier may name any byte."""
+    """Scale factors of 128 rows of A in tensor memory: 32 rows in each of four columns; every warp writes a copy. The
+    `count` factors of a row are repeated in the four bytes of a column, so that an identifier may name any byte."""
     return Fragment(16, 8, "(lane & 31) + 32 * (i >> 2)", f"i & {count - 1}", 128)
 
 
@@ -154,7 +154,7 @@ def lane_scales_b(count: int) -> Fragment:
 
 
 def _quad_row(threads: int) -> str:
-    """The C text of the first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
+    """The C expression of the first row of a quad of threads. Each of the four warps of `wgmma` has 16 rows."""
     return "(lane >> 2)" if threads == 32 else "16 * (lane >> 5) + ((lane & 31) >> 2)"
 
 

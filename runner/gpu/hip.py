@@ -1,8 +1,8 @@
 """The matrix unit of an AMD GPU as a device: HIP's run-time compiler and runtime, through ctypes.
 
-The two libraries of ROCm are libhiprtc.so and libamdhip64.so; HIP_PATH or ROCM_PATH say where they are, else the
-system's loader and /opt/rocm. HIP_VISIBLE_DEVICES chooses the GPU. The kernels have not run on a GPU yet: they are
-compiled for every architecture and checked in a wave in software (tests/hip).
+ROCm's libraries libhiprtc.so and libamdhip64.so are looked for in HIP_PATH, ROCM_PATH and /opt/rocm, then by the
+system's loader. HIP_VISIBLE_DEVICES chooses the GPU. The kernels have not run on a GPU yet: they are compiled for every
+architecture, and checked on a simulated wave (tests/hip).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 
 _OUT_OF_MEMORY, _NOT_READY = 2, 600  # hipErrorOutOfMemory, hipErrorNotReady
 _TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
-_NAME_BYTES, _PROPERTIES_BYTES = 256, 1 << 14  # hipDeviceProp_t begins with the name; it has about 1,500 bytes
+_NAME_BYTES, _PROPERTIES_BYTES = 256, 1 << 14  # hipDeviceProp_t has about 1,500 bytes and begins with the name
 
 
 def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
@@ -62,7 +62,8 @@ def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
 
 
 class HipDevice(GpuDevice):
-    """One instruction of an AMD GPU. If no model of the instruction is known, `model` gives the formats alone."""
+    """One instruction of an AMD GPU. If no model of the instruction is known, `model` is a model of another instruction
+    with the same formats and number of products."""
 
     shown_by = "rocm-smi"
 
@@ -80,7 +81,7 @@ class HipDevice(GpuDevice):
 
 
 class HipLauncher(Launcher):
-    """The current AMD GPU. `target`: the compiler's name for it (gfx942). Raises DeviceUnavailableError without a
+    """The current AMD GPU. `target`: the compiler's name of the GPU (gfx942). Raises DeviceUnavailableError without a
     GPU."""
 
     def __init__(self) -> None:
@@ -126,22 +127,22 @@ class HipLauncher(Launcher):
         self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
-        held: list[ctypes.c_void_p] = []
+        pointers: list[ctypes.c_void_p] = []
         try:
             for array in (*inputs, output):
-                held.append(ctypes.c_void_p())
-                self._call("hipMalloc", ctypes.byref(held[-1]), ctypes.c_size_t(max(1, array.nbytes)))
-            for pointer, array in zip(held, inputs, strict=False):
+                pointers.append(ctypes.c_void_p())
+                self._call("hipMalloc", ctypes.byref(pointers[-1]), ctypes.c_size_t(max(1, array.nbytes)))
+            for pointer, array in zip(pointers, inputs, strict=False):
                 self._call("hipMemcpy", pointer, _address(array), ctypes.c_size_t(array.nbytes), _TO_DEVICE)
-            values = [*held, *map(ctypes.c_uint32, numbers)]
+            values = [*pointers, *map(ctypes.c_uint32, numbers)]
             arguments = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
             grid, block = (blocks, 1, 1), (threads, 1, 1)
             self._call("hipModuleLaunchKernel", self._kernel, *grid, *block, 0, None, arguments, None)
             if status := status_after(lambda: self._runtime.hipStreamQuery(None), _NOT_READY, timeout):
                 raise LaunchError(f"the kernel failed: {self._runtime.hipGetErrorString(status).decode()}")
-            self._call("hipMemcpy", _address(output), held[-1], ctypes.c_size_t(output.nbytes), _TO_HOST)
+            self._call("hipMemcpy", _address(output), pointers[-1], ctypes.c_size_t(output.nbytes), _TO_HOST)
         finally:
-            for pointer in held:
+            for pointer in pointers:
                 self._runtime.hipFree(pointer)
 
     def clock(self) -> int | None:
@@ -154,7 +155,8 @@ def _address(array: NDArray[Any]) -> ctypes.c_void_p:
 
 
 def _target_in(properties: bytes) -> str:
-    """The name of the target in hipDeviceProp_t, wherever this version of HIP has it: `gfx90a:sramecc+:xnack-`."""
+    """The target in hipDeviceProp_t, as gfx90a of `gfx90a:sramecc+:xnack-`. Versions of HIP differ in the field's
+    place."""
     start = properties.find(b"gfx", _NAME_BYTES)
     return properties[start:].split(b"\0", 1)[0].split(b":", 1)[0].decode(errors="replace") if start >= 0 else "unknown"
 

@@ -1,8 +1,8 @@
-"""The kernel of each matrix instruction of AMD's GPUs: where its operands lie in a wave, and its built-in function.
+"""The kernel of each matrix instruction of AMD's GPUs: the places of its operands in a wave, and its built-in function.
 
 Sources: AMD's matrix instruction calculator and the CDNA and RDNA instruction sets ("Matrix fused-multiply-add",
-"Wave matrix multiply accumulate"); LLVM's BuiltinsAMDGPU for the functions and their types. Of instructions with
-several blocks all blocks get the same operands, and the first one's result counts.
+"Wave matrix multiply accumulate"); LLVM's BuiltinsAMDGPU for the functions and their types. All blocks of an
+instruction with several blocks get the same operands, and the result of the first block is read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
 
-#: the compiler's targets of each architecture, the first one for compilations without a GPU
+#: the compiler's targets of each architecture; compilations without a GPU use the first
 TARGETS: Mapping[str, tuple[str, ...]] = {
     "cdna1": ("gfx908",), "cdna2": ("gfx90a",), "cdna3": ("gfx942",), "cdna4": ("gfx950",),
     "rdna3": ("gfx1100", "gfx1101", "gfx1102"), "rdna3.5": ("gfx1151", "gfx1150", "gfx1152"),
@@ -43,9 +43,10 @@ _C_TYPES = {"f32": "float", "f16": "_Float16", "f64": "double"}
 
 @dataclass(frozen=True)
 class HipKernel:
-    """`types`: the C type and the number of elements of each operand of the function; `tail`: the arguments after a, b
-    and c; `threads`: the threads of a wave, or 1 if each thread has a vector of its own; `alike`: for an instruction
-    without a known model, a model with its formats and its number of products."""
+    """The kernel of one instruction. `shape`: M, N and K; `builtin`: the compiler's function; `types`: the C type and
+    the number of elements of each operand of the function; `tail`: the function's arguments after a, b and c;
+    `threads`: the threads of a wave, or 1 if each thread has a vector of its own; `alike`: for an instruction without a
+    known model, a model with the instruction's formats and number of products."""
 
     reference: str
     shape: tuple[int, int, int]
@@ -69,7 +70,7 @@ class HipKernel:
 
     @property
     def instruction(self) -> str:
-        """How disassemblers begin the instruction's name."""
+        """The beginning of the instruction's name in a disassembly."""
         _, unit, name = self.reference.split("/")
         return f"v_{unit}_{name.partition('.')[0]}" if unit != "dot2" else "v_dot2"
 
@@ -80,45 +81,45 @@ class HipKernel:
 
 @cache
 def hip_kernels() -> Mapping[str, HipKernel]:
-    """Every kernel by the reference of its instruction; the instructions of CDNA4, and those of RDNA4 with FP8, are not
-    in the table of instructions."""
-    found = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
-    found += [_wide(m, k, fmt) for m, k in ((16, 32), (32, 16)) for fmt in ("f16", "bf16")]
-    found += [_scaled(m, k, a, b) for m, k in ((16, 128), (32, 64)) for a, b in product(_SCALED, repeat=2)]
-    found += [_fp8(unit, a, b) for unit in ("wmma", "dot4") for a, b in product(_FP8, repeat=2)]
+    """Every kernel by the reference of its instruction. The instructions of CDNA4 and the FP8 instructions of RDNA4
+    have kernels, but no rows in the table of instructions."""
+    kernels = [_mfma(row.reference, row.a, row.b, row.c) for row in INSTRUCTIONS.values() if row.unit == "mfma"]
+    kernels += [_wide(m, k, fmt) for m, k in ((16, 32), (32, 16)) for fmt in ("f16", "bf16")]
+    kernels += [_scaled(m, k, a, b) for m, k in ((16, 128), (32, 64)) for a, b in product(_SCALED, repeat=2)]
+    kernels += [_fp8(unit, a, b) for unit in ("wmma", "dot4") for a, b in product(_FP8, repeat=2)]
     for reference in units():
         arch, unit, name = reference.split("/")
         if arch.startswith("rdna") and unit == "wmma" and _WMMA.fullmatch(name):
-            found.append(_wmma(reference))
+            kernels.append(_wmma(reference))
         elif arch in TARGETS and unit == "dot2":
-            found.append(_dot2(reference))
-    return {kernel.reference: kernel for kernel in found if kernel is not None}
+            kernels.append(_dot2(reference))
+    return {kernel.reference: kernel for kernel in kernels if kernel is not None}
 
 
 def hip_kernel(reference: str) -> HipKernel:
     """The kernel of an instruction. Raises InputError if there is none."""
-    if (found := hip_kernels().get(reference)) is None:
+    if (kernel := hip_kernels().get(reference)) is None:
         raise InputError(f"{reference}: there is no HIP kernel for it; command:CMDLINE runs a program of your own")
-    return found
+    return kernel
 
 
 def _mfma(reference: str, a: str, b: str, c: str, each: int = 0) -> HipKernel | None:
     arch, _, name = reference.split("/")
-    found = _MFMA.fullmatch(name)
-    assert found is not None, reference
-    sums, kind = found[1], found[5]
-    m, n, k = (int(found[place]) for place in (2, 3, 4))
+    parts = _MFMA.fullmatch(name)
+    assert parts is not None, reference
+    sums, kind = parts[1], parts[5]
+    m, n, k = (int(parts[place]) for place in (2, 3, 4))
     if (sums, m) == ("f64", 4):
-        return None  # where its blocks lie is not known well enough
+        return None  # the places of its blocks are not known well enough
     if arch == "cdna3" and kind == "bf16":
         kind = "bf16_1k"
     if each:
-        types, joined = ("__bf16" if kind == "bf16" else "_Float16", each), f"_{kind}"
+        types, suffix = ("__bf16" if kind == "bf16" else "_Float16", each), f"_{kind}"
     elif kind in _ELEMENTS:
-        types, joined = _ELEMENTS[kind], f"_{kind}" if kind == "xf32" else kind
+        types, suffix = _ELEMENTS[kind], f"_{kind}" if kind == "xf32" else kind
         each = types[1]
     else:
-        types, joined, each = ("long", 1), f"_{kind}", 8
+        types, suffix, each = ("long", 1), f"_{kind}", 8
     blocks = 64 * each // (k * m)
     one, other, third = FORMATS[a], FORMATS[b], FORMATS[c]
     operands = (
@@ -127,15 +128,15 @@ def _mfma(reference: str, a: str, b: str, c: str, each: int = 0) -> HipKernel | 
         Operand("c", third, _accumulator(m, n, blocks, third.width), 1, f"_{m}"),
     )
     result = (_C_TYPES[sums], m * n * blocks // 64)
-    builtin = f"__builtin_amdgcn_mfma_{sums}_{m}x{n}x{k}{joined}"
+    builtin = f"__builtin_amdgcn_mfma_{sums}_{m}x{n}x{k}{suffix}"
     return HipKernel(reference, (m, n, k), *operands, builtin, (types, types, result), ", 0, 0, 0", 64)
 
 
 def _wide(m: int, k: int, fmt: str) -> HipKernel:
     """CDNA4's MFMA with eight elements in a thread."""
-    found = _mfma(f"cdna4/mfma/f32_{m}x{m}x{k}_{fmt}", fmt, fmt, "f32", 8)
-    assert found is not None
-    return replace(found, alike=f"cdna3/mfma/f32_16x16x16_{fmt}@length={k}")
+    kernel = _mfma(f"cdna4/mfma/f32_{m}x{m}x{k}_{fmt}", fmt, fmt, "f32", 8)
+    assert kernel is not None
+    return replace(kernel, alike=f"cdna3/mfma/f32_16x16x16_{fmt}@length={k}")
 
 
 def _scaled(m: int, k: int, a: str, b: str) -> HipKernel:
@@ -168,7 +169,7 @@ def _scaled(m: int, k: int, a: str, b: str) -> HipKernel:
 
 
 def _fp8(unit: str, a: str, b: str) -> HipKernel:
-    """RDNA4's WMMA with FP8, eight bytes in a thread as with f16, and V_DOT4, a vector in each thread."""
+    """RDNA4's WMMA with FP8, with eight elements in a thread as with f16; and V_DOT4, with a vector in each thread."""
     reference, k = (f"rdna4/wmma/f32_16x16x16_{a}_{b}", 16) if unit == "wmma" else (f"rdna4/dot4/f32_{a}_{b}", 4)
     one, other, sums = FORMATS[_FP8[a]], FORMATS[_FP8[b]], FORMATS["f32"]
     alike = f"rtx-blackwell/mma/m16n8k32.f32.{one.name}.{other.name}.f32@length={k}"
@@ -186,8 +187,8 @@ def _fp8(unit: str, a: str, b: str) -> HipKernel:
 
 
 def _multiplicand(size: int, each: int, blocks: int, fmt: Format, side: str) -> Fragment:
-    """A (B) of an MFMA: `size` rows (columns) lie in threads one after another, then places along K, `each` in a
-    thread, then blocks."""
+    """A (B) of an MFMA. The threads run first through `size` rows (columns), then through groups of `each` places along
+    K, one group in a thread, then through blocks."""
     log, groups = size.bit_length() - 1, 64 // (size * blocks)
     along, across = f"{each} * ((lane >> {log}) & {groups - 1}) + i", f"lane & {size - 1}"
     row, column = (across, along) if side == "a" else (along, across)
@@ -195,8 +196,8 @@ def _multiplicand(size: int, each: int, blocks: int, fmt: Format, side: str) -> 
 
 
 def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
-    """C and D of an MFMA: four rows in a thread, the columns along the threads; for f64 the rows of a thread are four
-    apart."""
+    """C and D of an MFMA: a thread has four successive rows of one column, and successive threads have successive
+    columns; for f64 the four rows of a thread are four apart."""
     column, elements = f"lane & {n - 1}", m * n * blocks // 64
     if width == 64:
         return Fragment(elements, 64, "4 * i + (lane >> 4)", column, 64)
@@ -208,9 +209,9 @@ def _accumulator(m: int, n: int, blocks: int, width: int) -> Fragment:
 
 
 def _wmma(reference: str) -> HipKernel:
-    """WMMA in waves of 32 threads. RDNA3: each half of a wave has all elements of A and B, and every second row of D,
-    with results of 16 bits in the lower halves of registers; RDNA4: each half has eight places of K, and eight rows of
-    D."""
+    """WMMA in waves of 32 threads. RDNA3: each half of a wave has all elements of A and B and every second row of D;
+    results of 16 bits are in the lower halves of registers. RDNA4: each half of a wave has eight places along K and
+    eight rows of D."""
     arch, _, name = reference.split("/")
     model, four = parse_reference(reference), arch == "rdna4"
     each, kind = 8 if four else 16, {"f16": "_Float16", "bf16": "short"}

@@ -1,12 +1,13 @@
-"""CUDA C for matrix instructions: a vector goes to a row and a column of its matrices, and its result comes back.
+"""CUDA C and HIP for matrix instructions: a kernel places each vector in a row and a column of the instruction's
+matrices, and takes one element of the result.
 
-Integers go in and integers come out: beside the instruction under test, which is inline PTX, there is no
+Patterns are integers: beside the instruction under test, which is inline PTX or a built-in function, a kernel has no
 floating-point arithmetic.
 
-A kernel's arguments: pointers to every operand that there is (K patterns of `a` for each vector, one of `c`) and to
+A kernel's arguments are pointers to every operand of `POINTERS` (K patterns of `a` for each vector, one of `c`) and to
 `d`, arrays of the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the
-column of the vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place the
-operands are plain C, so that tests run them on the host.
+column of the vector, 1 if hashed bits surround the vector (0: zeros), and the seed of the hash. The functions that
+place the operands are plain C, so that tests run them on the host.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ extern "C" {head} {name}(
 }}
 """
 
-#: how CUDA and HIP write the head of a kernel, the number of a block, and the number of a thread in its block
+#: the texts of CUDA and HIP for the head of a kernel, a block's number, and a thread's number in its block
 _CUDA = {"head": f"__global__ void __launch_bounds__({THREADS})", "block": "blockIdx.x", "thread": "threadIdx.x"}
 _HIP = {"head": f"__attribute__((global, amdgpu_flat_work_group_size({THREADS}, {THREADS}))) void",
         "block": "__builtin_amdgcn_workgroup_id_x()", "thread": "__builtin_amdgcn_workitem_id_x()"}  # fmt: skip
@@ -116,7 +117,7 @@ DEVICE u64 descriptor(u32 address, u64 leading, u64 stride, u64 fixed)
 _ADD = "{.reg .pred p; setp.eq.u32 p, 0, 0;"  # D = A * B + D, of wgmma and tcgen05
 TCGEN05_FIXED = 1 << 46  # bits 46 to 48 of a descriptor for tcgen05 are 0b001
 
-#: part of a matrix that a vector has -> the condition for an element to be the vector's, and its index in the patterns
+#: part of a matrix that a vector fills -> the condition for an element of the vector, and the element's pattern index
 _CHOSEN = {
     "row": ("row == at->row", "column"),
     "column": ("column == at->column", "row"),
@@ -125,7 +126,7 @@ _CHOSEN = {
 
 
 def source(kernels: Iterable[Kernel | HipKernel]) -> str:
-    """One translation unit with these kernels, of CUDA or of HIP."""
+    """One translation unit with the kernels, all of CUDA or all of HIP."""
     kernels = list(kernels)
     return "".join([placing(kernels), *(_kernel(kernel) for kernel in kernels)])
 
@@ -143,7 +144,7 @@ def placing(kernels: Iterable[Kernel | HipKernel]) -> str:
 
 
 def _load(operand: Operand) -> str:
-    """The function that fills the registers of a thread, or its share of shared memory."""
+    """The C function that fills the registers of a thread, or the thread's share of shared memory."""
     number, (chosen, index) = POINTERS.index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
     bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.fmt.word)
     hashed = f"neighbour(at, {number}, row, column)"
@@ -165,7 +166,7 @@ def _load(operand: Operand) -> str:
 
 
 def _store(operand: Operand) -> str:
-    """The function that takes the result out of the registers of the thread that has it."""
+    """The C function that reads the result from the registers of the thread that holds it."""
     place = operand.place
     assert isinstance(place, Fragment)
     chosen, _ = _CHOSEN["element"]
@@ -204,7 +205,7 @@ def _kernel(kernel: Kernel | HipKernel) -> str:
 
 
 def _built_in(kernel: HipKernel) -> list[str]:
-    """A call of the compiler's function for an instruction: registers are copied to its types, and back."""
+    """A call of the compiler's function for an instruction, with copies between registers and the function's types."""
     lines = []
     for operand, (kind, count) in zip(kernel.operands, kernel.types, strict=True):
         name = f"v{operand.matrix}"
@@ -237,7 +238,7 @@ def _mma(kernel: Kernel) -> list[str]:
 
 
 def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], str]:
-    """The registers of a matrix as operands of an asm statement, and their vector in its text."""
+    """The registers of a matrix: as operands of an asm statement, and as a vector in the statement's text."""
     place = operand.place
     assert isinstance(place, Fragment)
     constraint = prefix + ("l" if place.word == 64 else "r")
@@ -253,12 +254,12 @@ def _described(operand: Operand, fixed: int) -> str:
 
 
 def _shared(name: str) -> str:
-    """The address of something in shared memory."""
+    """The shared-memory address of a variable."""
     return f"(u32)__cvta_generic_to_shared({name})"
 
 
 def _wgmma(kernel: Kernel) -> list[str]:
-    """The instruction on shared memory, from the fences before it to the wait for its result."""
+    """`wgmma` on shared memory, from the fences before the instruction to the wait for its result."""
     outputs, group = _bound(kernel.c, 0, "+")
     inputs: list[str] = []
     groups, majors = [group], ""
@@ -272,7 +273,7 @@ def _wgmma(kernel: Kernel) -> list[str]:
         inputs.append(_described(operand, 0))
         groups.append(f"%{number}")
         if operand.fmt.width == 16:
-            majors += ", 0"  # K-major; other widths cannot be anything else
+            majors += ", 0"  # K-major, the only choice for other widths
     text = f"{_ADD} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
     return [
         'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
@@ -285,13 +286,13 @@ def _wgmma(kernel: Kernel) -> list[str]:
     ]
 
 
-#: where C and D, and the scale factors of A and of B, begin in tensor memory, and how many of its columns are needed
+#: the first columns in tensor memory of C and D and of the scale factors of A and B; the number of columns allocated
 _COLUMNS, _ALLOCATED = {"c": 0, "scale_a": 32, "scale_b": 64}, 128
 _WAIT = "{.reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra again;}"
 
 
 def _tcgen05(kernel: Kernel) -> list[str]:
-    """The instruction on shared and tensor memory, from the allocation of tensor memory to its release."""
+    """`tcgen05.mma` on shared and tensor memory, from the allocation of tensor memory to its release."""
     kept = [kernel.c, *kernel.scales]
     inputs = [
         f'"r"(memory + {_COLUMNS["c"]})',
@@ -331,15 +332,15 @@ def _tcgen05(kernel: Kernel) -> list[str]:
 
 
 def _kept(operand: Operand) -> str:
-    """The store of a matrix in tensor memory."""
+    """The statement that stores a matrix in tensor memory."""
     bound, group = _bound(operand, 1)
     name = f"tcgen05.st.sync.aligned.{_moved(operand)} [%0], {group};"
     return f'asm volatile("{name}" :: "r"(lanes + {_COLUMNS[operand.matrix]}), {", ".join(bound)} : "memory");'
 
 
 def _moved(operand: Operand) -> str:
-    """How the registers of a warp lie in tensor memory: the registers of quads of threads in 16 lanes, or each thread's
-    in a lane."""
+    """The shape of a move between registers and tensor memory: quads of threads have 16 lanes, or each thread has one
+    lane."""
     place = operand.place
     assert isinstance(place, Fragment)
     quads = place == accumulator(64, 8, 32, threads=128)
@@ -347,7 +348,7 @@ def _moved(operand: Operand) -> str:
 
 
 def _everyone() -> list[str]:
-    """A barrier: every thread of the block has arrived, and its accesses to tensor memory are done."""
+    """A barrier for all threads of the block that also orders their accesses to tensor memory."""
     return [
         'asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");',
         "__syncthreads();",

@@ -1,6 +1,6 @@
-"""The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
+"""The kernel of each matrix instruction of NVIDIA's GPUs: its operands, their places, and the PTX instruction.
 
-Everything follows from the row of the instruction table; kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+A kernel follows from a row of the instruction table; kernel_source.py makes CUDA C of the kernel. Sources: PTX ISA,
 `mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats"; of `tcgen05.mma` "Instruction descriptor" and
 "Shared memory descriptor", and CUTLASS (cute/arch/mma_sm100_desc.hpp), which has the same bits.
 """
@@ -35,20 +35,20 @@ UNITS = ("mma", "mma_block_scale", "wgmma", *TENSOR_MEMORY)
 
 
 def target(capability: tuple[int, int]) -> str:
-    """The compiler's target: architecture-specific from Hopper on, where some matrix instructions need it."""
+    """The compiler's target; from Hopper on the architecture-specific one, which some matrix instructions need."""
     major, minor = capability
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
 def architecture(capability: tuple[int, int]) -> str | None:
-    """The architecture of a compute capability, as the instruction table names it."""
+    """The architecture of a compute capability, by its name in the instruction table; None if the table has none."""
     return next((arch for arch, capable in CAPABILITIES.items() if capability in capable), None)
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it; `tag`: the part of
-    its name that distinguishes it from other operands of the same size."""
+    """One matrix of a kernel. `fmt`: the format of its elements; `place`: where they are; `count`: how many a vector
+    has; `tag`: the part of the operand's name that distinguishes it from other operands of the same size."""
 
     matrix: str
     fmt: Format
@@ -58,20 +58,21 @@ class Operand:
 
     @property
     def name(self) -> str:
-        """A name for its functions: equal for equal operands alone."""
+        """A name for the operand's C functions, different for different operands."""
         place = self.place
         where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
         return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}{self.tag}"
 
     @property
     def shift(self) -> int:
-        """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
+        """The lowest bit of a pattern in its element's bits of register: e2m1 is in the middle of a byte, other formats
+        at the bottom."""
         return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The choices that the table's row of a `wgmma` leaves open: N, the `columns` of B and D, and where A lies."""
+    """The choices that the table's row of a `wgmma` leaves open: N (the `columns` of B and D), and the place of A."""
 
     columns: int = 8
     a: Literal["shared", "registers"] = "shared"
@@ -79,8 +80,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The kernel of one instruction: its operands in the order of the PTX instruction, and this instruction;
-    `descriptor`: the formats and the shape as tcgen05 reads them."""
+    """The kernel of one instruction. `shape`: M, N and K; the operands are in the order of the PTX instruction;
+    `ptx`: the PTX instruction with its qualifiers; `descriptor`: the instruction descriptor of tcgen05."""
 
     row: Instruction
     shape: tuple[int, int, int]
@@ -104,7 +105,7 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """Threads that one vector takes: a warp or a warpgroup."""
+        """The number of threads that compute one vector: a warp or a warpgroup."""
         return 32 if self.row.unit.startswith("mma") else 128
 
 
@@ -114,7 +115,7 @@ def runnable(row: Instruction) -> bool:
 
 
 def _in_place(row: Instruction) -> bool:
-    """Whether results lie where the addends lay: kernels keep both in the same registers."""
+    """Whether results have the width of the addends: kernels keep both in the same registers."""
     return FORMATS[row.c].width == row.d.width
 
 
@@ -208,12 +209,11 @@ _F32, _UE8M0 = 1, 1  # the formats of D and of scale factors; f16 and ue4m3 are 
 
 
 def _tcgen05(row: Instruction) -> Kernel:
-    """`tcgen05.mma` by one block. With scale factors the instruction has 128 rows; the other units of a warpgroup have
-    64."""
+    """`tcgen05.mma` by one block, with 128 rows if there are scale factors, else with 64."""
     _, n, k = row.shape
     m = 64 if row.scale is None else 128
     a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
-    # where the formats of 4, 6 and 8 bits mix, 16 elements take 16 bytes: narrow ones lie in the lowest of these
+    # where formats of 4, 6 and 8 bits mix, 16 elements take 16 bytes, and narrow elements fill the lowest of these
     each = {side: 128 // side.width if k == 64 else min(16, 128 // side.width) for side in (a, b)}
     result = fragments.accumulator(m, n, 32, threads=128) if m == 64 else fragments.lanes(n)
     operands = (

@@ -1,4 +1,4 @@
-"""The narrow layer by which a CUDA device uses a GPU; everything above this layer is tested without a GPU."""
+"""The layer through which devices use a GPU. Tests replace this layer, and test all code above it without a GPU."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.errors import IncompleteError
 
-POLL = 0.0005  # seconds between two looks at a running kernel, when Ctrl-C is noticed
+POLL = 0.0005  # seconds between two looks at a running kernel, after which Ctrl-C is noticed
 
 
 class LaunchError(IncompleteError):
-    """A kernel failed or hung; this process gets no more answers from the GPU."""
+    """A kernel failed or did not end; this process gets no more answers from the GPU."""
 
 
 class GpuMemoryError(LaunchError):
@@ -21,7 +21,7 @@ class GpuMemoryError(LaunchError):
 
 
 def status_after(status: Callable[[], Any], running: object, timeout: float) -> Any:
-    """The status of a kernel once it is not `running` any more. Raises LaunchError after `timeout` seconds."""
+    """The first status of a kernel other than `running`. Raises LaunchError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while (now := status()) == running:
         if time.monotonic() > deadline:
@@ -33,8 +33,8 @@ def status_after(status: Callable[[], Any], running: object, timeout: float) -> 
 class Launcher(ABC):
     """One GPU and the kernel loaded on it.
 
-    `gpu` is its name; `capability` its compute capability (major, minor); `cuda` the newest version of CUDA (major,
-    minor) that its driver runs; `versions` the versions of other software, for the provenance of answers.
+    `gpu`: the GPU's name; `capability`: its compute capability (major, minor); `cuda`: the newest version of CUDA
+    (major, minor) that its driver runs; `versions`: the versions of other software, for the provenance of answers.
     """
 
     gpu: str
@@ -44,17 +44,17 @@ class Launcher(ABC):
 
     @abstractmethod
     def load(self, cubin: bytes, name: str) -> None:
-        """Load machine code; `name` is the kernel that `launch` runs from now on. Raises LaunchError."""
+        """Load machine code. `name`: the kernel that `launch` runs from now on. Raises LaunchError."""
 
     @abstractmethod
     def launch(
         self, blocks: int, threads: int, inputs: Sequence[Any], output: Any,
         numbers: Sequence[int], timeout: float,
     ) -> None:  # fmt: skip
-        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`. Arrays that lie in
-        the GPU's memory already, of whatever library, are read and filled there.
+        """Run the kernel on `inputs`, `output` and u32 `numbers`, in this order, and fill `output`. Arrays of any
+        library that are in the GPU's memory already are read and filled there.
 
-        `timeout`: seconds. Raises GpuMemoryError or LaunchError.
+        `blocks`: the number of blocks of `threads` threads; `timeout`: seconds. Raises GpuMemoryError or LaunchError.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""NVIDIA's run-time compiler (NVRTC) through ctypes: CUDA C to machine code for one architecture, no GPU needed.
+"""NVIDIA's run-time compiler (NVRTC) through ctypes: CUDA C to machine code for one architecture, without a GPU.
 
 CuPy has NVRTC too, but cannot compile for the architecture-specific targets (sm_90a and later) that `wgmma` and block
 scaling need. Several versions can be installed side by side: CUDA 13 dropped Volta, and a driver of CUDA 12 does not
@@ -42,7 +42,7 @@ class Nvrtc(RuntimeCompiler):
 
     @property
     def capabilities(self) -> frozenset[int]:
-        """The architectures for which it compiles, as 10 * major + minor."""
+        """The compute capabilities for which the library compiles, as 10 * major + minor."""
         count = ctypes.c_int()
         self.call("GetNumSupportedArchs", ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
@@ -58,7 +58,7 @@ class Nvrtc(RuntimeCompiler):
 
 
 def _places(major: int) -> Iterator[str]:
-    """Paths and names under which the library may be: wheels, CUDA_PATH, the system's loader, the usual folder."""
+    """Paths of the library, in the order of trial: wheels, CUDA_PATH, the system's loader, the usual folder."""
     name = f"libnvrtc.so.{major}"
     for entry in sys.path:
         path = Path(entry, _FOLDERS[major], name)
@@ -72,7 +72,7 @@ def _places(major: int) -> Iterator[str]:
 
 @cache
 def library(major: int) -> Nvrtc | None:
-    """NVRTC of a version of CUDA, if it is installed."""
+    """NVRTC of a major version of CUDA; None if it is not installed."""
     for place in _places(major):
         try:
             return Nvrtc(place)

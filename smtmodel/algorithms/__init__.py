@@ -1,4 +1,4 @@
-"""Sums of numbers by matrix units; the language of claims about algorithms, and the quantities in it.
+"""Algorithms that sum numbers on matrix units, and the language of claims about algorithms with its quantities.
 
 Algorithms for products are plans (plans/multiword.py)."""
 

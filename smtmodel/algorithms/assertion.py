@@ -1,4 +1,4 @@
-"""What a claim about algorithms says: a predicate over results of parts, for all or some inputs in windows."""
+"""The statement of a claim about algorithms: a predicate over results of parts, for all or some inputs in windows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Quantifier = Literal["all", "exists"]
 @dataclass(frozen=True)
 class Assertion:
     """A claim about sums of `terms` products: the predicate `text` holds for all inputs (or for some input) in the
-    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0. `most`: the claim is about `terms`,
-    twice `terms`, ... and up to `most` products, about each of these numbers of products."""
+    windows of a shape that meet every predicate of `where`. `zero_addend`: c is +0. With `most`, the claim is about
+    every multiple of `terms` products up to `most`."""
 
     quantifier: Quantifier
     terms: int
@@ -30,7 +30,7 @@ class Assertion:
     most: int | None = None
 
     def at(self, terms: int) -> Assertion:
-        """The claim for `terms` products alone."""
+        """The claim about sums of exactly `terms` products."""
         return replace(self, terms=terms, most=None)
 
     @cached_property
@@ -45,7 +45,7 @@ class Assertion:
 
     @cached_property
     def layout(self) -> Layout:
-        """The order of an input's patterns."""
+        """The layout of an input's patterns: all a, all b, c."""
         factors, count = self.shape.factors, self.terms
         names = (*(f"{side}{k}" for side in "ab" for k in range(count)), "c")
         return Layout(counts_of("abc", count, 0), (factors,) * (2 * count) + (self.shape.addend,), names)

@@ -1,6 +1,6 @@
-"""Exact sums of products in fixed point, and errors against them, over any carrier.
+"""Exact sums of products in fixed point, and comparisons of errors against these sums, over any carrier.
 
-Widths stay small because the inputs' exponents lie in a window: a caller must also demand `admitted`.
+Widths stay small because the inputs' exponents are in a window. Results are valid only where every input is `admitted`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Fixed:
     unit: int
 
     def numbers(self, count: int) -> list[Fraction]:
-        """The values of the lanes (array carrier, or a constant)."""
+        """The values of `count` lanes, for bits of the array carrier or constant bits."""
         width = self.bits.width
         nodes = [limb.node for limb in limbs_of(self.bits)]
         limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in nodes]
@@ -37,16 +37,14 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Window:
-    """The lowest and the highest exponent of nonzero inputs, for each operand. Inputs are zeros and normal numbers.
-
-    Raises ParameterError for a window that admits no nonzero number of the format.
-    """
+    """The lowest and the highest exponent of nonzero inputs, for each operand. Inputs are zeros and normal numbers."""
 
     a: tuple[int, int]
     b: tuple[int, int]
     c: tuple[int, int]
 
     def check(self, source: Format, addend: Format) -> None:
+        """Raises ParameterError for a window that is empty or leaves the exponents of a format's normal numbers."""
         for name, (low, high), fmt in (("a", self.a, source), ("b", self.b, source), ("c", self.c, addend)):
             if low > high:
                 raise ParameterError(name, f"exponents {low}..{high}: {low} is above {high}, no number is admitted")
@@ -60,13 +58,14 @@ def admitted(pattern: Bits, fmt: Format, window: tuple[int, int]) -> Bit:
     field = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
     low, high = (constant(pattern.carrier, exponent + fmt.bias, fmt.exponent) for exponent in window)
     inside = value.is_zero | (low.ule(field) & field.ule(high))
-    if fmt.specials == "ieee":  # no window reaches the top exponent
+    if fmt.specials == "ieee":  # no window contains the top exponent, of infinities and NaNs
         return inside
     return inside & ~value.is_nan & ~value.is_infinite
 
 
 def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:
-    """The magnitude of a term, which is zero or has its exponent in the window, and the exponent of its unit."""
+    """The magnitude of a term as fixed-point bits, and the exponent of these bits' unit. The term is zero or has its
+    exponent in the window."""
     low, high = window
     exponent = term.exponent
     width = max(exponent.bits.width, (high - low).bit_length())
@@ -79,12 +78,12 @@ def exact_sum(
     a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window, spare: int = 0,
     room: Sequence[tuple[int, Fraction]] = (),
 ) -> Fixed:  # fmt: skip
-    """c + sum of a_k * b_k without any rounding, for admitted inputs (a and b in `source`, c in `addend`).
+    """c + sum of a_k * b_k without rounding, for admitted inputs (a and b in `source`, c in `addend`).
 
-    The unit lies `spare` places below the lowest place of any term: with `spare` = the fraction bits of a result's
-    format every ulp of a nonzero sum is a whole number of units. `room`: for each further set of numbers that the width
-    must hold, the exponent of a power of two that divides them all, and their largest magnitude. Raises ParameterError
-    for an impossible window.
+    The unit is `spare` places below the lowest place of any term: if `spare` is the number of fraction bits of a
+    result's format, every ulp of a nonzero sum is a whole number of units. `room`: further sets of numbers that the
+    width must hold, each as the exponent of a power of two that divides all of them, and their largest magnitude.
+    Raises ParameterError for an impossible window.
     """
     window.check(source, addend)
     products = (window.a[0] + window.b[0], window.a[1] + window.b[1])
@@ -100,8 +99,8 @@ def exact_sum(
 
 
 def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
-    """A result in the width and unit of an exact sum, and whether it fits: finite, in range and a multiple of the
-    unit. A result that does not fit is not representable: its error is infinite."""
+    """A result in the width and unit of the exact sum `like`, and whether the result fits: finite, in range and a
+    multiple of the unit. The error of a result that does not fit is infinite."""
     value, width = unpack(pattern, fmt), like.bits.width
     term, carrier = value.term, pattern.carrier
     low, high = like.unit, like.unit + width - 2
@@ -111,7 +110,7 @@ def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
         return Fixed(constant(carrier, 0, width), low), value.is_zero & ~value.is_nan
     inside = _between(reach, least, most)
     wide, unit = _placed(term, (least, most))
-    shift = unit - low  # of the lowest bit of `wide`, in units
+    shift = unit - low  # the number of places from the unit of `like` to the lowest bit of `wide`
     if shift < 0:
         whole = wide.lshr(-shift)
         rest = ~wide.truncate(min(-shift, wide.width)).any()
@@ -129,14 +128,14 @@ def _between(exponent: Exponent, low: int, high: int) -> Bit:
 
 
 def magnitude(x: Fixed) -> Fixed:
-    """|x|, without overflow."""
+    """|x|, one bit wider than x, so that no magnitude overflows."""
     wide = x.bits.sext(x.bits.width + 1)
     return Fixed(select(x.bits.msb(), -wide, wide), x.unit)
 
 
 def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
-    """|p - exact| < |q - exact|: p and q differ, and the exact number lies on p's side of their mean (no absolute
-    values, which solvers find hard)."""
+    """Whether |p - exact| < |q - exact|: p and q differ, and the exact number is on p's side of their mean. This form
+    has no absolute values, which are hard for solvers."""
     width = max(side.bits.width for side in (p, q, exact)) + 2
     left, right, middle = (side.bits.sext(width) for side in (p, q, exact))
     total, twice = left + right, middle.shl(1)
@@ -144,8 +143,8 @@ def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
 
 
 def ulp(x: Fixed, fmt: Format) -> Fixed:
-    """The unit in the last place of `fmt` at a number of the size of x: 2^(floor(log2 |x|) - fraction), never below the
-    spacing of the subnormals, and this spacing for zero. Needs the spare bits of `exact_sum`."""
+    """The unit in the last place of `fmt` at x: 2^(floor(log2 |x|) - fraction), at least the spacing of the subnormals,
+    and this spacing for zero. x has as many `spare` bits (`exact_sum`) as `fmt` has fraction bits."""
     size = magnitude(x).bits
     carrier, width = size.carrier, size.width
     one = constant(carrier, 1, width)

@@ -1,4 +1,4 @@
-"""Arithmetic on fixed-point numbers of static widths, over any carrier: never an overflow, never a rounding."""
+"""Arithmetic on fixed-point numbers of static widths, over any carrier, without overflow and without rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier
 
 
 def number(carrier: Carrier, value: Fraction | int) -> Fixed:
-    """A constant. Raises ParameterError for a number that is not a multiple of a power of two."""
+    """A constant. Raises ParameterError for a number whose denominator is not a power of two."""
     value = Fraction(value)
     if value.denominator & (value.denominator - 1):
         raise ParameterError(str(value), "a constant is a sum of powers of two; of y / 3 compare 3 * x with y")
@@ -22,12 +22,13 @@ def number(carrier: Carrier, value: Fraction | int) -> Fixed:
 
 
 def unsigned(bits: Bits) -> Fixed:
-    """A vector as a whole number."""
+    """Bits as an unsigned integer."""
     return Fixed(bits.zext(bits.width + 1), 0)
 
 
 def aligned(x: Fixed, y: Fixed) -> tuple[Bits, Bits, int]:
-    """Both numbers in one width, with room for their sum, and in one unit."""
+    """Both numbers in the smaller of their units and in one width, with room for their sum; and the exponent of this
+    unit."""
     unit = min(x.unit, y.unit)
     padded = [side.bits.pad(side.unit - unit) for side in (x, y)]
     width = max(side.width for side in padded) + 1
@@ -45,10 +46,10 @@ def subtract(x: Fixed, y: Fixed) -> Fixed:
 
 
 def multiply(x: Fixed, y: Fixed) -> Fixed:
-    """The product; a factor that is constant 1 (any power of two, in its unit) costs nothing."""
+    """The product. A factor whose bits are the constant 1, as of every power of two, needs no multiplication."""
     unit = x.unit + y.unit
-    for one, other in ((x, y), (y, x)):
-        if one.bits.value == 1 and one.bits.width > 1:
+    for unity, other in ((x, y), (y, x)):
+        if unity.bits.value == 1 and unity.bits.width > 1:
             return Fixed(other.bits, unit)
     width = x.bits.width + y.bits.width
     return Fixed(x.bits.sext(width) * y.bits.sext(width), unit)

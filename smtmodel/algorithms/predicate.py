@@ -11,21 +11,21 @@ from math import isfinite, lcm
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted, shortened
 
-#: function: how many arguments it takes
+#: function -> the number of its arguments
 FUNCTIONS = {
     "error": 1,  # |result of a part - exact sum|
-    "value": 1,  # the number that a part's result or an input is
+    "value": 1,  # a part's result or an input as a number
     "exact": 0,  # c + sum of a_k * b_k without rounding
     "magnitude_sum": 0,  # |c| + sum of |a_k * b_k|
-    "terms": 0,  # how many products there are
+    "terms": 0,  # the number of products
     "top": 0,  # 2^e for the largest exponent e of a product (the sum of its factors') or of c; 0 if all are zero
     "ulp": 1,  # the unit in the last place (results' format) at a number, a part's result or an input; 0 at zero
-    "distance": 2,  # how many numbers of their format two results lie apart
+    "distance": 2,  # the number of steps from one result to the other through the numbers of their format
     "bits": 1,  # a pattern as an unsigned integer, of any result
     "finite": 1,  # neither infinite nor NaN, of any result
     "zero": 1,  # a number, or every number of a side, is zero
     "nonzero": 1,  # a number, or every number of a side, is not zero
-    "nonnegative": 1,  # its sign bit is not set; of a side, that of none
+    "nonnegative": 1,  # the sign bit of a number, or of every number of a side, is not set
     "fits": 2,  # a number, or every number of a side, has no more fraction bits than a format
     "lacks": 2,  # a number, or every number of a side, is zero or has more fraction bits than a format
     "abs": 1,  # the magnitude of a quantity
@@ -36,17 +36,15 @@ CONSTANTS = (
 )
 #: Python's float of 15 digits is printed with the same digits, within the exponents of its normal numbers
 DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?(e[+-]?[0-9]{1,3})?", re.IGNORECASE)
-MOST_LEVELS = 50  # levels of nested expressions
-MOST_DIGITS = 1 << 14  # bits of a power
+MOST_LEVELS = 50  # the most levels of nested expressions
+MOST_DIGITS = 1 << 14  # the most bits of a power of constants
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
 
 
 def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
-    """The tree of an expression over `names` (parts, inputs, formats).
-
-    Raises ParameterError for what is not an expression of the language, UnknownNameError for unknown names.
-    """
+    """The tree of an expression over `names` (parts, inputs, formats). Raises ParameterError for a text outside the
+    language, UnknownNameError for unknown names."""
     known = set(names)
     shown = shortened(text)
     if "#" in text:
@@ -62,21 +60,21 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     _check(tree, known)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
-            given = ast.get_source_segment(text.strip(), node) or ""
-            exact = DECIMAL.fullmatch(given) and isfinite(node.value)
-            if not exact or decimal_of(node) != Fraction(given):
-                raise ParameterError(given, f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
+            written = ast.get_source_segment(text.strip(), node) or ""
+            exact = DECIMAL.fullmatch(written) and isfinite(node.value)
+            if not exact or decimal_of(node) != Fraction(written):
+                raise ParameterError(written, f"no part of the language of claims (docs/claims.md): {CONSTANTS}")
     return tree
 
 
 def decimal_of(node: ast.Constant) -> Fraction:
-    """The constant of an expression, exactly: 1.1 is eleven tenths, 1e-4 one ten-thousandth."""
+    """The exact value of a constant in an expression: 1.1 is eleven tenths, 1e-4 one ten-thousandth."""
     return Fraction(node.value if isinstance(node.value, int) else repr(node.value))
 
 
 def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
-    """An expression without decimals that equals `tree` times a factor, and this factor. In comparisons both sides are
-    multiplied, and nothing is rounded."""
+    """An expression without decimals that equals `tree` times an integer factor, and this factor. Both sides of a
+    comparison are multiplied by the factor, so that no decimal is rounded."""
     match tree:
         case ast.Constant(value=float()):
             exact = decimal_of(tree)
@@ -97,16 +95,16 @@ def without_decimals(tree: ast.expr) -> tuple[ast.expr, int]:
 
 
 def _alike(*trees: ast.expr) -> tuple[list[ast.expr], int]:
-    """The expressions times one common factor, without decimals; and the factor."""
-    found = [without_decimals(tree) for tree in trees]
-    times = lcm(*(own for _, own in found))
-    return [tree if own == times else ast.BinOp(ast.Constant(times // own), ast.Mult(), tree)
-            for tree, own in found], times  # fmt: skip
+    """The expressions multiplied by one common factor, without decimals; and the factor."""
+    multiplied = [without_decimals(tree) for tree in trees]
+    times = lcm(*(factor for _, factor in multiplied))
+    return [tree if factor == times else ast.BinOp(ast.Constant(times // factor), ast.Mult(), tree)
+            for tree, factor in multiplied], times  # fmt: skip
 
 
 def power_of(base: Fraction, exponent: Fraction, tree: ast.expr) -> Fraction:
-    """The power of a constant. `tree`: its expression, for the message. Raises ParameterError for a power that is no
-    number, or has too many bits."""
+    """The power of a constant. `tree`: the power's expression, for messages. Raises ParameterError for a fractional
+    exponent, a negative power of 0, or a power of too many bits."""
     if exponent.denominator != 1 or (not base and exponent < 0):
         raise ParameterError(ast.unparse(tree), "a power of constants is needed")
     digits = max(base.numerator.bit_length(), base.denominator.bit_length())

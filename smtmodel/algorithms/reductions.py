@@ -1,4 +1,5 @@
-"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and without them.
+"""Sums of n numbers by chained matrix instructions with a matrix of ones (Navarro et al. 2020), and, for comparison, by
+trees without matrix instructions.
 
 A warp takes R matrices of m x m numbers. R chained products with ones on the left give the sums of the columns, and one
 product with ones on the right adds these sums (equations 18 to 22 of the paper).
@@ -32,9 +33,9 @@ Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 WARP = 32
-LONG = 256  # additions in sequence above which compiling them pays
-CHUNK = 1 << 14  # elements at a time: their lanes stay in the processor's cache
-LARGE = 1 << 16  # elements above which compiling pays
+LONG = 256  # the number of additions in sequence from which on compiled code is faster, including the compilation
+CHUNK = 1 << 14  # elements evaluated at a time, whose lanes fit the processor's cache
+LARGE = 1 << 16  # the number of elements from which on compiled code is faster, including the compilation
 
 PARAMETERS: dict[str, Parameter] = {
     "unit": Parameter("the matrix unit", ("a model reference (in parentheses if it has parameters)",)),
@@ -67,20 +68,22 @@ class Operations(ABC, Generic[Numbers]):
 
     @abstractmethod
     def column_sums(self, unit: Model, shape: tuple[int, int], chain: int, numbers: Numbers) -> Numbers:
-        """Ones times matrices: the sums of the columns of every `chain` matrices of `shape` (row by row in memory, the
-        last group filled up with +0); the result of one instruction is the addend of the next."""
+        """The sums of the columns of every `chain` matrices of `shape` (rows, columns), as products of ones with these
+        matrices, each result the next product's addend. The numbers are row by row; the last group of matrices is
+        filled up with +0."""
 
     @abstractmethod
     def trees(self, fmt: Format, size: int, numbers: Numbers) -> Numbers:
-        """`in_tree` on each group of `size` neighbours, the last group filled up with +0."""
+        """The sum in a tree (`in_tree`) of each group of `size` neighbours, the last group filled up with +0."""
 
     @abstractmethod
     def in_sequence(self, fmt: Format, numbers: Numbers) -> Numbers:
-        """Numbers added one after another, each sum rounded to nearest, as by atomic additions in ascending order."""
+        """The sum of numbers that are added one after another, each sum rounded to nearest, as by atomic additions in
+        ascending order."""
 
 
 class ArrayOperations(Operations[NDArray[Any]]):
-    """Numbers as a flat array of patterns; groups of numbers are computed side by side, one in each lane."""
+    """Numbers as a flat array of patterns; groups of numbers are summed side by side, one group in each lane."""
 
     def length(self, numbers: NDArray[Any]) -> int:
         return len(numbers)
@@ -115,7 +118,7 @@ class ArrayOperations(Operations[NDArray[Any]]):
         return in_tree(both, list(np.ascontiguousarray(groups.T)))
 
     def in_sequence(self, fmt: Format, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Multiply-adds with a factor of one give the same sums, and `simulate` computes them fast."""
+        """The sum by multiply-adds with a factor of one, which give the same results and are simulated fast."""
         unit = parse_reference(f"ieee/fma/{fmt.name}")
         ones = np.full((len(numbers) - 1, 1), fmt.one, dtype=np.uint32)
         first, rest = numbers[None, :1], numbers[None, 1:]
@@ -130,7 +133,8 @@ def _converter(source: Format, fmt: Format) -> Callable[..., Bits]:
 
 @cache
 def _single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
-    """An operation as a function with one result; the same function for each call, which is then compiled once."""
+    """An operation as a function with a tuple of one result; the same function each time, so that it is compiled
+    once."""
     return lambda *lanes: (operation(*lanes),)
 
 
@@ -145,8 +149,8 @@ def on_arrays(operation: Callable[..., Bits], fmt: Format, *arrays: NDArray[Any]
 
 
 def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> Value:
-    """Adds numbers k and k + half for every k, then these sums in the same way, until one is left (the shuffles of a
-    warp)."""
+    """The sum in a tree, as by the shuffles of a warp: numbers k and k + half are added for every k, then these sums in
+    the same way, until one is left."""
     layer = list(numbers)
     while len(layer) > 1:
         half = (len(layer) + 1) // 2
@@ -156,7 +160,8 @@ def in_tree(both: Callable[[Value, Value], Value], numbers: Sequence[Value]) -> 
 
 @dataclass(frozen=True)
 class Reduction(ABC):
-    """A sum of n f32 numbers; the result has `result_format`. Raises ParameterError, UnknownNameError."""
+    """An algorithm for the sum of n f32 numbers, whose result has the format `result_format`. Raises ParameterError and
+    UnknownNameError."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -177,14 +182,14 @@ class Reduction(ABC):
 
     @abstractmethod
     def evaluate(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
-        """One number, the sum."""
+        """The sum of the numbers, as a single number."""
 
 
 @dataclass(frozen=True)
 class WarpShuffle(Reduction):
-    """No matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format. format=f32 stands
-    for the baseline of Navarro et al. as their text describes it (their code adds in f16 within a warp) and for their
-    CUB-float, format=f16 for their CUB-half (CUB itself adds in another order)."""
+    """A sum without matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format.
+    format=f32 stands for the baseline of Navarro et al. as their text describes it (their code adds in f16 within a
+    warp) and for their CUB-float, format=f16 for their CUB-half (CUB itself adds in another order)."""
 
     name: ClassVar[str] = "warp-shuffle"
     about: ClassVar[str] = "a sum by trees in warps and blocks, without matrix unit"
@@ -227,8 +232,8 @@ class Chained(Reduction):
         return parse_reference(self.unit)
 
     def warp_sums(self, operations: Operations[Numbers], numbers: Numbers) -> Numbers:
-        """The sum (f32) of every R matrices of numbers of the unit's format. The ones of the last product are on the
-        left here, on the right in the paper; no unit distinguishes its sides."""
+        """The sums (f32) of every R matrices of numbers of the unit's format. The ones of the last product are on the
+        left here and on the right in the paper; no unit treats its factors differently."""
         columns = operations.column_sums(self.model, (self.side, self.side), self.chain, numbers)
         if self.columns == "outside":
             return operations.trees(F32, self.side, columns)
@@ -259,8 +264,8 @@ class SinglePass(Chained):
 
 @dataclass(frozen=True)
 class Recurrence(Chained):
-    """Warps' results go back to memory in the unit's format, and are summed in the same way until one is left
-    (Navarro et al. 2020, section 5.1: R = 5, blocks of one warp): partial sums beyond the format's range overflow."""
+    """The warps' results are rounded to the unit's format, and are summed in the same way until one is left (Navarro et
+    al. 2020, section 5.1: R = 5, blocks of one warp). Partial sums beyond the format's range overflow."""
 
     name: ClassVar[str] = "recurrence"
     about: ClassVar[str] = "a sum by matrix instructions over and over, partial sums in f16 (Navarro et al. 2020)"

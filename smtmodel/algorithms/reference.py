@@ -35,8 +35,8 @@ def parse_reduction(text: str) -> Reduction:
 
 
 def sum_of_array(algorithm: Reduction, numbers: NDArray[Any]) -> int:
-    """The sum of a flat array of f32 patterns (unsigned integers), a pattern of `result_format`. Raises
-    ParameterError if empty."""
+    """The sum of a flat array of f32 patterns (unsigned integers), as a pattern of the algorithm's `result_format`.
+    Raises ParameterError for an empty array or one of another shape."""
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError("numbers", f"shape {numbers.shape}: a flat array of at least one is needed")
     return int(algorithm.evaluate(ArrayOperations(), numbers)[0])

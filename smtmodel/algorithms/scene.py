@@ -38,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Error:
-    """|result - exact|, with both numbers kept apart: two errors are compared without absolute values
+    """|result - exact|, stored as both numbers, so that two errors are compared without absolute values
     (`exact.closer`)."""
 
     result: Fixed
@@ -51,8 +51,9 @@ class Error:
 
 @dataclass(frozen=True)
 class Truth:
-    """Whether a predicate holds (`yes`) or does not hold (`no`); neither is true where a part whose value the predicate
-    reads gives no number. `reads`: for each part that the predicate reads, whether the part gives a number."""
+    """The truth of a predicate: `yes` if it holds, `no` if it does not; both are false where the result of a part that
+    the predicate reads is no number. `reads`: for each part that the predicate reads, whether the part's result is a
+    number; `numbers`: whether all of these are."""
 
     yes: Bit
     no: Bit
@@ -61,8 +62,7 @@ class Truth:
 
     @staticmethod
     def of(holds: Bit, reads: Mapping[str, Bit]) -> Truth:
-        """The truth of a predicate, for which `holds` is valid where every value that the predicate reads is a
-        number."""
+        """The truth of a predicate. `holds` is valid where every value that the predicate reads is a number."""
         numbers = all_of([truth(holds.carrier, True), *reads.values()])
         return Truth(numbers & holds, numbers & ~holds, numbers, reads)
 
@@ -72,8 +72,9 @@ Side = tuple[Number, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """The input-independent part of a claim: formats of the factors and of c, exponents, and parts. `whole`: the names
-    of the parts in which the first word of every factor is known to be the whole factor."""
+    """The part of a claim that does not depend on the input: the formats of the factors and of c, the window of
+    exponents, and the parts. `whole`: the names of the parts in which the first word of every factor is known to be the
+    whole factor."""
 
     factors: Format
     addend: Format
@@ -93,7 +94,8 @@ class Shape:
         return {"a", "b", "c", *self.parts, *FORMATS}
 
     def room(self, terms: int) -> list[tuple[int, Fraction]]:
-        """For each part the exponent of a power of two that divides all its results, and their largest magnitude."""
+        """For each part the exponent of a power of two that divides all its results, and the results' largest
+        magnitude, as `exact_sum` takes them."""
         if terms not in self._rooms:
             window = self.window
             formats = {"a": self.factors, "b": self.factors, "c": self.addend}
@@ -110,7 +112,7 @@ class Shape:
 
     @property
     def result(self) -> Format:
-        """The format of the parts' results. Raises ParameterError where they differ."""
+        """The format of the parts' results. Raises ParameterError if the parts have different ones."""
         formats = {part.result.name: part.result for part in self.parts.values()}
         if len(formats) != 1:
             raise ParameterError("parts", f"results of several formats: {', '.join(formats)}")
@@ -118,7 +120,7 @@ class Shape:
 
 
 class _Reach(Fold[Known]):
-    """The knowledge of the nodes of a sum of `terms` products, for each round of a loop: all further elements are 0."""
+    """What is known of the nodes of a sum of `terms` products, for each round of a loop. All further elements are 0."""
 
     def __init__(self, knowledge: Knowledge, terms: int) -> None:
         super().__init__()
@@ -131,10 +133,10 @@ class _Reach(Fold[Known]):
 
 
 class Scene:
-    """The quantities on one input. Parts are evaluated once, and only those that are asked for.
+    """The quantities on one input. A part is evaluated when it is first read, and only once.
 
-    `fits`: for every part whose value was asked for so far, whether its result is a number, finite and in the width and
-    unit of the exact sum. Where a part does not fit, values computed from it mean nothing (`Truth`).
+    `fits`: for every part whose value was read so far, whether the part's result is finite and fits the width and unit
+    of the exact sum. Where a part does not fit, quantities computed from its value are meaningless (see `Truth`).
     """
 
     def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
@@ -154,7 +156,7 @@ class Scene:
 
     @property
     def named(self) -> int:
-        """The number of products, from the first one on, that an expression may name."""
+        """The number of products, from the first on, whose factors an expression may name."""
         return len(self.a)
 
     def admits(self) -> Bit:
@@ -164,7 +166,7 @@ class Scene:
         return all_of([admitted(x.bits, x.fmt, bounds) for side, bounds in sides for x in side])
 
     def steps(self, name: str) -> dict[Step, Bits]:
-        """The steps of a part."""
+        """The values of a part's steps."""
         if name not in self._steps:
             a, b = ([x.bits for x in side] for side in (self.a, self.b))
             shape = self.shape
@@ -172,7 +174,8 @@ class Scene:
         return self._steps[name]
 
     def exact(self, magnitudes: bool = False) -> Fixed:
-        """The exact sum, with room for every result; `magnitudes`: the exact sum of the terms' magnitudes."""
+        """The exact sum, in a width that holds every result; with `magnitudes`, the exact sum of the terms'
+        magnitudes."""
         if magnitudes not in self._exact:
             shape = self.shape
 
@@ -186,8 +189,8 @@ class Scene:
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:
-        """For each product and for c the number 2^exponent (the exponent of a product is the sum of its factors'
-        exponents); 0 for a zero."""
+        """The number 2^exponent of each product and of c, 0 for a zero. The exponent of a product is the sum of its
+        factors' exponents."""
         window = self.shape.window
         low = min(window.a[0] + window.b[0], window.c[0])
         width = max(window.a[1] + window.b[1], window.c[1]) - low + 1
@@ -217,8 +220,8 @@ class Scene:
         return Truth.of(evaluation.condition(tree), evaluation.reads)
 
     def quantity(self, tree: ast.expr) -> tuple[Fixed, Mapping[str, Bit]]:
-        """The number that an expression stands for, and the parts that it reads, as in `Truth`. Raises ParameterError
-        for an expression that is not a number."""
+        """The value of a numeric expression, and the parts that the expression reads, as in `Truth`. Raises
+        ParameterError for an expression that is not a number."""
         evaluation = _Evaluation(self)
         return evaluation.number(evaluation.of(tree), tree), evaluation.reads
 
@@ -232,8 +235,8 @@ class _Evaluation:
         self.reads: dict[str, Bit] = {}
 
     def of(self, node: ast.expr) -> Any:
-        """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a tuple of such values for the numbers of a side, a
-        Format, or the name of a part."""
+        """The value of an expression: a Bit, a Fixed, a Fraction, an Error, a Number, a Side, a tuple of such values
+        for the numbers of a side, a Format, or the name of a part."""
         if isinstance(node, ast.BoolOp):
             join = all_of if isinstance(node.op, ast.And) else any_of
             return join([self.condition(part) for part in node.values])
@@ -287,12 +290,12 @@ class _Evaluation:
         return value
 
     def each(self, function: Callable[..., Any], *values: Any) -> Any:
-        """A function applied to values; sides among them are taken number by number."""
+        """A function applied to values; of sides among the values, to each number in turn."""
         sides = [value for value in values if isinstance(value, tuple)]
         if not sides:
             return function(*values)
         spread = (value if isinstance(value, tuple) else (value,) * len(sides[0]) for value in values)
-        return tuple(function(*own) for own in zip(*spread, strict=True))
+        return tuple(function(*numbers) for numbers in zip(*spread, strict=True))
 
     def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Any:
         if isinstance(left, tuple) or isinstance(right, tuple):
@@ -361,7 +364,7 @@ class _Evaluation:
         return Fraction(self.scene.terms)
 
     def _top(self, node: ast.expr) -> Fixed:
-        """The largest of the terms' tops."""
+        """The largest of `Scene.tops`."""
         tops = self.scene.tops()
         return Fixed(max_of([top.bits for top in tops]), tops[0].unit)
 
@@ -378,7 +381,7 @@ class _Evaluation:
         return magnitude(fixed.subtract(self._ordinal(x), self._ordinal(y)))
 
     def _ordinal(self, x: Number) -> Fixed:
-        """The place of a pattern in the order of the numbers; the place of zero is 0."""
+        """The position of a pattern in the order of the format's numbers; zero's position is 0."""
         kept = x.bits.extract(x.bits.width - 1, x.fmt.padding)
         return Fixed(pattern_key(kept, replace(x.fmt, padding=0)), 0)
 
@@ -415,7 +418,7 @@ class _Evaluation:
         return self.each(lambda x, y: fixed.larger(self.number(x, node), self.number(y, node)), left, right)
 
     def _beyond(self, x: Number, fmt: Any, node: ast.expr) -> Bit:
-        """Whether a number has fraction bits that a format has no place for."""
+        """Whether a number has more fraction bits than a format."""
         if not isinstance(fmt, Format):
             raise ParameterError(ast.unparse(node), "the second argument is a format")
         places = x.fmt.fraction - fmt.fraction
@@ -429,7 +432,8 @@ class _Evaluation:
         return all_of([test(self._number(x, node)) for x in (what if isinstance(what, tuple) else (what,))])
 
     def _number(self, what: Any, node: ast.expr) -> Number:
-        """A pattern that is read as a number; the pattern of an input always is a number."""
+        """A part's result or an input, read as a number. Whether a part's result is finite is noted in `reads`; an
+        input always is."""
         x = self._pattern(what, node)
         if isinstance(what, str):
             self.reads.setdefault(what, self._is_finite(x))

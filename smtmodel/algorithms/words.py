@@ -1,4 +1,4 @@
-"""Steps that sums of numbers take outside a unit, element by element: conversions, sums to nearest."""
+"""Steps of sums of numbers outside a unit, element by element: conversions, and sums rounded to nearest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 
 
 def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "nearest_even") -> Bits:
-    """A number of one format in another format; in the same format its pattern does not change. Beyond the range IEEE
-    754 decides: infinity when rounding to nearest, the largest finite number toward zero."""
+    """A pattern of the format `source` converted to `fmt`; unchanged if both are the same format. Numbers beyond the
+    range become, as in IEEE 754, infinity when rounding to nearest, and the largest finite number toward zero."""
     return pattern if source.name == fmt.name else ieee.convert(pattern, source, Target(fmt, rounding))
 
 

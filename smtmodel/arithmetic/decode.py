@@ -1,4 +1,4 @@
-"""Unpacking of bit patterns, and the exponents and terms that the rest of the datapath works on."""
+"""Unpacking of bit patterns into terms with exponents, on which the rest of the datapath works."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ BELOW_ALL = -(1 << 20)  # no number has such an exponent
 
 @plain_value(frozen=True)
 class Exponent:
-    """An integer as an unsigned vector plus a static offset: `bits` + `low`. It is at most `high`, and `bits` is at
-    least `spare`. `floats`: the vector 0 stands for an exponent below all others."""
+    """An integer as unsigned bits plus a static offset: `bits` + `low`. The integer is at most `high`, and `bits` is at
+    least `spare`. `floats`: `bits` = 0 stands for an exponent below all others."""
 
     bits: Bits
     low: int
@@ -24,7 +24,7 @@ class Exponent:
 
     @property
     def least(self) -> int:
-        """The smallest value that it can have."""
+        """A static lower bound of the exponent."""
         return BELOW_ALL if self.floats else self.low + self.spare
 
     def __add__(self, other: Exponent) -> Exponent:
@@ -40,17 +40,17 @@ class Exponent:
         return Exponent(self.bits, self.low + amount, self.high + amount, self.spare, self.floats)
 
     def rebased(self, low: int, width: int) -> Bits:
-        """The vector of the same value for offset `low`, which is at most its own offset."""
+        """The exponent as `width` bits with the offset `low`, which is at most the exponent's own offset."""
         return _unless_below_all(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
 
 
 def _unless_below_all(exponent: Exponent, bits: Bits) -> Bits:
-    """The vector `bits`; 0 where an exponent is the one below all others."""
+    """`bits`, but 0 where an exponent stands for the one below all others."""
     return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 
 def fit(bits: Bits, width: int) -> Bits:
-    """Zero-extended or cut to `width` bits, in which the caller knows the value to fit."""
+    """Bits, zero-extended or cut to `width` bits; the value must fit these."""
     return bits.zext(width) if bits.width <= width else bits.truncate(width)
 
 
@@ -87,8 +87,8 @@ class Term:
 
 @plain_value(frozen=True)
 class Unpacked:
-    """A decoded element: a finite term, and flags for what is not finite. Subnormals keep the exponent emin and a
-    significand without hidden bit, as the unit sees them."""
+    """A decoded element: a term, which holds if the element is finite, and flags for zero, infinity and NaN. Subnormals
+    have the exponent emin and a significand without hidden bit, as in the unit."""
 
     term: Term
     is_zero: Bit
@@ -100,12 +100,12 @@ class Unpacked:
         return self.term.sign
 
     def folded(self) -> Unpacked:
-        """The same number; flags that the carrier knows to be the same on every lane are constants."""
+        """The same element, in which flags that the carrier knows to be equal on every lane are constants."""
         return Unpacked(self.term, self.is_zero.folded(), self.is_infinite.folded(), self.is_nan.folded())
 
 
 def unpacked_row(item: Unpacked, index: int) -> Unpacked:
-    """The number of one index among several that were decoded at once."""
+    """The element at an index of several elements that were decoded at once."""
     term, at = item.term, item.term.exponent
     exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)
     term = Term(term.sign.row(index), term.significand.row(index), exponent, term.fraction)
@@ -142,8 +142,8 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
 
 
 def is_largest(item: Unpacked, fmt: Format) -> Bit:
-    """Whether a finite number of a format is as large as the format can hold, as after a rounding that overflowed."""
-    if fmt.complement:  # both ends, the least number has one bit more
+    """Whether a finite element has the largest magnitude of its format, as after a rounding that overflowed."""
+    if fmt.complement:  # the least number has the larger magnitude
         return constant(item.sign.carrier, fmt.largest, item.term.significand.width).ule(item.term.significand)
     last = (fmt.largest_field >> fmt.fraction) - item.term.exponent.low - fmt.bias
     digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
@@ -159,7 +159,7 @@ def _unpack_complement(pattern: Bits, fmt: Format) -> Unpacked:
 
 
 def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:
-    """(is NaN, is infinite)."""
+    """Whether a pattern is a NaN, and whether it is infinite."""
     carrier = pattern.carrier
     no = truth(carrier, False)
     if fmt.specials == "ieee":
@@ -174,18 +174,19 @@ def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format)
 
 
 def multiply(left: Term, right: Term) -> Term:
-    """The exact, unnormalised product: significands multiplied, exponents added (Xie et al. 2026, Algorithm 7)."""
+    """The exact, unnormalised product: the product of the significands, with the sum of the exponents (Xie et al. 2026,
+    Algorithm 7)."""
     significand = product(left.significand, right.significand)
     sign = left.sign ^ right.sign
     return Term(sign, significand, left.exponent + right.exponent, left.fraction + right.fraction)
 
 
 def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
-    """Two terms at their larger exponent: that exponent, the significands with a common binary point, and how many
-    places each exponent lies below it. A zero is given the lowest exponent that either term can have, so that the
-    exponent of a zero is never the larger.
+    """The larger exponent of two terms, their significands with a common binary point, and how many places each term's
+    exponent is below the larger one. A zero gets the lowest exponent that either term can have, so that the exponent of
+    a zero is never the larger.
 
-    Symmetric in the terms, unlike an ordering of them, so that a + b and b + a share their solver terms.
+    The function is symmetric, which an ordering of the terms would not be: a + b and b + a share their solver terms.
     """
     low = min(left.exponent.low, right.exponent.low)
     high = max(left.exponent.high, right.exponent.high)

@@ -17,7 +17,7 @@ MAX_POWERS = 3
 
 
 def exact_value(pattern: int, fmt: Format) -> Fraction | str:
-    """The number that a pattern stands for; "nan", "inf", "-inf" for what is not finite, "-0" for negative zero."""
+    """The number of a pattern; "nan", "inf" or "-inf" for a pattern that is not finite, "-0" for negative zero."""
     value = unpack(constant(_CARRIER, pattern, fmt.width), fmt)
     sign = "-" if value.sign.value else ""
     if value.is_nan.value:
@@ -35,26 +35,26 @@ def exact_value(pattern: int, fmt: Format) -> Fraction | str:
 
 @cache
 def finite_value(pattern: int, fmt: Format) -> Fraction | None:
-    """The number that a pattern stands for, a zero without its sign; None for what is not finite."""
+    """The number of a pattern, without the sign of a zero; None for a pattern that is not finite."""
     value = exact_value(pattern, fmt)
     return value if isinstance(value, Fraction) else Fraction(0) if value == "-0" else None
 
 
 def exponent_of(value: Fraction) -> int:
-    """The exponent of the leading place of a number above zero."""
+    """The exponent of the leading bit of a positive number."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
     return exponent - (Fraction(2) ** exponent > value)
 
 
 def ulp_of(value: Fraction, fmt: Format) -> Fraction:
-    """The unit in the last place at a number of that size; never below the spacing of the subnormals."""
+    """The unit in the last place of `fmt` at a number; at least the spacing of the subnormals."""
     exponent = max(exponent_of(abs(value)), fmt.emin) if value else fmt.emin
     return Fraction(2) ** (exponent - fmt.fraction)
 
 
 def powers(value: Fraction) -> str:
-    """An exact dyadic number: a whole one below ten in digits, else a sum of at most three signed powers of two, else
-    an odd number times a power of two. 2^0 is written 1."""
+    """The exact text of a dyadic number: an integer of one digit as a digit; other numbers as a sum of at most three
+    signed powers of two if possible (2^0 is written 1), else as an odd number times a power of two."""
     if value.denominator == 1 and abs(value) < 10:
         return str(value)
     exponent = -(value.denominator.bit_length() - 1)
@@ -70,7 +70,8 @@ def powers(value: Fraction) -> str:
 
 
 def _signed_digits(number: int) -> list[tuple[int, int]]:
-    """The non-adjacent form, highest place first: the sum of the smallest possible number of signed powers of two."""
+    """The non-adjacent form of a number, the shortest sum of signed powers of two, as digits (1 or -1) with their
+    places, the highest first."""
     digits, place = [], 0
     while number:
         if number & 1:
@@ -111,7 +112,7 @@ def decimal(value: Fraction) -> str:
 
 
 def bit_fields(pattern: int, fmt: Format) -> str:
-    """Sign, exponent and fraction of a pattern, separated by blanks; the bits of an integer together."""
+    """The bits of a pattern's sign, exponent and fraction, separated by blanks; of an integer, all bits together."""
     width = fmt.field_width - fmt.padding + int(fmt.signed)
     digits = f"{pattern >> fmt.padding & ((1 << width) - 1):0{width}b}"
     if fmt.is_integer:

@@ -1,10 +1,11 @@
-"""Number formats as data: one row for each encoding, no class hierarchy.
+"""Number formats as data: one row for each encoding.
 
 A bit pattern is sign, exponent field, fraction field and padding, from the top; unsigned formats have no sign field
-but may be stored in a wider byte. An integer of N bits is a format too: with one exponent bit every number is a
-multiple of the smallest one, and the two fields are the integer; a negative one is its two's complement. Sources: IEEE
-754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2), OCP microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the
-FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and e8m13 after Xie et al. 2026, Table 2.
+but may be stored in a wider byte. The integers of N bits are a format too: with one exponent bit every number is a
+multiple of the smallest number, and the exponent and fraction fields together are the integer; a negative integer is
+stored in two's complement. Sources: IEEE 754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2), OCP
+microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and Xie et al.
+2026, Table 2 (e8m13).
 
 A format that has no row is spelled by its fields, or as in the interim report of IEEE P3109 (`format_named`).
 """
@@ -23,7 +24,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
 Specials = OwnSpecials | Literal["unused", "complement"]
 WIDEST = 64  # bits of a pattern
-#: the least and the largest of some numbers; 0 is one of these numbers or lies between them
+#: the least and the largest of some numbers, with 0 in the interval
 Interval = tuple[Fraction, Fraction]
 SPELLINGS = {
     "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
@@ -40,8 +41,8 @@ class Format:
     `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
     infinity; negative_zero = the pattern of -0 is the only NaN; extended = the largest patterns are infinities, and the
     only NaN is the pattern of -0, or in an unsigned format the pattern above infinity; none = every pattern is finite;
-    unused = no number has the top exponent (see `finite`); complement = every pattern is finite, a negative number is
-    the two's complement of its fields: there is one negative number more than positive ones, and no -0.
+    unused = no number has the top exponent (see `finite`); complement = every pattern is finite, and negative numbers
+    are in two's complement, so that there is one negative number more than positive numbers, and no -0.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Format:
     storage: int = 0
 
     def __hash__(self) -> int:
-        return hash(self.name)  # hashing every field takes as long as some of the work that is looked up by formats
+        return hash(self.name)  # a hash of every field takes as long as some of the results that are cached by format
 
     @cached_property
     def width(self) -> int:
@@ -84,7 +85,7 @@ class Format:
 
     @cached_property
     def emin(self) -> int:
-        """The smallest exponent of a normal number (and that of every subnormal)."""
+        """The smallest exponent of a normal number, which subnormal numbers have too."""
         return (1 if self.subnormals else 0) - self.bias
 
     @cached_property
@@ -93,20 +94,20 @@ class Format:
         return self.emin - self.fraction
 
     def takes(self, other: Format) -> bool:
-        """Whether every pattern of the other format, its padding read as zeros, is the same number in this format."""
+        """Whether every pattern of the other format, with zeros as its padding, is the same number in this format."""
         keys = ("exponent", "bias", "specials", "signed", "width")
         return self.name == other.name or (
             0 == self.padding <= other.padding and all(getattr(self, key) == getattr(other, key) for key in keys)
         )
 
     def is_within(self, other: Format) -> bool:
-        """Whether conversion to the other format only adds fraction bits: numbers, their exponents, and whether they
-        are subnormal stay."""
+        """Whether conversion to the other format only adds fraction bits: numbers keep their values and exponents, and
+        subnormal numbers stay subnormal."""
         keys = ("exponent", "bias", "specials", "signed", "subnormals")
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
     def holds(self, other: Format) -> bool:
-        """Whether every number of the other format is known to be a number of this format; False says nothing. A format
+        """True only if every number of the other format is a number of this format; False proves nothing. A format
         without subnormal numbers has no zero."""
         signed = self.signed or not other.signed
         kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
@@ -121,8 +122,8 @@ class Format:
 
     @cached_property
     def largest_number(self) -> tuple[int, Fraction]:
-        """The exponent of the largest number, and its significand, from 1 to below 2. (The least number of a
-        two's complement is one step further from zero: -2^emax.)"""
+        """The exponent of the largest number, and its significand, at least 1 and below 2. (In two's complement the
+        least number, -2^emax, is one step further from zero.)"""
         exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
         return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
@@ -139,7 +140,7 @@ class Format:
 
     @cached_property
     def integers(self) -> Interval | None:
-        """An interval of integers, all of which the format has, as normal numbers; None where 1 is not one of them, or
+        """An interval of integers, each of which is 0 or a normal number of the format; None where 1 is not normal, or
         the format has no zero."""
         if self.is_integer:
             return self.interval
@@ -154,7 +155,7 @@ class Format:
 
     @cached_property
     def complement(self) -> bool:
-        """Whether its negative numbers are two's complements."""
+        """Whether negative numbers are in two's complement."""
         return self.specials == "complement"
 
     @cached_property
@@ -182,12 +183,12 @@ class Format:
 
     @cached_property
     def finite(self) -> Format:
-        """The same format without infinities and NaNs: its patterns are the numbers."""
+        """The same format without infinities and NaNs."""
         return self if self.complement else replace(self, specials="unused" if self.specials == "ieee" else "none")
 
     @cached_property
     def infinity_field(self) -> int:
-        """The fields of infinity; in a format without infinity the fields of its replacement: NaN, or the largest
+        """The fields of infinity; in a format without infinity, of NaN if its pattern is all ones, else of the largest
         number."""
         return self.largest_field + (self.has_infinity or self.specials == "all_ones")
 
@@ -208,7 +209,7 @@ class Format:
 
     @cached_property
     def nan(self) -> int:
-        """A quiet NaN with positive sign where the format has one; 0 where it has none."""
+        """The pattern of a quiet NaN, positive if possible; 0 in a format without NaN."""
         if self.specials == "ieee":
             return (self.infinity_field | 1 << (self.fraction - 1)) << self.padding
         if self.nan_for_negative_zero:
@@ -226,12 +227,12 @@ class Format:
 
     @cached_property
     def one_exponent(self) -> int:
-        """The exponent field of 1, or of the normal number next to it where a bias leaves no 1."""
+        """The exponent field of 1; in a format whose bias leaves no 1, of the nearest power of two."""
         return min(max(self.bias, int(self.subnormals)), self.largest_field >> self.fraction)
 
     @cached_property
     def one(self) -> int:
-        """The pattern of 1, or of the power of two next to it (see `one_exponent`)."""
+        """The pattern of 1, or of the nearest power of two (see `one_exponent`)."""
         return self.one_exponent << self.fraction << self.padding
 
     @cached_property
@@ -276,7 +277,7 @@ _P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
 def own_format(
     name: str, exponent: int, fraction: int, bias: int | None, specials: OwnSpecials, signed: bool = True
 ) -> Format:
-    """A format that has no row; without `bias` the bias is IEEE's. Raises ParameterError if there is no such format."""
+    """A format without a row; the default `bias` is IEEE's. Raises ParameterError if there is no such format."""
     least = {"ieee": (2, 1), "none": (1, 1)}.get(specials, (1, 0))
     if not least[0] <= exponent <= 15 or not least[1] <= fraction <= 52:
         ranges = f"{least[0]} to 15 exponent and {least[1]} to 52 fraction bits"
@@ -297,15 +298,15 @@ def own_format(
 
 
 def is_spelling(name: str) -> bool:
-    """Whether a name is a spelling, which gives the fields of its format."""
+    """Whether a name is a spelling of a format's fields."""
     return any(pattern.fullmatch(name) for pattern in (_FIELDS, _P3109, _INTEGER))
 
 
 def format_named(name: str, own: Iterable[str] = ()) -> Format:
     """The format of a row's name or of a spelling: `e4m3_ieee` (exponent and fraction bits, a bias after `b`,
-    specials), or P3109's `binary8p4se`. All spellings of one format give a format of one name, that of its row if it
-    has one. Raises UnknownNameError, which suggests the nearest name, also of `own`, or ParameterError for a format
-    that cannot be."""
+    specials), or P3109's `binary8p4se`. All spellings of one format give a format of the same name, the row's if there
+    is a row. Raises UnknownNameError, which suggests the nearest name, also of the names `own`, or ParameterError for
+    an impossible format."""
     if name in FORMATS:
         return FORMATS[name]
     if is_spelling(name):
@@ -331,8 +332,8 @@ def _spelled(name: str) -> Format:
 
 
 def _p3109(name: str, bits: int, precision: int, signed: bool, extended: bool) -> Format:
-    """A binary format of IEEE P3109's interim report: half of its numbers lie below one, there is one zero and one
-    NaN."""
+    """A binary format of IEEE P3109's interim report, with one zero and one NaN, and half of its positive numbers below
+    1."""
     if not 3 <= bits <= WIDEST or not 1 <= precision <= bits - signed:
         most = "K - 1" if signed else "K"
         raise ParameterError(name, f"impossible; K is from 3 to {WIDEST}, and the precision from 1 to {most}")
@@ -346,7 +347,7 @@ def _p3109_bias(exponent: int) -> int:
 
 
 def _spelling(fmt: Format) -> str:
-    """The one name of a format that has no row."""
+    """The canonical name of a format without a row."""
     sign = "" if fmt.signed else "u"
     finite = "negative_zero" if fmt.signed else "all_ones"
     if fmt.bias == _p3109_bias(fmt.exponent) and fmt.specials in (finite, "extended") and fmt.width >= 3:

@@ -1,4 +1,4 @@
-"""Keys for the order of numbers: signed integers in the same order."""
+"""Keys for the order of numbers: integers in two's complement that have the order of the numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 
 
 def pattern_key(pattern: Bits, fmt: Format) -> Bits:
-    """An integer in two's complement of `fmt.field_width` + 1 bits that increases with the number: both zeros have the
-    same integer, infinities the outermost ones. For a NaN it is arbitrary."""
+    """An integer in two's complement of `fmt.field_width` + 1 bits that increases with the number. Both zeros have the
+    same key, infinities have the least and the largest key of numbers, and a NaN has any key."""
     if fmt.complement:
         return pattern
     width = fmt.field_width + 1
@@ -19,7 +19,7 @@ def pattern_key(pattern: Bits, fmt: Format) -> Bits:
 
 
 def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
-    """(key, is NaN) of the exact product of two numbers; the keys are in the order of the products."""
+    """A key of the exact product of two elements, which increases with the product; and whether the product is NaN."""
     term = multiply(left.term, right.term).normalised()
     is_nan, is_infinite = product_specials(left, right)
     magnitude = term.exponent.bits.concat(term.significand)
@@ -30,8 +30,8 @@ def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
 
 
 def negated(pattern: Bits, fmt: Format) -> Bits:
-    """The number with its sign changed. Unchanged are zero and the NaN in a format without -0, and the least number in
-    two's complement."""
+    """The pattern of a number with its sign changed. Zero and NaN stay unchanged in a format without -0, and the least
+    number in a format in two's complement."""
     if fmt.complement:
         return -pattern
     fields = pattern.truncate(fmt.field_width)

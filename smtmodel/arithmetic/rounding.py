@@ -17,14 +17,14 @@ Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
-SIGNLESS: frozenset[Mode] = frozenset(MODES) - {"up", "down"}  # these see the magnitude alone
-#: the names that processors, papers and libraries give to the modes
+SIGNLESS: frozenset[Mode] = frozenset(MODES) - {"up", "down"}  # modes that do not depend on the sign
+#: short name, as of processors, papers and libraries -> mode
 SHORT: dict[str, Mode] = {
     "rne": "nearest_even", "rn": "nearest_even", "rna": "nearest_away", "rmm": "nearest_away", "rtz": "toward_zero",
     "rz": "toward_zero", "rup": "up", "ru": "up", "rdn": "down", "rd": "down", "rto": "to_odd", "odd": "to_odd",
 }  # fmt: skip
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
-Saturation = Literal["sat_finite", "sat_propagate"]  # of IEEE P3109: these rules say what becomes of infinities, too
+Saturation = Literal["sat_finite", "sat_propagate"]  # of IEEE P3109: also for infinite exact values
 ResultOverflow = Overflow | Saturation
 RESULT_OVERFLOWS: tuple[ResultOverflow, ...] = (*OVERFLOWS, *get_args(Saturation))
 Stochastic = Literal["stochastic_a", "stochastic_b", "stochastic_c"]  # of IEEE P3109
@@ -35,7 +35,7 @@ NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
 
 
 def mode_named(text: str) -> str:
-    """The mode that a short name means, in upper or lower case; any other text as it is."""
+    """The mode of a short name in upper or lower case; any other text unchanged."""
     return SHORT.get(text.lower(), text)
 
 
@@ -45,12 +45,12 @@ def is_stochastic(mode: ResultMode) -> TypeIs[Stochastic]:
 
 
 def draw(mode: Stochastic, rest: Bits, random: Bits) -> Bits:
-    """The sum of the truncated bits and N random bits R: its first bit says whether the magnitude is raised by one unit
-    in its last place kept.
+    """The sum of the truncated bits and N random bits R (`random`). Its first bit says whether the magnitude is raised
+    by one unit in the last place kept.
 
-    `rest`: at least N + 2 bits below that place, the last one sticky. With D the value of `rest` as a share of the
-    unit, the sum is (IEEE P3109, RoundToPrecision) floor(D 2^N) + R for A; floor(D 2^(N+1)) + 2 R + 1, with one bit
-    more, for B; and D 2^N, rounded to nearest even, + R for C.
+    `rest`: at least N + 2 truncated bits, the last one sticky. If D is the value of `rest` as a share of the unit, the
+    sum is (IEEE P3109, RoundToPrecision) floor(D 2^N) + R for A; floor(D 2^(N+1)) + 2 R + 1, with one bit more, for B;
+    and D 2^N, rounded to nearest even, + R for C.
     """
     bits = random.width + (mode == "stochastic_b")
     share = rest.top(bits).zext(bits + 1)
@@ -62,10 +62,11 @@ def draw(mode: Stochastic, rest: Bits, random: Bits) -> Bits:
 
 
 def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
-    """Whether a magnitude truncated below `lowest` is raised by one unit.
+    """Whether a truncated magnitude is raised by one unit. `lowest`: the last bit kept; `half`: the first bit
+    truncated; `sticky`: whether any bit below `half` was set.
 
-    `half` is the first bit truncated, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3; to odd (the
-    lowest bit is set where anything was truncated): Arm Architecture Reference Manual, FPRounding_ODD.
+    Sources: IEEE 754-2019, 4.3; for to_odd, which sets the lowest bit of an inexact result, Arm Architecture Reference
+    Manual, FPRounding_ODD.
     """
     if mode == "nearest_even":
         return half & (sticky | lowest)
@@ -81,9 +82,9 @@ def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bi
 
 @dataclass(frozen=True)
 class Target:
-    """How a value becomes a pattern. `overflow`: infinity in every rounding mode (NVIDIA's units), the largest
-    number, or what IEEE 754-2019, 7.4 prescribes for the mode. `flush` turns subnormal results to zero;
-    `positive_zero`: no result is -0."""
+    """The rounding of a value to a pattern. `overflow`: the result beyond the range is infinity in every rounding mode
+    (NVIDIA's units), the largest number, or what IEEE 754-2019, 7.4 prescribes for the mode; `flush`: subnormal results
+    become zero; `positive_zero`: no result is -0."""
 
     format: Format
     rounding: ResultMode
@@ -95,12 +96,12 @@ class Target:
 def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, random: Bits | None = None) -> Bits:
     """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
 
-    A zero magnitude gives a zero of that sign, if the target has such a zero; in a format without subnormal numbers,
-    which has no zero, the smallest number. The magnitude may have any width; the result has `format.width` bits.
-    `random`: the bits that stochastic rounding is given.
+    A zero magnitude gives a zero with the sign `sign` if the target has this zero; in a format without subnormal
+    numbers, which has no zero, the smallest number. The magnitude may have any width; the result has `format.width`
+    bits. `random`: the random bits of stochastic rounding.
     """
     places = unit.bits.value
-    if target.format.complement and places is not None and places + unit.low >= 0:  # an integer already
+    if target.format.complement and places is not None and places + unit.low >= 0:  # the value is an integer
         return _limit_complement(magnitude.pad(places + unit.low), sign, target.format)
     tail = tail_of(magnitude, unit, target.format, 0 if random is None else random.width)
     raised = is_raised(target.rounding, sign, tail, random)
@@ -115,9 +116,9 @@ def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target, r
 
 
 class Tail(NamedTuple):
-    """A nonzero magnitude before it is rounded: `packed`, the exponent and fraction fields of its truncation, with any
-    exponent; the lowest bit kept, the first bit dropped, and whether any bit below that one is set. `rest`: all bits
-    dropped, the last of which may be sticky."""
+    """A nonzero magnitude before rounding. `packed`: the exponent and fraction fields of the truncated magnitude, in a
+    width for any exponent; `lowest`: the lowest bit kept; `half`: the first bit dropped; `sticky`: whether any bit
+    below `half` is set; `rest`: all bits dropped, the last of which may be sticky."""
 
     packed: Bits
     lowest: Bit
@@ -127,7 +128,7 @@ class Tail(NamedTuple):
 
 
 def is_raised(mode: ResultMode, sign: Bit, tail: Tail, random: Bits | None) -> Bit:
-    """Whether a truncated magnitude is raised by one unit; `random`: the bits that stochastic rounding is given."""
+    """Whether a truncated magnitude is raised by one unit. `random`: the random bits of stochastic rounding."""
     if is_stochastic(mode):
         assert random is not None
         return draw(mode, tail.rest, random).msb()
@@ -135,8 +136,8 @@ def is_raised(mode: ResultMode, sign: Bit, tail: Tail, random: Bits | None) -> B
 
 
 def tail_of(magnitude: Bits, unit: Exponent, fmt: Format, more: int = 0) -> Tail:
-    """The bits of magnitude * 2^unit by which rounding to a format is decided: two of them below the last place, and
-    `more`."""
+    """The bits of magnitude * 2^unit on which rounding to a format depends, with 2 + `more` bits below the last
+    place."""
     short = fmt.precision + 2 + more - magnitude.width
     if short > 0:  # room for the half and sticky bits
         magnitude, unit = magnitude.pad(short), unit.offset(-short)
@@ -154,11 +155,9 @@ def tail_of(magnitude: Bits, unit: Exponent, fmt: Format, more: int = 0) -> Tail
 
 
 def _normalise(magnitude: Bits, top: Exponent, fmt: Format, more: int) -> tuple[Bits, Bits]:
-    """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent of a
-    leading one at the top, relative to emin.
-
-    Returns the shifted magnitude and the exponent field less one (zero for subnormals).
-    """
+    """The magnitude shifted such that its leading one is at the top, or for a subnormal number such that the top is at
+    emin; and the exponent field less one (zero for subnormals). `top`: the exponent of a leading one at the top of
+    `magnitude`, relative to emin."""
     width, carrier = magnitude.width, magnitude.carrier
     zeros = magnitude.leading_zeros()
     span = max(top.high, -top.low, 1).bit_length() + 1
@@ -171,7 +170,7 @@ def _normalise(magnitude: Bits, top: Exponent, fmt: Format, more: int) -> tuple[
     shift = minimum(zeros.zext(room), distance)
     left = magnitude.shl(select(below, constant(carrier, 0, room), shift))
     field = select(below, constant(carrier, 0, room), distance - shift)
-    # what lies below emin moves right; only precision + 2 + more bits matter, the last one sticky
+    # a number below emin is shifted right; only precision + 2 + more bits matter, the last one sticky
     keep = fmt.precision + 2 + more
     head = left.top(keep)
     if width > keep:
@@ -182,7 +181,7 @@ def _normalise(magnitude: Bits, top: Exponent, fmt: Format, more: int) -> tuple[
 
 
 def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
-    """The pattern for computed exponent and fraction fields, after overflow and flushing."""
+    """The pattern of computed exponent and fraction fields, after overflow and flushing."""
     fmt, carrier = target.format, packed.carrier
     bits = fmt.exponent + fmt.fraction
     over = constant(carrier, fmt.largest_field, packed.width).ult(packed)
@@ -206,7 +205,7 @@ def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
 
 
 def _limit_complement(magnitude: Bits, sign: Bit, fmt: Format) -> Bits:
-    """An integer in two's complement; where it is beyond the format's ends, the nearest integer of the format."""
+    """An integer in two's complement; beyond the format's range, the nearest integer of the format."""
     ends = constant(sign.carrier, fmt.largest_field + 1, fmt.width), constant(sign.carrier, fmt.largest, fmt.width)
     wide = max(magnitude.width, fmt.width)
     end = select(sign, *ends).zext(wide)
@@ -230,8 +229,8 @@ def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
 
 
 def infinity_of(fmt: Format, sign: Bit) -> Bits:
-    """An infinite result: infinity, or NaN in formats without infinity, or the largest number in formats with
-    neither."""
+    """The pattern of an infinite result: infinity; in formats without infinity NaN, and without NaN the largest
+    number."""
     if fmt.nan_for_negative_zero and not fmt.has_infinity:
         return constant(sign.carrier, fmt.nan, fmt.width)
     return signed(fmt.infinity, sign, fmt)

@@ -1,6 +1,6 @@
-"""Numbers as text. Python's own functions accept more than users mean: `str.isdigit` and `int` know the digits of every
-script (and `int` refuses some digits of `isdigit`), and `int` reads 1_0 as 10. Here digits are 0 to 9, and a text of
-more than LONGEST digits, which `int` would refuse, is no number."""
+"""Checks whether a text is a number. Python's own functions accept more than users mean: `str.isdigit` and `int` accept
+the digits of every script (and `int` refuses some digits of `isdigit`), and `int` reads 1_0 as 10. Here digits are 0 to
+9, and a text of more than LONGEST digits, which `int` would refuse, is no number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_digits(text: str) -> bool:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole number."""
+    """Whether a text is a whole number, with or without a sign."""
     return bool(_WHOLE.fullmatch(text))
 
 

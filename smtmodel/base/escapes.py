@@ -1,11 +1,11 @@
-"""Text of users where it would be read as something else: names in programs, and messages on a terminal."""
+"""Escapes for users' text inside other text, as names in programs, file names and messages on a terminal."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote
 
-#: control characters, those that change the direction of text or break a line, and halves of surrogate pairs
+#: control characters, characters that change the direction of text or break a line, and halves of surrogate pairs
 _UNSEEN = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _ANY = re.compile(f"[{_UNSEEN}]")
 _BUT_LAYOUT = re.compile(rf"(?![\n\t])[{_UNSEEN}]")
@@ -21,12 +21,13 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text for a terminal, which obeys control characters: all but line breaks and tabs are written as escapes."""
+    """Text for a terminal: control characters other than line breaks and tabs are written as escapes."""
     return _BUT_LAYOUT.sub(_escape, text)
 
 
 def file_part(text: str) -> str:
-    """Text as part of a file name: letters, digits and a few signs stay; different texts give different names."""
+    """Text as part of a file name: characters other than letters, digits and a few signs are written as %XX; different
+    texts give different names."""
     return quote(text, safe=" @=,+:", errors="backslashreplace")
 
 
@@ -36,7 +37,7 @@ def c_comment(text: str) -> str:
 
 
 def c_string(text: str) -> str:
-    """A string literal of C for the UTF-8 of a text. A question mark could begin a trigraph."""
+    """A string literal of C for the UTF-8 of a text. Question marks are escaped, since they could begin a trigraph."""
     return '"' + "".join(_c_byte(byte) for byte in text.encode("utf-8", "backslashreplace")) + '"'
 
 
@@ -48,5 +49,5 @@ def _c_byte(byte: int) -> str:
 
 
 def text_bytes(text: str) -> bytes:
-    """Text in UTF-8. Names of files that are not UTF-8 hold halves of surrogate pairs, which are written as escapes."""
+    """Text in UTF-8. Halves of surrogate pairs, as in names of files that are not UTF-8, are written as escapes."""
     return text.encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Files: questions about names and paths, and files that are written whole or not at all."""
+"""Files: checks of names and paths, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
-#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of the whole file
+#: error handler for reading text: bytes that are not UTF-8 become an error of their line, not of the whole file
 NOT_UTF8 = "surrogateescape"
 _BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
@@ -29,7 +29,7 @@ class InputFiles:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """A block: from its begin to its end, the files that are read in it cannot be replaced."""
+        """A block in which the files read since its beginning cannot be replaced."""
         before, self._names = self._names, set()
         try:
             yield
@@ -50,7 +50,7 @@ INPUTS = InputFiles()
 
 
 def is_file(name: str) -> bool:
-    """Whether there is a file of that name; False for a name that is too long for the system."""
+    """Whether a file of that name exists; False for a name that is too long for the system."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):
@@ -63,13 +63,13 @@ def names_below(folder: Path) -> tuple[str, ...]:
 
 
 def names_file(name: str) -> bool:
-    """Whether a word that may be a name of the library is the path of a YAML file instead."""
+    """Whether a word is the path of a YAML file, rather than a name of the library."""
     return name.endswith((".yaml", ".yml")) or "/" in name or is_file(name)
 
 
 def missing_file(path: Path | str) -> InputError:
-    """The error for a file that is not there. "-" is standard input to some commands; for the others the error says
-    that they do not read it."""
+    """The error for a missing file. For "-", which some commands read as standard input, the error says that this
+    command does not."""
     if str(path) == "-":
         return InputError("standard input is not read here: name a file", "-")
     return InputError("no such file", str(path))
@@ -79,11 +79,12 @@ def cannot_read(error: OSError, path: Path | str) -> InputError:
     """The error to raise for a file that could not be read."""
     if isinstance(error, FileNotFoundError):
         return missing_file(path)
-    return InputError(f"cannot be read: {error.strerror or error}", str(path))  # NumPy's own has no number
+    return InputError(f"cannot be read: {error.strerror or error}", str(path))  # NumPy's own errors have no strerror
 
 
 def real_path(path: Path | str) -> str:
-    """The path without symbolic links. Raises InputError for a relative path where the current folder was removed."""
+    """The absolute path without symbolic links. Raises InputError for a relative path if the current folder was
+    removed."""
     try:
         return os.path.realpath(path)
     except OSError as error:
@@ -91,7 +92,7 @@ def real_path(path: Path | str) -> str:
 
 
 def can_be_named(name: Path | str) -> bool:
-    """Whether a file could have this name: not one that is too long or has a null character."""
+    """Whether a file could have this name: False for a name that is too long or has a null character."""
     try:
         os.lstat(name)
     except OSError as error:
@@ -102,8 +103,8 @@ def can_be_named(name: Path | str) -> bool:
 
 
 def check_utf8(text: str, name: str, line: int = 1) -> str:
-    """The same text, which was read as UTF-8 with NOT_UTF8 from line `line` of a file. Raises InputError, with the line
-    at fault, where the file has other bytes."""
+    """The same text. `text`: read as UTF-8 with the error handler NOT_UTF8, from line `line` of the file `name`. Raises
+    InputError, with the line at fault, if the file is not UTF-8."""
     if not text.isascii() and (wrong := _BYTE.search(text)):
         line += text.count("\n", 0, wrong.start())
         raise InputError("cannot be read: not text in UTF-8", name, line)
@@ -111,7 +112,7 @@ def check_utf8(text: str, name: str, line: int = 1) -> str:
 
 
 def check_folder(path: Path) -> None:
-    """Raises InputError for a folder that is not there and cannot be made, as something else is in its place."""
+    """Raises InputError if a folder neither exists nor can be made because its path or a parent's is no folder."""
     for one in (path, *path.parents):
         if os.path.lexists(one):
             if not os.path.isdir(one):
@@ -132,17 +133,18 @@ def make_folder(path: Path) -> None:
 
 def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
     """The error to raise for a file that could not be written."""
-    why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own has no number
+    why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own errors have no strerror
     return OutputError(f"{path}: cannot be written: {why}")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A block with a stream for the new content of a file: a temporary file beside the file, which replaces it at the
-    end, so that an error leaves the file as it was. Symbolic links are followed; devices and pipes are written
-    directly.
+    """A block with a stream for the new content of a file. The stream writes a temporary file beside the file, which
+    replaces the file at the end of the block; an error leaves the file as it was. Symbolic links are followed; devices
+    and pipes are written directly.
 
-    Raises InputError where there can be no such file, OutputError where it cannot be written to its end (a full disk).
+    Raises InputError if the file cannot be made or is an input or claimed, OutputError if it cannot be written to its
+    end (a full disk).
     """
     if _is_special_file(path):
         with _written(path), _open_file(path, "wb") as stream:
@@ -160,7 +162,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                 with suppress(FileNotFoundError):
                     os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield stream
-                stream.close()  # which writes what is still buffered, and may fail
+                stream.close()  # writes the buffer, and may fail
                 _check_unclaimed(target, path)
                 beside.replace(target)
         except BaseException:
@@ -171,14 +173,14 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file, text in UTF-8. Raises what `whole_file` does."""
+    """Write a file, text in UTF-8. Raises the errors of `whole_file`."""
     with whole_file(path) as stream:
         stream.write(text_bytes(content) if isinstance(content, str) else content)
 
 
 def append_whole(path: Path, content: str, after: int | None = None) -> None:
-    """Add text to the end of a file, all of it or nothing. `after`: the file's size in bytes, as last seen by
-    `size_of`. Raises what `whole_file` does, and InputError where another process has written the file since."""
+    """Add text to the end of a file, completely or not at all. `after`: the file's size in bytes, as last returned by
+    `size_of`. Raises the errors of `whole_file`, and InputError if another process has written the file since."""
     with _open_file(path, "ab") as stream, _written(path):
         _lock(stream, path)
         if after is not None and size_of(path) != after:
@@ -196,14 +198,14 @@ def append_whole(path: Path, content: str, after: int | None = None) -> None:
 
 
 def size_of(path: Path) -> int | None:
-    """The bytes of a regular file; None for any other."""
+    """The size in bytes of a regular file; None for any other path."""
     return path.stat().st_size if path.is_file() and not _is_special_file(path) else None
 
 
 def open_claimed(path: Path) -> IO[bytes]:
-    """An unbuffered stream to append to a regular file, made if there is none. Until the stream is closed the file is
-    claimed: for another process this function and `whole_file` raise InputError. A file that cannot be opened raises
-    InputError too."""
+    """An unbuffered stream to append to a regular file, which is made if it does not exist. Until the stream is closed
+    the file is claimed: in another process this function and `whole_file` raise InputError for it. Raises InputError
+    also for a file that cannot be opened."""
     while True:
         try:
             stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
@@ -228,7 +230,8 @@ def is_at(stream: IO[bytes], path: Path) -> bool:
 
 
 def _check_unclaimed(target: Path, path: Path) -> None:
-    """Raises InputError where another process has claimed the file that is to be replaced (`open_claimed`)."""
+    """Raises InputError if another process has claimed the file `target` (`open_claimed`). `path`: the file's name in
+    the message."""
     with suppress(OSError), target.open("rb") as stream:
         _lock(stream, path)
 
@@ -245,7 +248,7 @@ def _lock(stream: IO[bytes], path: Path) -> None:
 
 
 def _is_special_file(path: Path) -> bool:
-    """Whether a path is not a regular file, or names a stream that is already open, such as /dev/stdout."""
+    """Whether a path is something other than a regular file, or names an open stream, as /dev/stdout does."""
     parent = real_path(path.parent)
     if parent == "/dev" or parent.startswith("/proc/"):
         return True

@@ -1,5 +1,4 @@
-"""The folders of files kept between runs, and the check that only the user can write to them: kept files are
-trusted."""
+"""The folders of files that are kept between runs. These files are trusted, so only the user may write them."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_own(path: Path, status: os.stat_result | None = None) -> None:
-    """Raises PermissionError, with advice, for a file or folder that belongs to another user or that others can write.
-    `status`: the `os.stat_result` of an open file, if the caller has it."""
+    """Raises PermissionError, with advice, for a file or folder that belongs to another user or that other users can
+    write. `status`: the `os.stat_result` of the file, if the caller has it."""
     status = status or path.stat()
     if status.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
@@ -22,8 +21,8 @@ def check_own(path: Path, status: os.stat_result | None = None) -> None:
 
 
 def closed_folder(folder: Path) -> bool:
-    """Make a folder that only the user can write, or close the user's own to others; returns whether it was open.
-    Raises OSError, also for a folder of another user."""
+    """Make a folder that only the user can write, or make an existing folder of the user so. Returns whether other
+    users could write the folder before. Raises OSError, also for a folder of another user."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     status = folder.stat()
@@ -35,9 +34,9 @@ def closed_folder(folder: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for this program; it need not exist. Raises FileNotFoundError without a home folder.
+    """The user's cache folder for this program, which need not exist. Raises FileNotFoundError without a home folder.
 
-    Programs are kept there and run: a relative XDG_CACHE_HOME, which the XDG standard forbids, does not count.
+    The folder holds programs that are run: a relative XDG_CACHE_HOME, which the XDG standard forbids, is ignored.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     try:

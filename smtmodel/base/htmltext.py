@@ -1,4 +1,4 @@
-"""HTML of values in notebooks: tables, in which everything inserted is escaped."""
+"""HTML of values in notebooks: tables with escaped text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 
 def html_table(caption: str, rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:
-    """A table with one line of text above it; `head`: the names of its columns."""
-    from html import escape  # loads all named characters
+    """A table below a line of text (`caption`). `head`: the names of the columns."""
+    from html import escape  # loads all named characters of HTML
 
     lines = [f"<div>{escape(caption)}</div>", "<table>"]
     if head:

@@ -1,9 +1,9 @@
 """Interrupts at safe points.
 
-An exception of a signal handler comes between any two steps of the main thread. During a wait on a lock, or just after
-a lock is taken, it leaves the lock taken for ever, and another thread waits for it. Therefore an interrupt is deferred
-while the main thread is in a block of `held_back`, or in a module of Python's that handles locks; and waits on other
-threads use a `Latch`, which an exception may leave at any time.
+A signal handler may raise an exception between any two steps of the main thread. During a wait on a lock, or just after
+a lock is taken, such an exception leaves the lock taken for ever, and another thread waits for the lock. Therefore an
+interrupt is deferred while the main thread is in a block of `held_back`, or in a module of Python's that handles locks;
+and waits on other threads use a `Latch`, in which an exception may be raised at any time.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 
 SLICE = 0.05  # seconds between two looks at flags other than the latch's own
 RETRY = 0.02  # seconds until an interrupt that was deferred because of locks is tried again
-#: seconds after a time limit, or that share of it if longer: after MARGIN the work is interrupted, after LAST ended
+#: the time from a limit to the work's interrupt (MARGIN) and to its end (LAST): these seconds, or this share of the
+#: limit if longer
 MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
-LEFT = 2.0  # seconds that a program has for its work, or the whole limit, however long it took to start
-LONGEST = 1e8  # seconds that the system's timer takes
+LEFT = 2.0  # seconds (or the whole limit if shorter) that a program has for its work, however long its start took
+LONGEST = 1e8  # the most seconds that the system's timer takes
 
-#: whether the work of this thread is unwanted: it then raises KeyboardInterrupt at its next safe point
+#: whether the work of this thread is unwanted; then the thread raises KeyboardInterrupt at its next safe point
 unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
 
-#: Python's modules in which another thread may be waiting for a lock, by the beginnings of their files
+#: Python's modules that take locks for which another thread may wait: the beginnings of their files' paths
 _NAMES = ("threading.py", "queue.py", "concurrent", "logging", "multiprocessing")
 _AMONG = (
     *(os.path.join(os.path.dirname(threading.__file__), name) for name in _NAMES),
@@ -46,18 +47,18 @@ _until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time given for a command is over, and its work has not returned by itself."""
+    """The time limit of a command is over, and its work has not returned by itself."""
 
 
 class _State:
-    """The deferred interrupt, and the time limit. Only the main thread changes them."""
+    """The deferred interrupt and the time limit. Only the main thread changes these."""
 
     depth = 0
     pending: type[KeyboardInterrupt] | None = None
     guarded = False  # whether signals are handled here, by `guard`
     soft: float | None = None  # when the work is interrupted, in seconds of time.monotonic
     hard: float | None = None  # when the work is ended
-    started: float | None = None  # when this process began, for the first time limit: its modules took time to load
+    started: float | None = None  # when this process began, from which the first time limit counts; else None
     begun = 0.0  # when the work began
     seconds = 0.0  # the time limit
     late = False  # whether a limit has interrupted the work
@@ -68,8 +69,8 @@ _undo: list[Callable[[], object]] = []
 
 
 class _HeldBack:
-    """A block of the main thread without interrupts: an interrupt is raised at the end of the outermost block. Work in
-    the block must be short."""
+    """A block of the main thread without interrupts. An interrupt within the block is raised at the end of the
+    outermost block. Work in the block must be short."""
 
     def __enter__(self) -> None:
         if _in_main():
@@ -85,14 +86,15 @@ held_back = _HeldBack()
 
 
 def safe_point() -> None:
-    """Raise the deferred interrupt, if there is one, outside blocks of `held_back`."""
+    """Raise the deferred interrupt if there is one. Within a block of `held_back` this function does nothing."""
     if state.pending is not None and not state.depth and _in_main():
         kind, state.pending = state.pending, None
         raise kind
 
 
 def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
-    """Raise an interrupt now, in the handler of a signal, or defer it. `frame`: the main thread's place."""
+    """Raise an interrupt now, in the handler of a signal, or defer the interrupt to a safe point. `frame`: the frame
+    that the main thread executes."""
     if not state.depth and not _among_locks(frame):
         state.pending = None
         raise kind
@@ -102,13 +104,13 @@ def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
 
 
 def guard() -> None:
-    """From now on time limits interrupt this process."""
+    """Let time limits interrupt this process from now on."""
     state.guarded = True
     signal.signal(signal.SIGALRM, _alarm)
 
 
 def unguard() -> None:
-    """From now on nothing interrupts this process: the command has ended."""
+    """Let no time limit interrupt this process any more, since the command has ended."""
     state.pending, state.soft, state.hard = None, None, None
     if state.guarded:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -116,8 +118,8 @@ def unguard() -> None:
 
 
 def allow(seconds: float | None) -> None:
-    """Give the work of the main thread `seconds` from now on (None: no limit), in place of an earlier limit; the first
-    limit of a program counts from where it began. Does nothing where `guard` does not handle signals."""
+    """Give the work of the main thread `seconds` from now on (None: no limit), in place of an earlier limit. The first
+    limit counts from the program's start. Without `guard` the limit interrupts nothing."""
     state.begun, started = time.monotonic(), state.started
     state.started = None
     if seconds is not None and started is not None:
@@ -142,13 +144,13 @@ def begun() -> float:
 
 
 def left(seconds: float | None) -> float | None:
-    """The seconds left of those that `allow` gave the work."""
+    """The seconds that are left of `seconds` since the work began (`allow`); None without a limit."""
     return None if seconds is None else max(0.0, state.begun + seconds - time.monotonic())
 
 
 @contextmanager
 def undone_if_ended(undo: Callable[[], object]) -> Iterator[None]:
-    """A block: if another thread ends the process within it, `undo` is called first, to remove its traces."""
+    """A block whose traces `undo` removes: a thread that ends the process during the block calls `undo` first."""
     _undo.append(undo)
     try:
         yield
@@ -157,7 +159,7 @@ def undone_if_ended(undo: Callable[[], object]) -> Iterator[None]:
 
 
 def undo_all() -> None:
-    """Call the `undo` of every block under way (`undone_if_ended`), as the process is about to be ended."""
+    """Call the `undo` of every open block of `undone_if_ended`, before the process is ended."""
     for undo in reversed(_undo):
         with suppress(Exception):
             undo()
@@ -198,7 +200,8 @@ def _alarm(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def working_until(deadline: float | None) -> Iterator[None]:
-    """A block whose loops call `check_clock`. `deadline`: in seconds of time.monotonic; None: there is none."""
+    """A block whose long loops call `check_clock`. `deadline`: in seconds of time.monotonic, or None; an earlier
+    deadline of an outer block holds too."""
     before = _until.get()
     token = _until.set(deadline if before is None else before if deadline is None else min(before, deadline))
     try:
@@ -208,7 +211,8 @@ def working_until(deadline: float | None) -> Iterator[None]:
 
 
 def check_clock() -> None:
-    """Raises OutOfTimeError after the deadline of `working_until`, KeyboardInterrupt where this work is unwanted."""
+    """Raises OutOfTimeError after the deadline of `working_until`, KeyboardInterrupt if this thread's work is
+    unwanted."""
     deadline = _until.get()
     if deadline is not None and time.monotonic() > deadline:
         raise OutOfTimeError("the time ran out")
@@ -220,8 +224,8 @@ def check_clock() -> None:
 
 
 class Latch:
-    """An event that is set once. Unlike threading.Event it has no lock that an exception in a wait leaves taken: `set`
-    waits for nobody."""
+    """An event that is set once. Unlike threading.Event, a latch has no lock that an exception in a wait leaves taken,
+    and `set` never waits."""
 
     def __init__(self) -> None:
         self._set = False
@@ -237,7 +241,7 @@ class Latch:
             self._closed.release()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it was set in time."""
+        """Wait until the latch is set, or for `timeout` seconds. Returns whether the latch is set."""
         until = None if timeout is None else time.monotonic() + timeout
         while not self._set:
             left = SLICE if until is None else min(SLICE, until - time.monotonic())
@@ -250,7 +254,7 @@ class Latch:
 
 
 def settle(future: Future[Any], timeout: float | None = None) -> bool:
-    """Wait until a future has a result; whether it has one in time."""
+    """Wait until a future is done, or for `timeout` seconds. Returns whether the future is done."""
     done = Latch()
     with held_back:
         future.add_done_callback(lambda _: done.set())

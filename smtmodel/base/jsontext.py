@@ -1,4 +1,4 @@
-"""JSON as users write it: every mistake is described in words."""
+"""JSON written by users: errors describe each mistake in words."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import math
 import re
 from typing import Any, NoReturn
 
-#: a half of a surrogate pair in JSON; halves that stand for bytes of file names that are not UTF-8 are kept
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # an escaped half of a surrogate pair
+#: halves of surrogate pairs, but for those that stand for bytes of file names that are not UTF-8
 _LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class BrokenJsonError(ValueError):
-    """Text that is not JSON, or only the beginning of it."""
+    """Text that is not JSON, or only the beginning of a JSON text."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises BrokenJsonError, or ValueError for what must not be in it: a key given twice, a
-    number of thousands of digits or beyond 10^308, NaN or Infinity, half of a surrogate pair, which no file can hold.
-    """
+    """The value of a JSON text. Raises BrokenJsonError, or ValueError for a key given twice, a number of thousands of
+    digits or beyond 10^308, NaN, Infinity, or half of a surrogate pair, which no file can hold."""
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
@@ -54,7 +53,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _check_text(value: Any, key: str) -> None:
-    """Raises ValueError, with the key, for a string that has half of a surrogate pair."""
+    """Raises ValueError, with the key, for a string with half of a surrogate pair."""
     if isinstance(value, dict):
         for name, item in value.items():
             _check_text(name, key)

@@ -1,7 +1,7 @@
-"""Values made in great numbers: frozen dataclasses for the type checker, plain ones when the program runs.
+"""Classes of values of which many are made: frozen dataclasses for the type checker, unfrozen ones at run time.
 
-The constructor of a frozen dataclass sets each field through `object.__setattr__`, which takes four times as long; and
-before Python 3.12 `cached_property` takes a lock for each value that it keeps.
+The constructor of a frozen dataclass sets each field through `object.__setattr__`, which takes four times as long as an
+assignment; and before Python 3.12 `cached_property` takes a lock for each value that it computes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ else:
     from dataclasses import dataclass
 
     def plain_value(*, frozen: bool):
-        """As `dataclass(frozen=True)`, with its equality and hash, but without the check that no field is set."""
+        """`dataclass(frozen=True)`, with the same equality and hash, but without the check that forbids assignments."""
         assert frozen
         return dataclass(unsafe_hash=True)
 

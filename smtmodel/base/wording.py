@@ -6,29 +6,29 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-#: the most characters of a message, and of one of its words; the last characters that are kept of longer ones
+#: the most characters of a message, and of one word; the number of last characters that a cut text keeps
 LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
-LISTED = 8  # names that a sentence lists
+LISTED = 8  # the most names that a sentence lists
 
 
 def counted(count: int, name: str) -> str:
-    """1 vector, 2 vectors, 3 mismatches."""
+    """A count with its noun: 1 vector, 2 vectors, 3 mismatches."""
     plural = "" if count == 1 else "es" if name.endswith(("s", "ch")) else "s"
     return f"{count} {name}{plural}"
 
 
 def some_of(names: Sequence[object], most: int = LISTED) -> str:
-    """The first of some names."""
+    """The first `most` names, with ", ..." if there are more."""
     return f"{', '.join(map(str, names[:most]))}{', ...' if len(names) > most else ''}"
 
 
 def spans_text(spans: Iterable[Sequence[int]], most: int = 1 << 30) -> str:
-    """Spans of numbers, each with its first and its last: 1, 4 to 7."""
+    """Spans of numbers in words, each given by its first and last number: 1, 4 to 7."""
     return some_of([str(low) if low == high else f"{low} to {high}" for low, high in spans], most)
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines, in which each column is as wide as its widest cell."""
+    """Lines of a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
@@ -39,13 +39,13 @@ def ranges_text(numbers: Sequence[int], between: str = ", ") -> str:
 
 
 def runs_of(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last number of each run of numbers that follow one another."""
+    """The first and the last number of each run of consecutive numbers."""
     ends = [0, *(k for k, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1), len(numbers)]
     return [(numbers[first], numbers[end - 1]) for first, end in pairwise(ends) if end > first]
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the largest unit of which there are at least two."""
+    """A time in the largest unit (h, min or s) of which it has at least two."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -58,20 +58,20 @@ def install_command(extra: str) -> str:
 
 
 def as_words(name: str) -> str:
-    """A name of a value, such as toward_zero, as words."""
+    """The name of a value as words: toward_zero becomes toward zero."""
     return name.replace("_", " ")
 
 
 def shortened(text: str, most: int = 80) -> str:
-    """A text of a file on one line, for a message."""
+    """A text on one line of at most `most` characters, for a message."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 def abridged(message: str) -> str:
-    """A message in which the middles of long words, such as names of files, are cut out; of a message that is still too
-    long, the middle is cut out as well."""
-    message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _middle_cut(found[0], LONGEST_WORD), message)
+    """A message without the middles of long words, such as names of files, and without its own middle if it is still
+    too long."""
+    message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda match: _middle_cut(match[0], LONGEST_WORD), message)
     return message if len(message) <= LONGEST_TEXT else _middle_cut(message, LONGEST_TEXT)
 
 

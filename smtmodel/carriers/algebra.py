@@ -1,8 +1,8 @@
 """The algebra of fixed-width bit vectors over which every operation of the datapath is written once.
 
 `Bits` and `Bit` are values with operators; a `Carrier` lowers each operation to its own representation (solver
-terms, NumPy arrays, generated code). Constants stay Python integers and fold here, so that a term fixed to zero
-disappears from a query before any solver sees it.
+terms, NumPy arrays, generated code). Constants stay Python integers, and operations on constants are folded here, so
+that a term fixed to zero disappears from a query before a solver gets the query.
 
 Widths are static. Operands of `+ - * & | ^` and comparisons must have one width; `zext`, `sext` and `truncate`
 change it. Shifts take an amount of any width; shifting by the width or more gives zero (or copies of the sign).
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier, Node
 
 
 class WidthError(ValueError):
-    """Operands whose widths do not fit the operation: a defect of the datapath, not of its input."""
+    """Operands whose widths do not fit the operation: a defect of the program, not of its input."""
 
 
 def _mask(width: int) -> int:
@@ -81,16 +81,17 @@ class Bit:
         return Bit(self.carrier, self.carrier.logic_not(self.node))
 
     def folded(self) -> Bit:
-        """This truth as a constant where the carrier knows its value, so that operations on it fold."""
+        """A constant if the carrier knows that the truth value is the same on every lane, else this truth value.
+        Operations on constants fold."""
         known = self.carrier.uniform(self.node) if self.value is None else None
         return self if known is None else Bit(self.carrier, value=known)
 
     def row(self, index: int) -> Bit:
-        """The truth value of one of several stacked vectors."""
+        """The truth value at an index of several stacked ones."""
         return self if self.value is not None else Bit(self.carrier, self.carrier.row(self.node, index, 1))
 
     def bits(self, width: int = 1) -> Bits:
-        """One or zero, as a vector."""
+        """The vector 1 for true and 0 for false."""
         if self.value is not None:
             return constant(self.carrier, int(self.value), width)
         return Bits(self.carrier, width, self.carrier.number(self.node, width))
@@ -229,7 +230,7 @@ class Bits:
         return self._new(self.carrier.concat(self.node, low.node, self.width, low.width), width)
 
     def pad(self, zeros: int) -> Bits:
-        """`zeros` zero bits appended below: a multiplication by 2^zeros that loses nothing."""
+        """The vector with `zeros` zero bits appended below: an exact multiplication by 2^zeros."""
         return self.concat(self._constant(0, zeros)) if zeros else self
 
     def zext(self, to: int) -> Bits:
@@ -277,11 +278,11 @@ class Bits:
         return self._compare("sle", other)
 
     def equals(self, value: int) -> Bit:
-        """Equal to a constant."""
+        """Whether the vector equals a constant, modulo 2^width."""
         return self.eq(self._constant(value))
 
     def any(self) -> Bit:
-        """Not zero."""
+        """Whether the vector is not zero."""
         if self.value is not None:
             return Bit(self.carrier, value=self.value != 0)
         return Bit(self.carrier, self.carrier.nonzero(self.node, self.width))
@@ -297,11 +298,11 @@ class Bits:
         return self.bit(self.width - 1)
 
     def row(self, index: int) -> Bits:
-        """One of several stacked vectors."""
+        """The vector at an index of several stacked vectors."""
         return self if self.value is not None else self._new(self.carrier.row(self.node, index, self.width))
 
     def leading_zeros(self) -> Bits:
-        """The number of zeros above the highest set bit (`width` for zero), in as few bits as hold it."""
+        """The number of zeros above the highest set bit (`width` for the vector 0), in as few bits as hold `width`."""
         result_width = self.width.bit_length()
         if self.value is not None:
             return self._constant(self.width - self.value.bit_length(), result_width)
@@ -334,8 +335,8 @@ def choose(condition: Bit, then: Bit, otherwise: Bit) -> Bit:
 
 
 def stacked(values: Sequence[Bits]) -> Bits | None:
-    """Several vectors of one width, none of them constant, as one value, so that one operation works on all of them;
-    None where the carrier cannot stack."""
+    """Several vectors of one width as one value, so that one operation works on all. None if one of them is constant,
+    or the carrier does not stack."""
     if any(value.value is not None for value in values):
         return None
     node = values[0].carrier.stacked([value.node for value in values])
@@ -351,7 +352,7 @@ def all_of(bits: Sequence[Bit]) -> Bit:
 
 
 def minimum(left: Bits, right: Bits) -> Bits:
-    """The smaller, as unsigned numbers."""
+    """The smaller of two unsigned numbers of one width."""
     return select(left.ult(right), left, right)
 
 
@@ -362,11 +363,12 @@ def product(left: Bits, right: Bits) -> Bits:
 
 
 def shift_right_jam(value: Bits, amount: Bits) -> Bits:
-    """Shift right; the lowest bit is set if any set bit is lost, so that rounding still sees it."""
+    """The vector shifted right, with the lowest bit set if a set bit is shifted out, so that rounding can tell inexact
+    values."""
     if value.value is None and amount.value is None and amount.width <= value.width:
-        own = value.carrier.shift_right_jam(value.node, amount.zext(value.width).node, value.width)
-        if own is not None:
-            return Bits(value.carrier, value.width, own)
+        jammed = value.carrier.shift_right_jam(value.node, amount.zext(value.width).node, value.width)
+        if jammed is not None:
+            return Bits(value.carrier, value.width, jammed)
     shifted = value.lshr(amount)
     lost = ~shifted.shl(amount).eq(value)
     return shifted | lost.bits(value.width)
@@ -387,12 +389,12 @@ def max_of(values: Sequence[Bits]) -> Bits:
 
 
 def sum_of(carrier: Carrier, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Bits:
-    """The sum of signed magnitudes in two's complement of `width` bits, exact if that is wide enough, else wrapped."""
+    """The sum of signed magnitudes in two's complement, modulo 2^width."""
     terms = [(sign, magnitude) for sign, magnitude in zip(signs, magnitudes, strict=True) if magnitude.value != 0]
     if not terms:
         return constant(carrier, 0, width)
     if all(sign.value is not None and magnitude.value is not None for sign, magnitude in terms):
         total = sum(-(m.value or 0) if s.value else (m.value or 0) for s, m in terms)
         return constant(carrier, total, width)
-    signs, magnitudes, widths = zip(*((sign.node, own.node, own.width) for sign, own in terms), strict=True)
+    signs, magnitudes, widths = zip(*((sign.node, term.node, term.width) for sign, term in terms), strict=True)
     return Bits(carrier, width, carrier.sum_of(signs, magnitudes, widths, width))

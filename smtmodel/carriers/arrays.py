@@ -1,7 +1,7 @@
-"""The executable carrier: operations on NumPy (or CuPy) arrays, one lane for each vector evaluated.
+"""The executable carrier: operations on NumPy (or CuPy) arrays, with one lane for each input evaluated.
 
-Vectors of at most 32 bits are uint32 lanes, of at most 64 bits uint64 lanes; wider ones are limbs (limbs.py). Bits
-above the width are kept zero.
+Bit vectors of at most 32 bits are uint32 lanes, of at most 64 bits uint64 lanes; wider ones are limbs (limbs.py). Bits
+above the width are always zero.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class ArrayWords(Carrier):
         }
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
-        """An array that nothing else refers to, changed in place: the bits above the width are cleared."""
+        """An array with the bits above the width cleared. The array is changed in place: no other code may refer to
+        it."""
         if width == value.dtype.itemsize * 8:
             return value
         mask = value.dtype.type((1 << width) - 1)
         return self.xp.bitwise_and(value, mask, out=value) if value.ndim else value & mask
 
     def _as(self, value: Lanes, width: int) -> Lanes:
-        """An array in the lane type of a width that holds its values."""
+        """An array in the lane type of a width; its values must fit the width."""
         return value if value.dtype == lane_type(width) else value.astype(lane_type(width))
 
     def constant(self, value: int, width: int) -> Lanes:
@@ -66,7 +67,7 @@ class ArrayWords(Carrier):
             signed = self._sign_extended(value, width).view(f"i{bits // 8}")
             places = self.xp.minimum(amount, word(bits - 1)).astype(signed.dtype)
             return self._trim((signed >> places).view(word), width)
-        # NumPy gives 0 for amounts of all bits and more; other namespaces leave that to the machine
+        # NumPy gives 0 for amounts of at least the word's bits; in other namespaces the result depends on the machine
         move = self.xp.left_shift if operation == "shl" else self.xp.right_shift
         if self.xp is np:
             result = move(value, amount)
@@ -123,7 +124,8 @@ class ArrayWords(Carrier):
         return self.xp.invert(value)
 
     def uniform(self, value: Any) -> bool | None:
-        """False where no lane is true: most inputs hold no NaN, infinity or zero, and the code for these folds away."""
+        """False if no lane is true, else None: in most inputs no element is NaN, infinite or zero, and operations on
+        these flags then fold."""
         return None if self.xp.count_nonzero(value) else False  # on few lanes any() takes ten times as long
 
     def stacked(self, values: Sequence[Lanes]) -> Lanes | None:
@@ -140,7 +142,8 @@ class ArrayWords(Carrier):
         return lane_type(result_width)(width) - self._bit_length(value, width)
 
     def _bit_length(self, value: Lanes, width: int) -> Any:
-        """The exponent of the value's conversion to binary64, where that is exact."""
+        """The number of bits up to the highest set bit, 0 for zero: from the exponent field of the conversion to
+        binary64, in two halves where the conversion of the whole may round."""
         if width <= 53:
             field = value.astype(np.float64).view(np.uint64) >> np.uint64(52)
             return self.xp.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
@@ -171,10 +174,10 @@ class ArrayCarrier(WideCarrier):
         self.xp = xp
 
     def lanes(self, patterns: Any, width: int) -> Bits:
-        """An input of at most 64 bits; `patterns` is an array of unsigned integers below 2^width."""
+        """An input of at most 64 bits. `patterns`: an array of unsigned integers below 2^width, one for each lane."""
         return Bits(self, width, self.xp.asarray(patterns, dtype=lane_type(width)))
 
 
 def lane_type(width: int) -> Any:
-    """The NumPy type of the lanes for vectors of a width, which generated C takes too."""
+    """The NumPy type of the lanes of bit vectors of a width, which generated C uses too."""
     return np.uint32 if width <= 32 else np.uint64

@@ -17,7 +17,7 @@ COMPARISONS = {"eq": "==", "ult": "<", "ule": "<=", "slt": "<", "sle": "<="}
 class Carrier(ABC):
     """One representation of bit vectors. Nodes of `Bit` values and of `Bits` values may differ in kind.
 
-    The methods are the whole contract. `width` is the width of the operands unless it says otherwise.
+    The methods are the whole contract. `width` is the width of the operands unless a method's text says otherwise.
     """
 
     @abstractmethod
@@ -28,7 +28,7 @@ class Carrier(ABC):
 
     @abstractmethod
     def binary(self, operation: str, left: Node, right: Node, width: int) -> Node:
-        """`operation` is one of add, sub, mul, and, or, xor."""
+        """The result of an operation (add, sub, mul, and, or, xor), modulo 2^width."""
 
     @abstractmethod
     def invert(self, value: Node, width: int) -> Node: ...
@@ -38,30 +38,31 @@ class Carrier(ABC):
 
     @abstractmethod
     def shift(self, operation: str, value: Node, amount: Node, width: int) -> Node:
-        """`operation` is one of shl, lshr, ashr; the amount has the width of the value."""
+        """The value shifted (shl, lshr, ashr) by an amount, which has the width of the value."""
 
     @abstractmethod
     def shift_constant(self, operation: str, value: Node, amount: int, width: int) -> Node:
-        """`shift` by a static amount, 0 < amount < width."""
+        """The value shifted by a static amount, 0 < amount < width."""
 
     def shift_right_jam(self, value: Node, amount: Node, width: int) -> Node | None:
-        """The shift right that sets the lowest bit where a set bit is lost; None: the algebra uses two shifts."""
+        """The value shifted right, with the lowest bit set if a set bit is shifted out; None if the carrier has no such
+        operation, and the algebra uses two shifts."""
         return None
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
-        """function(*inputs), for values of the algebra, terms, exponents and tuples of them. `key` identifies the
-        function and everything that it reads besides its inputs. A carrier may record the calls and make them again for
-        other inputs (smtmodel/evaluate/programs.py)."""
+        """function(*inputs), for values of the algebra, terms, exponents and tuples of these. `key` identifies the
+        function and everything that the function reads besides its inputs. A carrier may record the calls and make them
+        again for other inputs (smtmodel/evaluate/programs.py)."""
         return function(*inputs)
 
     def undefined(self, width: int) -> Node | None:
-        """A word of any value, independent of earlier ones; None: the carrier has no such words, and the caller chooses
-        a value."""
+        """A word of any value, independent of earlier words; None if the carrier has no such words, and the caller
+        chooses a value."""
         return None
 
     def fuses(self, flush: bool) -> bool:
-        """Whether the carrier has `multiply_and_add`. `flush`: in the form in which results that are tiny after
-        rounding with unbounded exponent (IEEE 754-2019, 7.5) become a zero of their sign."""
+        """Whether the carrier has `multiply_and_add`. `flush`: in the form in which a result that is tiny after
+        rounding with unbounded exponent (IEEE 754-2019, 7.5) becomes a zero of the result's sign."""
         return False
 
     def multiply_and_add(self, left: Node, right: Node, addend: Node, width: int, flush: bool) -> Node:
@@ -87,37 +88,38 @@ class Carrier(ABC):
 
     @abstractmethod
     def compare(self, operation: str, left: Node, right: Node, width: int) -> Node:
-        """`operation` is one of eq, ult, ule, slt, sle; gives a truth node."""
+        """The truth node of a comparison: eq, ult, ule, slt or sle."""
 
     @abstractmethod
     def select(self, condition: Node, then: Node, otherwise: Node, width: int) -> Node: ...
 
     @abstractmethod
     def logic(self, operation: str, left: Node, right: Node) -> Node:
-        """`operation` is one of and, or, xor, on truth nodes."""
+        """The truth node of an operation (and, or, xor) on truth nodes."""
 
     @abstractmethod
     def logic_not(self, value: Node) -> Node: ...
 
     def number(self, value: Node, width: int) -> Node:
-        """A truth as a vector of that width: one or zero."""
+        """A truth node as a vector of `width` bits: 1 for true, 0 for false."""
         return self.select(value, self.constant(1, width), self.constant(0, width), width)
 
     def nonzero(self, value: Node, width: int) -> Node:
-        """Whether a vector has a bit that is set, as a truth node."""
+        """The truth node of whether a vector has a set bit."""
         return self.logic_not(self.compare("eq", value, self.constant(0, width), width))
 
     def uniform(self, value: Node) -> bool | None:
-        """The value of a truth node, where it is known to be the same on every lane; else None."""
+        """The value of a truth node that is known to be the same on every lane; else None."""
         return None
 
     def stacked(self, values: Sequence[Node]) -> Node | None:
-        """Vectors of one width as one value on which an operation works at once; `row` takes its results apart. None
-        where that saves nothing."""
+        """Vectors of one width as one value, on all of which an operation works at once; `row` takes the results apart.
+        None if stacking saves no time."""
         return None
 
     def row(self, value: Node, index: int, width: int) -> Node:
-        """One of several stacked vectors, or one of their truths (width 1). Only where the carrier stacks."""
+        """The vector at an index of several stacked vectors, or the truth at an index of several (width 1). Only for
+        carriers that stack."""
         raise NotImplementedError
 
     @abstractmethod
@@ -128,7 +130,7 @@ class Carrier(ABC):
         """The number of zero bits above the highest set bit; `width` for zero."""
 
     def max_of(self, values: Sequence[Node], width: int) -> Node:
-        """The largest, as unsigned numbers: a balanced tree of comparisons."""
+        """The largest of unsigned numbers, by a balanced tree of comparisons."""
         layer = list(values)
         while len(layer) > 1:
             pairs = zip(layer[::2], layer[1::2], strict=False)
@@ -138,5 +140,5 @@ class Carrier(ABC):
 
     @abstractmethod
     def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
-        """The sum of signed magnitudes (of `widths`, each at most `width`), in two's complement of `width` bits;
-        the sum wraps. Signs are truth nodes."""
+        """The sum of signed magnitudes (of `widths`, each at most `width`) in two's complement, modulo 2^width. Signs
+        are truth nodes."""

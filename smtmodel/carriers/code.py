@@ -1,12 +1,12 @@
 """The compiling carrier: operations become statements of straight-line C over one lane.
 
-Each statement is filed under what it depends on: the row operands (a), the column operands (b), or both and the addend.
-Row and column statements move out of the inner loop, so that an element is decoded once for each row or column and not
-once for each output. Widths up to 32 are uint32_t, up to 64 uint64_t, wider ones limbs (limbs.py); truths are masks of
-all ones or zero, so that the C compiler can turn a loop over lanes into vector instructions. Every value carries a
-bound that is proved as the statements are written: work that a bound shows to be needless (masking a product that fits,
-testing a shift that stays inside) is not written, and sums are formed in the narrowest lanes that hold them. IEEE
-additions and products are the processor's own.
+Each statement belongs to the operands on which it depends: the row operands (a), the column operands (b), or both and
+the addend. Row and column statements move out of the inner loop, so that an element is decoded once for each row or
+column and not once for each output. Bit vectors of up to 32 bits are uint32_t, up to 64 uint64_t, wider ones limbs
+(limbs.py); truth values are masks of all ones or zero, so that the C compiler can turn a loop over lanes into vector
+instructions. Every value has bounds, which follow from the statement that makes it: statements that the bounds show to
+be needless (a mask of a product that fits, a test of a shift by less than the width) are left out, and sums are formed
+in the narrowest lanes that hold them. IEEE additions and products are the processor's own.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import COMPARISONS, SIGNS, Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
 
-ROW, COLUMN, INNER = 1, 2, 3  # the loop to which a statement belongs; row | column is inner
-UNKNOWN = 1 << 2 * LIMB  # no bound
+ROW, COLUMN, INNER = 1, 2, 3  # the loop to which a statement belongs; ROW | COLUMN is INNER
+UNKNOWN = 1 << 2 * LIMB  # above every value: no bound is known
 ALL = 0xFFFFFFFF
-FLUSHES = IS_X86  # whether the processor flushes results that are tiny after rounding; Arm: tiny before rounding
+FLUSHES = IS_X86  # whether the processor can flush results that are tiny after rounding (Arm: before rounding)
 
 #: functions that the statements call; leading zeros of a nonzero lane are counted by a vector instruction where the
 #: processor has such an instruction
@@ -55,7 +55,7 @@ static void restore_environment(unsigned kept) {
 static unsigned ieee_environment(unsigned mode) { return mode; }
 static void restore_environment(unsigned kept) { (void)kept; }
 #endif
-/* before a loop whose turns do not depend on each other: made of vectors */
+/* stands before a loop with independent turns, which becomes vector instructions */
 #if defined(__clang__)
 #define EACH _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
 #else
@@ -114,8 +114,9 @@ static inline uint64_t widened(uint32_t x) {
 
 @dataclass(frozen=True)
 class CodeValue:
-    """A value of the generated code. `text`: a variable or a literal; `place`: the operands on which it depends, hence
-    the loop in which it is computed; `kind`: its C type; `most` and `least`: bounds of it as an unsigned number."""
+    """A value of the generated code. `text`: a variable or a literal; `place`: the operands on which the value depends
+    (ROW, COLUMN, INNER; 0: none), hence the loop in which it is computed; `kind`: the C type; `most` and `least`:
+    bounds of the value as an unsigned number."""
 
     text: str
     place: int
@@ -129,8 +130,8 @@ class CodeValue:
 
 
 class SignedSum(NamedTuple):
-    """A sum of signed terms in two's complement of a whole lane, its largest possible magnitude, and the number of bits
-    in which its value is kept, enough to hold it."""
+    """A sum of signed terms. `whole`: the sum in two's complement of a whole lane; `most`: the largest possible
+    magnitude; `width`: the number of bits of the sum's value, which hold every possible sum."""
 
     whole: CodeValue
     most: int
@@ -139,21 +140,22 @@ class SignedSum(NamedTuple):
 
 @dataclass
 class CodeWords(Carrier):
-    """Vectors of at most 64 bits. Collects statements, equal statements once. Tables are keyed by variable."""
+    """Bit vectors of at most 64 bits. Statements are collected, equal ones only once. The keys of the tables are
+    variables."""
 
     statements: list[tuple[CodeValue, str]] = field(default_factory=list)
     known: dict[str, CodeValue] = field(default_factory=dict)
-    #: the operation and operands that made a value; only of sums, products and shifts that lose nothing
+    #: the operation and operands of values that are exact results (without a cut to a width), and of masks
     made: dict[str, tuple[str, CodeValue, CodeValue]] = field(default_factory=dict)
-    #: the operands of a difference, and the number of bits in which it is kept
+    #: the operands of a difference, and the number of bits of the difference
     differences: dict[str, tuple[CodeValue, CodeValue, int]] = field(default_factory=dict)
-    #: the values of which one is the largest
+    #: the values of which a variable holds the largest
     largest: dict[str, Sequence[CodeValue]] = field(default_factory=dict)
     sums: dict[str, SignedSum] = field(default_factory=dict)
     #: the operand of a count of leading zeros, and its width
     zeros_of: dict[str, tuple[CodeValue, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether the processor's additions and products can flush tiny results
-    flushes: bool | None = None  # whether this code flushes tiny results, once known
+    flushes: bool | None = None  # whether this code flushes tiny results; None: no operation has decided this
 
     def _emit(self, text: str, kind: str, most: int, *operands: CodeValue) -> CodeValue:
         place = 0
@@ -167,11 +169,11 @@ class CodeWords(Carrier):
         return self.known[key]
 
     def _mask(self, text: str, *operands: CodeValue) -> CodeValue:
-        """A variable for a truth."""
+        """A variable for a truth value."""
         return self._emit(text, "uint32_t", ALL, *operands)
 
     def _trim(self, text: str, width: int, most: int, *operands: CodeValue) -> CodeValue:
-        """A variable for the value of a text, at most `most`, cut to `width` bits."""
+        """A variable for the value of an expression, at most `most`, cut to `width` bits."""
         kind, largest = word_type(width), (1 << width) - 1
         if most <= largest:
             return self._emit(f"({kind})({text})", kind, most, *operands)
@@ -187,7 +189,7 @@ class CodeWords(Carrier):
         return wide
 
     def _wide_mask(self, condition: CodeValue, kind: str) -> CodeValue:
-        """A truth as a mask of another type: sign-extended."""
+        """A truth value as a mask of another type, by sign extension."""
         if kind == "uint32_t":
             return condition
         return self._emit(f"({kind})({_SIGNED[kind]})(int32_t){condition.text}", kind, (1 << LIMB) - 1, condition)
@@ -219,15 +221,16 @@ class CodeWords(Carrier):
         return result
 
     def _kept(self, operation: str, left: CodeValue, right: CodeValue, width: int) -> CodeValue:
-        """A sum or product that fits its width."""
+        """A sum or product that fits `width` bits."""
         most = left.most + right.most if operation == "add" else left.most * right.most
         result = self._trim(f"{left.text} {SIGNS[operation]} {right.text}", width, most, left, right)
         self.made[result.text] = (operation, left, right)
         return result
 
     def _hoisted(self, operation: str, value: CodeValue) -> tuple[CodeValue, CodeValue] | None:
-        """The row operand and the column operand of an operation that made a value of the inner loop: work on one of
-        them is done once for each row or column."""
+        """The row operand and the column operand of the operation of a value in the inner loop, so that work on one
+        operand is done once for each row or column. None if another operation, or operands of the inner loop, made the
+        value."""
         made, left, right = self.made.get(value.text, ("", value, value))
         if made != operation or value.place != INNER or INNER in (left.place, right.place):
             return None
@@ -251,7 +254,7 @@ class CodeWords(Carrier):
             last = self._capped(amount, bits - 1, kind)
             signed = f"({kind})(({_SIGNED[kind]}){value.text} >> {last.text})"
             return self._trim(signed, width, UNKNOWN, value, last)
-        if operation == "lshr" and value.most < 1 << (bits - 1):  # the lane's width less one shifts everything out
+        if operation == "lshr" and value.most < 1 << (bits - 1):  # a shift by the lane's width less one gives 0
             last = self._capped(amount, bits - 1, kind)
             shifted = self._emit(f"{value.text} >> {last.text}", kind, value.most, value, last)
             self.made[shifted.text] = (operation, value, last)
@@ -275,19 +278,21 @@ class CodeWords(Carrier):
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
 
     def _operands(self, operation: str, value: CodeValue) -> tuple[CodeValue, ...]:
-        """The operands of an operation, if it made a value."""
+        """The operands of an operation if this operation made a value, else none."""
         made, *operands = self.made.get(value.text, ("", value))
         return tuple(operands) if made == operation else ()
 
     def _shifts_out_zeros(self, value: CodeValue, amount: CodeValue, width: int) -> bool:
-        """Whether an amount is at most the number of leading zeros of a value; of zero any amount shifts out zeros."""
+        """Whether a shift by an amount shifts only zeros out: the amount is at most the value's number of leading
+        zeros."""
         (amount, *_) = self._operands("widen", amount) or (amount,)
-        counts = [one.text for one in (amount, *self._operands("min", amount)) if one.text in self.zeros_of]
-        return any(of == value and bits <= width for of, bits in map(self.zeros_of.__getitem__, counts))
+        counts = [count.text for count in (amount, *self._operands("min", amount)) if count.text in self.zeros_of]
+        return any(counted == value and bits <= width for counted, bits in map(self.zeros_of.__getitem__, counts))
 
     def _capped(self, amount: CodeValue, last: int, kind: str) -> CodeValue:
-        """The smaller of an amount and `last`. A difference may be negative in its lane: if the kept bits of every
-        negative difference are at least `last`, the whole lane is at least `last` too, and needs no mask."""
+        """The smaller of an amount and `last`. The amount may be a negative difference, cut to its width: if every
+        negative difference is at least `last` both in its width and in the whole lane, the lane is compared, and the
+        mask for the width is left out."""
         if amount.most <= last:
             return amount
         if amount.text in self.differences and amount.kind == kind:
@@ -297,7 +302,9 @@ class CodeWords(Carrier):
         return self._emit(f"{amount.text} < {last} ? {amount.text} : {last}", kind, last, amount)
 
     def shift_right_jam(self, value: CodeValue, amount: CodeValue, width: int) -> CodeValue | None:
-        """If the top bit of the lane is free, shifting by the lane's width less one loses every bit of the vector."""
+        """The value shifted right with a sticky lowest bit; None if the value may have the top bit of the lane. A shift
+        by the lane's width minus one shifts out every bit of any other value, so larger amounts are capped at this
+        number."""
         kind, bits = word_type(width), _bits(width)
         if value.most >= 1 << (bits - 1):
             return None
@@ -308,7 +315,8 @@ class CodeWords(Carrier):
         return self._emit(f"{shifted.text} | {lost}", kind, most, shifted, last, value)
 
     def fuses(self, flush: bool) -> bool:
-        """Flushing is a mode of the whole code: the first call decides it."""
+        """Whether `multiply_and_add` is possible with this `flush`: flushing is a mode of the whole code, set by the
+        first `multiply_and_add`."""
         return (self.flushing or not flush) and self.flushes in (None, flush)
 
     def multiply_and_add(
@@ -410,12 +418,13 @@ class CodeWords(Carrier):
             mask = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
             self.made[mask.text] = ("sign", value, value)
             return mask
-        if index == width - 1:  # the highest bit: no bit above it is to be masked
+        if index == width - 1:  # the highest bit needs no mask for bits above it
             return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
 
     def leading_zeros(self, value: CodeValue, width: int, result_width: int) -> CodeValue:
-        """A one put right below the vector, in its lane, gives the count for zero as well."""
+        """The count of leading zeros. A set bit right below the vector, in the same lane, makes the count right for the
+        vector 0 too."""
         kind, bits = word_type(width), _bits(width)
         text = f"zeros{bits}"
         if width < bits:
@@ -442,7 +451,8 @@ class CodeWords(Carrier):
     def sum_of(
         self, signs: Sequence[CodeValue], magnitudes: Sequence[CodeValue], widths: Sequence[int], width: int
     ) -> CodeValue:
-        """Runs of terms whose sum fits 31 bits and a sign are summed in lanes of 32 bits."""
+        """The sum of signed magnitudes. Runs of terms whose sum fits 31 bits and a sign are summed in lanes of 32
+        bits."""
         kind = word_type(width)
         parts, run, room = list[CodeValue](), list[tuple[CodeValue, CodeValue]](), 0
         terms = list(zip(signs, magnitudes, strict=True))
@@ -474,20 +484,20 @@ class CodeWords(Carrier):
         )
 
     def _extended(self, value: CodeValue, kind: str) -> CodeValue:
-        """A number in two's complement, extended from one lane type to another."""
+        """A number in two's complement, extended to the lane type `kind`."""
         if value.kind == kind:
             return value
         return self._emit(f"({kind})({_SIGNED[kind]})({_SIGNED[value.kind]}){value.text}", kind, UNKNOWN, value)
 
     def _signed(self, magnitude: CodeValue, sign: CodeValue, kind: str) -> CodeValue:
-        """A signed magnitude in two's complement of a lane."""
+        """A signed magnitude, in two's complement of a whole lane."""
         mask, wide = self._wide_mask(sign, kind), self._widen(magnitude, kind)
         return self._emit(f"({wide.text} ^ {mask.text}) - {mask.text}", kind, UNKNOWN, wide, mask)
 
     def _signed_product(self, magnitude: CodeValue, sign: CodeValue, kind: str) -> CodeValue | None:
-        """`_signed` for the product of a row and a column value, perhaps shifted right: the sign is applied before the
-        product. A negative product is shifted as its ones' complement, whose bits are the inverted bits of
-        the magnitude."""
+        """`_signed` for the product of a row and a column value, perhaps shifted right; None for other values. The
+        signs are applied to the factors. A negative product is shifted as its ones' complement, whose bits are the
+        inverted bits of the magnitude."""
         made, product, places = self.made.get(magnitude.text, ("", magnitude, magnitude))
         moved = made == "lshr"
         factors, masks = self._hoisted("mul", product if moved else magnitude), self._hoisted("xor", sign)
@@ -503,7 +513,7 @@ class CodeWords(Carrier):
         return self._emit(text, kind, UNKNOWN, turned, places, negative)
 
     def _signed_sum(self, terms: Sequence[tuple[CodeValue, CodeValue]], kind: str) -> CodeValue:
-        """The sum of terms (magnitude, sign) in two's complement of a lane."""
+        """The sum of terms, each a sign and a magnitude, in two's complement of a whole lane."""
         total = None
         for sign, magnitude in terms:
             flipped = self._signed_product(magnitude, sign, kind) or self._signed(magnitude, sign, kind)
@@ -517,7 +527,7 @@ class CodeWords(Carrier):
 
 
 class CodeCarrier(WideCarrier):
-    """Vectors of any width. `words` holds the statements; `flushing`: whether additions can flush tiny results."""
+    """Bit vectors of any width. `words` holds the statements; `flushing`: whether additions can flush tiny results."""
 
     words: CodeWords
 
@@ -525,12 +535,12 @@ class CodeCarrier(WideCarrier):
         super().__init__(CodeWords(flushing=flushing))
 
     def input(self, text: str, width: int, place: int) -> Bits:
-        """An operand that the surrounding loops hold in the C variable `text`."""
+        """An operand in the C variable `text` of the surrounding loops. `place`: ROW, COLUMN or INNER."""
         return Bits(self, width, CodeValue(text, place, word_type(width), (1 << width) - 1))
 
     @property
     def environment(self) -> str:
-        """The mode that the code needs, for `ieee_environment`."""
+        """The mode of the processor that the code needs, an argument of `ieee_environment`."""
         return "FLUSHING" if self.words.flushes else "PLAIN"
 
 
@@ -543,13 +553,13 @@ def _ones(most: int) -> int:
 
 
 def _bits(width: int) -> int:
-    """The width of the lane that holds a vector of some width."""
+    """The width of the lane for a bit vector of `width` bits."""
     assert width <= LIMB
     return 32 if width <= 32 else 64
 
 
 def word_type(width: int) -> str:
-    """The C type of vectors of a width."""
+    """The C type of bit vectors of a width of at most 64."""
     return f"uint{_bits(width)}_t"
 
 

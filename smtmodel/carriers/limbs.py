@@ -1,7 +1,7 @@
-"""Vectors wider than a machine word, as limbs: every operation, written once over vectors that fit a word.
+"""Bit vectors wider than a machine word, as limbs: every operation, written once over bit vectors that fit a word.
 
-Limbs are values of the algebra: limbs known to be zero, like most limbs of a term in a long sum, fold away on every
-carrier of words.
+Limbs are values of the algebra: constant limbs fold on every carrier of words, as do most limbs of a term in a long
+sum, which are zero.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIMB = 64
 _ALL = (1 << LIMB) - 1
 _HALF = LIMB // 2
 
-Wide = tuple[Bits, ...]  # the lowest first; LIMB bits each, the last one the rest of the width
+Wide = tuple[Bits, ...]  # limbs, the lowest first: LIMB bits each, and the rest of the width in the last
 
 
 def limbs_of(value: Bits) -> Wide:
@@ -34,25 +34,25 @@ _ON_WORDS: list[str] = []
 
 
 def of_limbs(operation: Operation) -> Operation:
-    """An operation of the wide carrier, written on limbs. If its last operand, the largest width, fits a word, the word
-    carrier's operation of the same name is called instead (`WideCarrier.__init__`)."""
+    """Decorates an operation of the wide carrier that is written on limbs. If the last operand, the largest width, fits
+    a word, the word carrier's operation of the same name is called instead (`WideCarrier.__init__`)."""
     _ON_LIMBS[operation.__name__] = operation
     return operation
 
 
 def of_words(name: str) -> Callable[..., Any]:
-    """The word carrier's operation, for operands that are never wide."""
+    """The word carrier's operation `name`, for operands that always fit a word."""
     _ON_WORDS.append(name)
     return lambda carrier, *operands: getattr(carrier.words, name)(*operands)
 
 
 def _chosen(narrow: Callable[..., Any], wide: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation on words or on limbs, by the largest width."""
+    """An operation that calls `narrow` or `wide`, depending on the largest width."""
     return lambda *operands: narrow(*operands) if operands[-1] <= LIMB else wide(*operands)
 
 
 class WideCarrier(Carrier):
-    """Vectors of any width over a carrier of words: wider ones are limbs."""
+    """Bit vectors of any width over a carrier of words: vectors wider than a word are limbs."""
 
     truth = of_words("truth")
     logic, logic_not, uniform = of_words("logic"), of_words("logic_not"), of_words("uniform")
@@ -60,7 +60,7 @@ class WideCarrier(Carrier):
     fuses, multiply_and_add, widened = of_words("fuses"), of_words("multiply_and_add"), of_words("widened")
 
     def __init__(self, words: Carrier) -> None:
-        """`words`: a carrier of words; it must not be changed later, as its operations are looked up only once."""
+        """`words`: a carrier of words. Its operations are looked up only here, so they must not be replaced later."""
         self.words = words
         for name in _ON_WORDS:
             setattr(self, name, getattr(words, name))
@@ -71,7 +71,7 @@ class WideCarrier(Carrier):
         return node if width > LIMB else (Bits(self, width, node),)
 
     def _cut(self, limbs: Sequence[Bits], width: int) -> Wide:
-        """The vector of the low `width` bits of limbs, each of LIMB bits but perhaps the last; zeros fill it up."""
+        """The low `width` bits of limbs of LIMB bits (the last may have fewer), filled up with zeros."""
         nought, cut = constant(self, 0, LIMB), []
         for place, size in enumerate(_widths(width)):
             limb = limbs[place] if place < len(limbs) else nought
@@ -79,7 +79,7 @@ class WideCarrier(Carrier):
         return tuple(cut)
 
     def _full(self, limbs: Wide) -> list[Bits]:
-        """The limbs, the last one filled up with zeros so that each has LIMB bits."""
+        """The limbs with LIMB bits each, the last filled up with zeros."""
         return [limb.zext(LIMB) for limb in limbs]
 
     def _mask(self, sign: Bit, width: int) -> Bits:
@@ -151,7 +151,8 @@ class WideCarrier(Carrier):
         return self._cut([*limbs[:-1], last, *[fill] * (len(sizes) - len(limbs))], to)
 
     def _shifted(self, operation: str, value: Wide, amount: Wide, width: int) -> Wide:
-        """Shift within limbs first, then by whole limbs; an amount of the width or more shifts every bit out."""
+        """The value shifted, first within limbs, then by whole limbs. An amount of at least the width shifts every bit
+        out."""
         most = constant(self, width, LIMB)
         places = select(any_of([limb.any() for limb in amount[1:]]), most, minimum(amount[0], most))
         fill, limbs = constant(self, 0, LIMB), self._full(value)
@@ -251,8 +252,8 @@ class WideCarrier(Carrier):
     @of_limbs
     def sum_of(self, signs: Sequence[Node], magnitudes: Sequence[Node], widths: Sequence[int], width: int) -> Node:
         total = self.constant(0, width)
-        for node, magnitude, own in zip(signs, magnitudes, widths, strict=True):
-            sign, wide = Bit(self, node), self._cut(self._limbs(magnitude, own), width)
+        for node, magnitude, size in zip(signs, magnitudes, widths, strict=True):
+            sign, wide = Bit(self, node), self._cut(self._limbs(magnitude, size), width)
             flipped = tuple(limb ^ self._mask(sign, limb.width) for limb in wide)
             total = self._add(total, self._add(flipped, self._cut([sign.bits(LIMB)], width), False), False)
         return total

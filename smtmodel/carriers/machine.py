@@ -1,7 +1,7 @@
-"""Recorded NumPy calls in one pass: a small interpreter in C runs them over a few hundred lanes at a time, ten times as
-fast as single calls. Without a C compiler NumPy makes the calls.
+"""Recorded NumPy calls, executed by a small interpreter in C over a few hundred lanes at a time, ten times as fast as
+NumPy's own calls. Without a C compiler NumPy makes the calls.
 
-NumPy defines the calls: each has one C statement here, and tests compare every statement with NumPy.
+NumPy defines the meaning of the calls: each has one C statement here, and tests compare every statement with NumPy.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.base.libraries import loaded
 
-BLOCK = 256  # lanes at a time
+BLOCK = 256  # lanes that the interpreter takes at a time
 KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of incoming and outgoing arrays
 _C = {"?": "uint8_t", "I": "uint32_t", "L": "uint64_t", "i": "int32_t", "l": "int64_t", "d": "double"}
 _BITS = {"I": 32, "L": 64, "i": 32, "l": 64}
 
 
 def _statements() -> dict[tuple[str, str], tuple[str, str]]:
-    """(type of the result, C expression of x, y and z) by (name of the call, types of its operands)."""
+    """The type of the result and the C expression of x, y and z, by the name of a call and the types of its
+    operands."""
     table: dict[tuple[str, str], tuple[str, str]] = {}
     bitwise = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
     for kind in "IL":
@@ -36,7 +37,7 @@ def _statements() -> dict[tuple[str, str], tuple[str, str]]:
             table[name, 2 * kind] = kind, f"y < {_BITS[kind]} ? x {sign} y : 0"
         for name, sign in (("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<=")):
             table[name, 2 * kind] = "?", f"x {sign} y"
-    for kind in "il":  # the carrier's shifts are shorter than a lane
+    for kind in "il":  # the carrier never shifts these by the lane's width or more
         table["right_shift", 2 * kind] = kind, f"x >> (y & {_BITS[kind] - 1})"
     for name, sign in bitwise.items():
         table[name, "??"] = "?", f"x {sign} y"
@@ -103,18 +104,18 @@ void run(long lanes, const int32_t *code, const uint64_t *constants, const char 
 
 def _case(code: int, kinds: str, result: str, expression: str) -> str:
     types = [_C["L" if kind == "d" else kind] for kind in kinds]
-    given = [
+    sources = [
         f"const {kind} *{side}s = (const {kind} *){side.upper()};" for kind, side in zip(types, "xyz", strict=False)
     ]
     each = [f"const {kind} {side} = {side}s[i];" for kind, side in zip(types, "xyz", strict=False)]
     kind = _C[result]
     body = f"EACH for (int i = 0; i < BLOCK; i++) {{ {' '.join(each)} os[i] = {expression}; }}"
-    return f"      case {code}: {{ {' '.join(given)} {kind} *os = ({kind} *)O; {body} break; }}"
+    return f"      case {code}: {{ {' '.join(sources)} {kind} *os = ({kind} *)O; {body} break; }}"
 
 
 @cache
 def _function() -> Any:
-    """The compiled interpreter; None where there is no C compiler."""
+    """The compiled interpreter; None without a C compiler."""
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
     library = loaded(
         _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
@@ -127,8 +128,8 @@ def _function() -> Any:
 
 
 class _Space(threading.local):
-    """The memory of the interpreter, one for each thread, which grows as needed: incoming lanes, a block of lanes for
-    each place, and the addresses of places. `outputs`: the addresses of outgoing lanes."""
+    """The interpreter's memory in a thread, which grows as needed: incoming lanes, a block of lanes for each place, and
+    the addresses of places. `outputs`: the addresses of outgoing lanes."""
 
     def __init__(self) -> None:
         self._rows = [np.empty(0, dtype=kind) for kind in KINDS]
@@ -138,14 +139,14 @@ class _Space(threading.local):
         self._addresses = 0, 0
 
     def rows_of(self, number: int, size: int) -> NDArray[Any]:
-        """Room for `size` lanes of the type KINDS[number], and a block more."""
+        """An array of `size` lanes of the type KINDS[number]; a further block behind it may be read."""
         if len(self._rows[number]) < size + BLOCK:
             self._rows[number] = np.zeros(2 * size + BLOCK, dtype=KINDS[number])
             self._inputs[number] = self._rows[number].ctypes.data
         return self._rows[number][:size]
 
     def places(self, blocks: int, at: int) -> tuple[int, ...]:
-        """The addresses of the inputs, of the outputs, of the blocks and of room for `at` pointers."""
+        """The addresses of the inputs, of the outputs, of `blocks` blocks and of an array of `at` pointers."""
         if len(self._blocks) < blocks * BLOCK or len(self._at) < at:
             self._blocks = np.zeros(2 * blocks * BLOCK, dtype=np.uint64)
             self._at = np.zeros(2 * at, dtype=np.uint64)
@@ -157,9 +158,9 @@ _SPACE = _Space()
 
 
 class Machine:
-    """Calls in the interpreter's code. `inputs`, `outputs`: the types; `calls`: for each call, the name with the
-    operands' types, the operands' places, the result's place; places: the number of inputs, constants and results, in
-    this order."""
+    """Calls in the interpreter's code. `inputs`: the types of the inputs; `outputs`: the types and places of the
+    outputs; `calls`: for each call its name with the operands' types, the operands' places and the result's place;
+    `places`: the number of places, which are numbered from inputs over constants to results."""
 
     def __init__(
         self,
@@ -169,15 +170,15 @@ class Machine:
         outputs: Sequence[tuple[np.dtype[Any], int]],
         places: int,
     ) -> None:
-        given, self._inputs = _rows(inputs)
-        made, self._outputs = _rows([kind for kind, _ in outputs])
+        input_rows, self._inputs = _rows(inputs)
+        output_rows, self._outputs = _rows([kind for kind, _ in outputs])
         code = [len(calls), len(inputs), len(constants), places - len(inputs) - len(constants), len(outputs)]
-        for kind, row in zip(inputs, given, strict=True):
+        for kind, row in zip(inputs, input_rows, strict=True):
             code += [kind.itemsize, row]
         code += [value.dtype.itemsize for value in constants]
         for name, operands, at in calls:
             code += [CODES[name], *(*operands, 0, 0)[:3], at]
-        for (kind, at), row in zip(outputs, made, strict=True):
+        for (kind, at), row in zip(outputs, output_rows, strict=True):
             code += [at, kind.itemsize, row]
         self._code = np.array(code, dtype=np.int32)
         self._constants = np.array([int(value) for value in constants] or [0], dtype=np.uint64)
@@ -187,19 +188,20 @@ class Machine:
         self._run = _function()
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs for arrays of one length. Raises ValueError or TypeError for other lengths or types."""
+        """The outputs for input arrays of one length. Raises ValueError or TypeError for arrays of different lengths or
+        of other types."""
         lanes = len(inputs[0])
         for number, rows in self._inputs:
             into = _SPACE.rows_of(number, len(rows) * lanes)
             np.concatenate([inputs[row] for row in rows], out=into, casting="no")
         out: list[Any] = [None] * self._count
-        made = []
+        arrays = []
         for number, rows in self._outputs:
             of_kind = np.empty((len(rows), lanes), dtype=KINDS[number])
             _SPACE.outputs[number] = of_kind.__array_interface__["data"][0]
-            made.append(of_kind)
+            arrays.append(of_kind)
         self._run(lanes, *self._pointers, *_SPACE.places(*self._places))
-        for (_, rows), of_kind in zip(self._outputs, made, strict=True):
+        for (_, rows), of_kind in zip(self._outputs, arrays, strict=True):
             for row, lane in zip(rows, of_kind, strict=True):
                 out[row] = lane
         return out
@@ -212,7 +214,7 @@ def machine(
     outputs: Sequence[tuple[np.dtype[Any], int]],
     places: int,
 ) -> Machine | None:
-    """A `Machine`, with its parameters; None where it lacks one of the calls, and without a C compiler."""
+    """The `Machine` for these parameters; None if the interpreter lacks a call or a type, or without a C compiler."""
     known = all(name in CODES for name, _, _ in calls)
     kinds = {*inputs, *(kind for kind, _ in outputs), *(value.dtype for value in constants)}
     if not inputs or not known or not kinds <= set(KINDS) or _function() is None:
@@ -221,7 +223,8 @@ def machine(
 
 
 def _rows(kinds: Sequence[np.dtype[Any]]) -> tuple[list[int], list[tuple[int, list[int]]]]:
-    """For each array its row among the arrays of its type, and the indices of the arrays of each type in KINDS."""
+    """For each array its row among the arrays of its type; and for each type, by its index in KINDS, the indices of its
+    arrays."""
     places: dict[int, list[int]] = {}
     rows = []
     for place, kind in enumerate(kinds):

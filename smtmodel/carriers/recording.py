@@ -1,8 +1,7 @@
-"""Recording the array carrier: the calls of NumPy that it makes are recorded once, for arrays that are not known yet,
-to be made again for any arrays.
+"""Recordings of the array carrier: its calls of NumPy are recorded once, without arrays, and made again for any arrays.
 
-A `Lane` stands for an array. NumPy hands it every operation (`__array_ufunc__`, `__array_function__`), so that the
-array carrier itself runs over lanes, and is defined once.
+A `Lane` stands for an array. NumPy passes operations on lanes to the lanes (`__array_ufunc__`, `__array_function__`),
+so that the array carrier itself runs over lanes.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ from mmaprobe.smtmodel.carriers.machine import Machine, machine
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
-WORTH = 4  # from this run of a program on, the machine makes its calls; most programs are run about twice
+WORTH = 4  # from this run of a program on, the machine makes the calls; most programs are run about twice
 
 
 class Call(NamedTuple):
-    """A call of NumPy, identified by `name` and the types of the operands."""
+    """A call of NumPy. `name`: the function's name and the operands' types, which identify the call."""
 
     function: Callable[..., Any]
     name: tuple[str, str]
-    given: tuple[Slot, ...]
+    operands: tuple[Slot, ...]
 
 
-#: the types of results, by the names of calls and the types of their operands
+#: (function, types of the operands) -> the type of the result
 _RESULTS: dict[tuple[str, str], np.dtype[Any]] = {}
 
 
 class Recorder:
-    """The calls recorded so far; none is recorded after the deadline of `working_until`. Slots are numbered: the
-    inputs, then constants and results in the order in which they come; `kinds`: the types of the slots."""
+    """The calls recorded so far. Slots number the inputs, then the constants and results in the order of their first
+    use; `kinds`: the types of the slots. After the deadline of `working_until` a call raises OutOfTimeError."""
 
     def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
         self.calls: dict[Slot, Call] = {}
@@ -48,16 +47,16 @@ class Recorder:
         self._slots: dict[Hashable, Slot] = {}
         self.lanes = [Lane(self, slot, dtype) for slot, dtype in enumerate(inputs)]
 
-    def call(self, function: Callable[..., Any], name: str, kind: Kind, given: Sequence[Any]) -> Lane:
-        """The lane of a function's result, recorded once for the same operands. `kind` gives the type of the result
-        from the types of the operands."""
-        slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in given])
+    def call(self, function: Callable[..., Any], name: str, kind: Kind, operands: Sequence[Any]) -> Lane:
+        """The lane of a function's result; calls with the same operands are recorded once. `kind` returns the type of
+        the result for the types of the operands."""
+        slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in operands])
         key = name, slots
         at = self._slots.get(key)
         if at is None:
             check_clock()
             kinds = [self.kinds[slot] for slot in slots]
-            full = name, "".join([own.char for own in kinds])
+            full = name, "".join([kind_of_operand.char for kind_of_operand in kinds])
             dtype = _RESULTS.get(full)
             if dtype is None:
                 dtype = _RESULTS[full] = kind(kinds)
@@ -66,7 +65,7 @@ class Recorder:
         return Lane(self, at, self.kinds[at])
 
     def slot(self, value: Any) -> Slot:
-        """The slot of a lane, or of a constant."""
+        """The slot of a lane or a constant."""
         if isinstance(value, Lane):
             return value.slot
         key = type(value), int(value)
@@ -81,7 +80,7 @@ class Recorder:
 
 
 class Lane(NDArrayOperatorsMixin):
-    """An array of unsigned words, or of truths, that is not known yet."""
+    """A placeholder for an array of unsigned words or of truth values."""
 
     ndim = 1
 
@@ -90,17 +89,19 @@ class Lane(NDArrayOperatorsMixin):
     def __init__(self, recorder: Recorder, slot: Slot, dtype: np.dtype[Any]) -> None:
         self.recorder, self.slot, self.dtype = recorder, slot, dtype
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **rest: Any) -> Lane:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **rest: Any) -> Lane:
         assert method == "__call__"
-        assert not rest or rest.keys() == {"out"}  # `out` says only where the result is put
-        if int in map(type, given):
-            given = tuple(self.dtype.type(value) if type(value) is int else value for value in given)
-        return self.recorder.call(ufunc, ufunc.__name__, lambda kinds: ufunc.resolve_dtypes((*kinds, None))[-1], given)
+        assert not rest or rest.keys() == {"out"}  # `out` does not change the result
+        if int in map(type, operands):
+            operands = tuple(self.dtype.type(value) if type(value) is int else value for value in operands)
+        return self.recorder.call(
+            ufunc, ufunc.__name__, lambda kinds: ufunc.resolve_dtypes((*kinds, None))[-1], operands
+        )
 
-    def __array_function__(self, function: Any, types: Any, given: Any, rest: Any) -> Lane:
+    def __array_function__(self, function: Any, types: Any, operands: Any, rest: Any) -> Lane:
         assert function is np.where
         assert not rest
-        return self.recorder.call(np.where, "where", lambda kinds: np.result_type(*kinds[1:]), given)
+        return self.recorder.call(np.where, "where", lambda kinds: np.result_type(*kinds[1:]), operands)
 
     def astype(self, kind: Any) -> Lane:
         return self._as("astype", np.dtype(kind))
@@ -113,7 +114,7 @@ class Lane(NDArrayOperatorsMixin):
 
 
 class _RecordedWords(ArrayWords):
-    """The words of the array carrier over lanes, whose values are not known."""
+    """The array carrier's words over lanes: without values there is nothing to know of all lanes, and no stacking."""
 
     def uniform(self, value: Any) -> bool | None:
         return None
@@ -126,21 +127,21 @@ RECORDING = WideCarrier(_RecordedWords())
 
 
 class Program:
-    """The recorded calls on which some slots depend, in order, with few places for arrays: a place is free again after
-    the last call that reads it."""
+    """The recorded calls on which the `wanted` slots depend, in order, with few places for arrays: a place is used
+    again after the last call that reads its array."""
 
     def __init__(self, recorder: Recorder, wanted: Sequence[Slot]) -> None:
         needed = set(wanted)
         for slot, call in reversed(recorder.calls.items()):
             if slot in needed:
-                needed.update(call.given)
+                needed.update(call.operands)
         calls = [(slot, call) for slot, call in recorder.calls.items() if slot in needed]
         last: dict[Slot, int] = {}
         for number, (_, call) in enumerate(calls):
-            for read in call.given:
+            for read in call.operands:
                 last[read] = number
         known = [slot for slot in recorder.constants if slot in needed]
-        own, inputs = set(wanted), len(recorder.lanes)
+        outputs, inputs = set(wanted), len(recorder.lanes)
         places = {slot: slot for slot in range(inputs)} | {slot: inputs + at for at, slot in enumerate(known)}
         first = count = inputs + len(known)  # the first place of a result
         free: list[int] = []
@@ -149,9 +150,9 @@ class Program:
             if not free:
                 free, count = [count], count + 1
             at = places[slot] = free.pop()  # not the place of an operand, which may have another item size
-            given = [places[read] for read in call.given]
-            free += {places[x] for x in call.given if last[x] == number and x not in own and places[x] >= first}
-            self.calls.append((call.function, *_three(given), at))
+            read_places = [places[read] for read in call.operands]
+            free += {places[x] for x in call.operands if last[x] == number and x not in outputs and places[x] >= first}
+            self.calls.append((call.function, *_three(read_places), at))
         self.constants = [recorder.constants[slot] for slot in known]
         self.wanted = [places[slot] for slot in wanted]
         self._spare = [None] * (count - first)
@@ -162,12 +163,12 @@ class Program:
         self._runs = 0
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        """The arrays of the wanted slots, for some inputs."""
+        """The arrays of the wanted slots for the arrays of the inputs."""
         self._runs += 1
         if self._runs == WORTH:
             self._machine = self._as_machine()
         if self._machine is not None:
-            with suppress(ValueError, TypeError):  # the machine takes arrays of one shape; NumPy takes others too
+            with suppress(ValueError, TypeError):  # arrays of different shapes, which only NumPy takes
                 return self._by_machine(self._machine, inputs)
         return self.by_numpy(inputs)
 
@@ -191,18 +192,18 @@ class Program:
 
     def by_numpy(self, inputs: Sequence[Any]) -> list[Any]:
         """`run` by NumPy, call by call."""
-        held = [*inputs, *self.constants, *self._spare]
+        arrays = [*inputs, *self.constants, *self._spare]
         for function, first, second, third, at in self.calls:
             if third >= 0:
-                held[at] = function(held[first], held[second], held[third])
+                arrays[at] = function(arrays[first], arrays[second], arrays[third])
             elif second >= 0:
-                held[at] = function(held[first], held[second])
+                arrays[at] = function(arrays[first], arrays[second])
             else:
-                held[at] = function(held[first])
-        return [held[at] for at in self.wanted]
+                arrays[at] = function(arrays[first])
+        return [arrays[at] for at in self.wanted]
 
 
 def _three(places: Sequence[int]) -> tuple[int, int, int]:
-    """The places of at most three operands, -1 for those missing."""
+    """The places of at most three operands, filled up with -1."""
     first, second, third = (*places, -1, -1)[:3]
     return first, second, third

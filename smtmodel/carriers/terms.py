@@ -25,15 +25,15 @@ Maximum = Literal["select", "relational"]
 
 
 _TRUTHS = {*op.BOOL_CONNECTIVES, op.BOOL_CONSTANT, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
-_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # the kinds of terms that no question here has
+_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # the kinds of terms that no query of mmaprobe has
 _VECTORS = {op.BV_CONSTANT, *op.BV_OPERATORS} - _TRUTHS
 
 
 class _Term(FNode):  # type: ignore[misc]
-    """A term that keeps its symbols, and finds its width and type in few steps, as every operation needs them. pysmt
-    walks over all subterms for them, and keeps the symbols of every term for ever."""
+    """A term that computes its width and type in few steps, since every operation needs these, and caches its symbols.
+    pysmt walks over all subterms for these, and keeps the symbols of every term for ever."""
 
-    _symbols: frozenset[FNode] | None = None  # set, with the symbols of all subterms, when first asked for
+    _symbols: frozenset[FNode] | None = None  # set, as of all subterms, by the first `get_free_variables`
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -70,27 +70,29 @@ class _Term(FNode):  # type: ignore[misc]
 
 
 def _united(node: _Term) -> frozenset[FNode]:
-    """The symbols of the operands of a term, or the term itself if it is a symbol; the set of an operand is shared
-    where it has all symbols."""
+    """The symbols of the operands of a term, or the term itself if it is a symbol. If one operand has all symbols, its
+    set is shared."""
     if node.is_symbol():
         return frozenset((node,))
     symbols = frozenset[FNode]()
     for arg in node.args():
-        own: frozenset[FNode] = arg._symbols
-        if not own <= symbols:
-            symbols = own if symbols <= own else symbols | own
+        symbols_of_arg: frozenset[FNode] = arg._symbols
+        if not symbols_of_arg <= symbols:
+            symbols = symbols_of_arg if symbols <= symbols_of_arg else symbols | symbols_of_arg
     return symbols
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
-    """Builds each term once. After the deadline (of time.monotonic) a new term raises OutOfTimeError; in a thread whose
-    work is unwanted it raises KeyboardInterrupt. Widths are not checked again, as pysmt would walk over every term: the
-    algebra has checked the widths, a test checks whole questions, and every solver checks the text that it reads."""
+    """Builds each term once. A new term raises OutOfTimeError after the deadline (of time.monotonic), and
+    KeyboardInterrupt in a thread whose work is unwanted. Widths are not checked here, for which pysmt would walk over
+    every term: the algebra checks widths, a test checks whole queries, and every solver checks the text that it
+    reads."""
 
     deadline: float | None = None
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
-        term = self.formulae.get((node_type, args, payload))  # equal to the key, and quicker to make
+        # a tuple equals the key, an FNodeContent, and is quicker to make
+        term = self.formulae.get((node_type, args, payload))
         if term is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
@@ -102,8 +104,8 @@ class _Terms(FormulaManager):  # type: ignore[misc]
 
 
 class Terms(Environment):  # type: ignore[misc]
-    """pysmt's tables of terms. Its objects that walk over terms are made when first asked for: making all of them takes
-    longer than building most questions."""
+    """pysmt's tables of terms. pysmt's objects that walk over terms are made at their first use, since making all of
+    these takes longer than building most queries."""
 
     FormulaManagerClass = _Terms
     SimplifierClass = SubstituterClass = HRSerializerClass = QuantifierOracleClass = TheoryOracleClass = staticmethod(
@@ -134,14 +136,14 @@ _COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SL
 
 
 class TermCarrier(Carrier):
-    """Lowers to pysmt terms in `environment` (by default one of its own).
+    """Lowers operations to pysmt terms in `environment` (by default a new one).
 
-    `maximum`, `signs_apart` and `in_rows` choose between lowerings with the same meaning (tests prove them equal).
+    `maximum`, `signs_apart` and `in_rows` choose between lowerings with the same meaning (tests prove these equal).
     `maximum`: "select", a balanced tree of comparisons; "relational", a fresh symbol m with m >= every value and
     m = some value, for staged proofs: the constraints that define m are collected in `definitions` and belong in every
-    query. `signs_apart`: positive and negative magnitudes are summed separately and subtracted once, for proofs of sign
-    symmetry. `in_rows`: a product is the sum of its rows, one for each bit of the right factor, as multipliers add
-    them.
+    query. `signs_apart`: positive and negative magnitudes are summed separately, and the two sums are subtracted, for
+    proofs of sign symmetry. `in_rows`: a product is the sum of rows, one for each bit of the right factor, as in a
+    multiplier. `prefix`: the beginning of the names of all symbols.
     """
 
     def __init__(
@@ -156,10 +158,10 @@ class TermCarrier(Carrier):
         self.manager = self.environment.formula_manager
         self.maximum, self.signs_apart, self.in_rows = maximum, signs_apart, in_rows
         self.prefix = prefix
-        self.addends: list[FNode] = []  # the signed terms of sums, where a proof may cut besides the signals
+        self.addends: list[FNode] = []  # the signed terms of sums, further cut-points of proofs besides the signals
         self.undefined_words: list[FNode] = []  # free symbols besides the inputs
         self._maxima: dict[FNode, frozenset[FNode]] = {}
-        #: symbol of a relational maximum -> the terms that it is the largest of; no term contains it or a later symbol
+        #: symbol of a relational maximum -> the terms of the maximum, which contain neither this nor a later symbol
         self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
@@ -180,13 +182,13 @@ class TermCarrier(Carrier):
         return [self.define_maximum(symbol, sorted(v, key=FNode.node_id)) for symbol, v in self.maxima.items()]
 
     def define_maximum(self, symbol: FNode, terms: Sequence[FNode]) -> FNode:
-        """The constraint that a symbol is the largest of some terms, as unsigned numbers."""
+        """The constraint that a symbol is the largest of some terms as unsigned numbers."""
         bounds = [self.manager.BVULE(term, symbol) for term in terms]
         reached = self.manager.Or([self.manager.Equals(term, symbol) for term in terms])
         return self.manager.And([*bounds, reached])
 
     def symbol(self, name: str, width: int) -> Bits:
-        """A free variable."""
+        """A free variable of `width` bits."""
         return Bits(self, width, self.manager.Symbol(self.prefix + name, BVType(width)))
 
     def constant(self, value: int, width: int) -> FNode:
@@ -203,8 +205,9 @@ class TermCarrier(Carrier):
         return self._make(_BINARY[operation], (left, right), (width,))
 
     def _in_rows(self, left: FNode, right: FNode, width: int) -> FNode:
-        """The product of the factors without the zeros that extend them. The sum of the first k rows, of n bits each,
-        is below 2^(n + k): its term has n + k bits, and does not wrap, whatever replaces the term in a proof."""
+        """The product of the factors without their zero extensions, as a sum of rows. The sum of the first k rows, of n
+        bits each, is below 2^(n + k). Its term has n + k bits, so a sum of rows never wraps, whatever a proof
+        substitutes for the term."""
         one, other = (term.arg(0) if term.is_bv_zext() else term for term in (left, right))
         wide = self._vector(one, one.bv_width())
         total = Bits(self, wide.width, value=0)
@@ -232,7 +235,7 @@ class TermCarrier(Carrier):
 
     def extract(self, value: FNode, high: int, low: int, width: int) -> FNode:
         while value.is_bv_concat() or value.is_bv_extract():
-            # wiring: a slice of one part has the same term, whatever the other parts are
+            # an extract of one part of a concatenation is a term of this part alone
             if value.is_bv_extract():
                 start = value.bv_extract_start()
                 value, low, high = value.arg(0), low + start, high + start
@@ -286,8 +289,9 @@ class TermCarrier(Carrier):
         return self.manager.Equals(bit, self.constant(1, 1))
 
     def leading_zeros(self, value: FNode, width: int, result_width: int) -> FNode:
-        """Logarithmic depth: the count of a vector is that of its upper half, or of its lower half if the upper half is
-        zero. A one below the last bit stops the count at `width`; zeros below fill up to a power of two."""
+        """The count of leading zeros, in logarithmic depth: the count of the upper half, or of the lower half if the
+        upper half is zero. The vector is extended to a power of two by a one, which stops the count at `width`, and
+        zeros."""
         filler = (1 << result_width) - width
         padded = self.manager.BVConcat(value, self.constant(1 << (filler - 1), filler))
         return self._leading_zeros(padded, 1 << result_width)
@@ -321,12 +325,14 @@ class TermCarrier(Carrier):
         return self.undefined_words[-1]
 
     def _new_symbol(self, kind: str, number: int, width: int) -> FNode:
-        """A symbol with a name that no other symbol has."""
+        """A symbol with an unused name."""
         names = (f"{self.prefix}{kind}{place}" for place in count(number))
         return self.manager.Symbol(next(name for name in names if name not in self.manager.symbols), BVType(width))
 
     def sum_of(self, signs: Sequence[FNode], magnitudes: Sequence[FNode], widths: Sequence[int], width: int) -> FNode:
-        terms = [(self._bit(sign), self._vector(*own)) for sign, *own in zip(signs, magnitudes, widths, strict=True)]
+        terms = [
+            (self._bit(sign), self._vector(*vector)) for sign, *vector in zip(signs, magnitudes, widths, strict=True)
+        ]
         if self.signs_apart:
             return self._signs_apart(terms, width)
         total = Bits(self, width, value=0)
@@ -338,16 +344,16 @@ class TermCarrier(Carrier):
         return total.node
 
     def _bit(self, node: FNode) -> Bit:
-        """A truth node as a value of the algebra, constant if the node is."""
+        """A truth node as a value of the algebra, a constant if the node is a constant."""
         return Bit(self, value=node.is_true()) if node.is_bool_constant() else Bit(self, node)
 
     def _vector(self, node: FNode, width: int) -> Bits:
-        """A node as a vector of the algebra, constant if the node is."""
+        """A node as a vector of the algebra, a constant if the node is a constant."""
         return Bits(self, width, value=node.constant_value()) if node.is_bv_constant() else Bits(self, width, node)
 
     def _signs_apart(self, terms: Sequence[tuple[Bit, Bits]], width: int) -> FNode:
         largest = sum((1 << magnitude.width) - 1 for _, magnitude in terms).bit_length()
-        # sums that cannot wrap fit in one bit less than the result: their difference is never the most negative number
+        # two sums that cannot wrap have fewer bits than the result; their difference is never the result's least number
         room = max(largest, 1) if largest < width else width
         zero = Bits(self, room, value=0)
         sides = [zero, zero]

@@ -1,7 +1,7 @@
 """The hardware carrier: operations become the wires of a combinational module, in the Verilog of IEEE 1364-2001.
 
-A node is the name of a wire or a constant; equal expressions are one wire. Vectors are declared with a range, also
-those of one bit, so that a bit of each can be taken; truths are scalars.
+A node is the name of a wire or a constant; equal expressions share a wire. Bit vectors are declared with a range, also
+vectors of one bit, so that every vector has bit selects; truth values are scalars.
 """
 
 from __future__ import annotations
@@ -17,45 +17,46 @@ _TRUE, _FALSE = "1'b1", "1'b0"
 
 
 class VerilogCarrier(Carrier):
-    """Collects wires, and the functions that they call."""
+    """Collects wires, and the Verilog functions that the wires' expressions call."""
 
     def __init__(self) -> None:
         self.functions: dict[str, str] = {}
         self._wires: dict[tuple[int, str], str] = {}
 
     def wire(self, width: int, expression: str) -> str:
-        """The wire of an expression; `width` 0: a truth."""
+        """The wire of an expression. `width` 0: a truth value."""
         key = width, expression
         if key not in self._wires:
             self._wires[key] = f"n{len(self._wires)}"
         return self._wires[key]
 
     def wires_of(self, results: Iterable[str], given: Collection[str] = ()) -> list[tuple[str, int, str]]:
-        """The wires on which values depend, in order, each with its width and expression; without the `given` wires."""
-        needed, found = set(results), list[tuple[str, int, str]]()
+        """The wires on which `results` depend, each with its width and expression, every wire after those in its
+        expression. The wires `given`, and those on which only these depend, are left out."""
+        needed, wires = set(results), list[tuple[str, int, str]]()
         for (width, expression), name in reversed(self._wires.items()):
             if name in needed and name not in given:
                 needed.update(_NAME.findall(expression))
-                found.append((name, width, expression))
-        return found[::-1]
+                wires.append((name, width, expression))
+        return wires[::-1]
 
     @staticmethod
     def statements_of(wires: Iterable[tuple[str, int, str]], names: Mapping[str, str]) -> list[str]:
-        """The declarations of wires, some of which have `names` of their own."""
+        """The declarations of wires. `names`: the names of some wires in the place of their own."""
         lines = (f"wire {range_of(width)}{name} = {expression};" for name, width, expression in wires)
         return [_NAME.sub(lambda wire: names.get(wire[0], wire[0]), line) for line in lines]
 
     @staticmethod
     def read_by(wires: Iterable[tuple[str, int, str]]) -> set[str]:
-        """The wires in the expressions of wires."""
+        """The wires that the expressions of wires read."""
         return {name for _, _, expression in wires for name in _NAME.findall(expression)}
 
     def lines_of_functions(self) -> list[str]:
-        """The functions that wires call."""
+        """The lines of the functions that wires call."""
         return [line for text in self.functions.values() for line in text.splitlines()]
 
     def _vector(self, value: str, width: int) -> str:
-        """A vector of which a part can be taken: a constant gets a wire."""
+        """A vector with part selects: for a constant, a wire."""
         return self.wire(width, value) if "'" in value else value
 
     def constant(self, value: int, width: int) -> str:
@@ -122,8 +123,7 @@ class VerilogCarrier(Carrier):
         return self.wire(0, f"{self._vector(value, width)}[{index}]")
 
     def leading_zeros(self, value: str, width: int, result_width: int) -> str:
-        """Logarithmic depth, as on terms: a one below the last bit stops the count at `width`, and zeros below fill up
-        to a power of two."""
+        """The count of leading zeros, in logarithmic depth as of `TermCarrier.leading_zeros`, by functions."""
         name, whole = f"leading_zeros_{width}", 1 << result_width
         for half in (1 << place for place in range(result_width)):
             self.functions.setdefault(f"leading_zeros_in_{2 * half}", _leading_zeros(half))
@@ -132,22 +132,22 @@ class VerilogCarrier(Carrier):
         return self.wire(result_width, f"{name}({value})")
 
     def sum_of(self, signs: Sequence[str], magnitudes: Sequence[str], widths: Sequence[int], width: int) -> str:
-        """A line for each signed term, and a line for their sum."""
+        """A wire for the sum, and wires for its signed terms."""
         terms = []
-        for sign, magnitude, own in zip(signs, magnitudes, widths, strict=True):
-            wide = Bits(self, own, magnitude).zext(width)
+        for sign, magnitude, size in zip(signs, magnitudes, widths, strict=True):
+            wide = Bits(self, size, magnitude).zext(width)
             terms.append(self.select(sign, (-wide).node, wide.node, width))
         return self.wire(width, " + ".join(terms) or self.constant(0, width))
 
 
 def range_of(width: int) -> str:
-    """The range in the declaration of a vector; width 0: a truth, whose declaration has no range."""
+    """The range in the declaration of a vector; empty for width 0, a truth value."""
     return f"[{width - 1}:0] " if width else ""
 
 
 def _leading_zeros(half: int) -> str:
-    """A function that counts the leading zeros of a nonzero word with halves of `half` bits: those of its upper half,
-    or of the lower half if the upper half is zero."""
+    """The text of a function that counts the leading zeros of a nonzero word with halves of `half` bits: of the upper
+    half, or of the lower half if the upper half is zero."""
     name = f"leading_zeros_in_{2 * half}"
     if half == 1:
         return _function(name, 1, 2, "~value[1]")
@@ -157,7 +157,7 @@ def _leading_zeros(half: int) -> str:
 
 
 def _function(name: str, result: int, width: int, expression: str) -> str:
-    """A function of one word."""
+    """The text of a function of one word of `width` bits, with a result of `result` bits."""
     return f"""function [{result - 1}:0] {name}(input [{width - 1}:0] value);
   {name} = {expression};
 endfunction"""

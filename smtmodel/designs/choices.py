@@ -1,6 +1,7 @@
-"""Which cases of a parallel choice ($pmux) can hold: read off the gates of their conditions, as conjunctions of bits.
+"""The conditions of a parallel choice ($pmux): whether two can hold at once, and whether one always holds.
 
-A bit from another gate is a variable of its own, so that conclusions hold whatever the rest of a design computes.
+The conditions are conjunctions of bits, read off their gates. A bit of any other gate is a free variable, so that
+conclusions hold whatever the rest of a design computes.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from functools import cached_property
 from itertools import combinations, product
 
 Wire = int | str  # the number of a bit, or "0", "1", "x", "z" for a constant
-Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # its type, and the bits of its inputs by port
-Cube = Mapping[Wire, bool]  # a conjunction: bits, each with the value that it has
+Gate = tuple[str, Mapping[str, tuple[Wire, ...]]]  # a gate's type, and the bits of its inputs by port
+Cube = Mapping[Wire, bool]  # a conjunction: bit -> the value that the bit must have
 
-MOST_CONJUNCTIONS = 256  # conjunctions in one condition
+MOST_CONJUNCTIONS = 256  # the most conjunctions in one condition
 VARIABLES = 24  # the most bits of which all combinations of values are tried
 
 
 class Conditions:
-    """The conditions of one choice. `gate_of`: the gate that alone gives a bit, if one does."""
+    """The conditions of one choice. `gate_of`: the gate that drives a bit; None if no single gate does."""
 
     def __init__(self, conditions: Sequence[Wire], gate_of: Callable[[Wire], Gate | None]) -> None:
         self._gate_of = gate_of
@@ -26,18 +27,18 @@ class Conditions:
 
     @cached_property
     def disjoint(self) -> bool:
-        """Whether any two conditions are shown to exclude each other."""
+        """True only if no two conditions can hold at once."""
         pairs = combinations(self._cases, 2)
         return all(_conflict(one, other) for left, right in pairs for one, other in product(left, right))
 
     @cached_property
     def covering(self) -> bool:
-        """Whether some condition is shown to hold, whatever the bits are."""
+        """True only if some condition holds for all values of the bits."""
         every = [cube for case in self._cases for cube in case]
         return len({bit for cube in every for bit in cube}) <= VARIABLES and _covering(every)
 
     def _cubes(self, bit: Wire) -> list[Cube]:
-        """A condition as conjunctions: it holds where one of them holds."""
+        """The conjunctions of a condition, which holds where at least one of its conjunctions holds."""
         alone: list[Cube] = [{bit: True}]
         if bit in ("0", "1"):
             return [{}] if bit == "1" else []
@@ -55,8 +56,8 @@ class Conditions:
             case "$reduce_and":
                 return _equal(((one, "1") for one in sides[0]), alone)
             case "$or" | "$logic_or" | "$reduce_or" | "$reduce_bool" if kind != "$or" or single:
-                found = [cube for side in sides for one in side for cube in self._cubes(one)]
-                return found if len(found) <= MOST_CONJUNCTIONS else alone
+                cubes = [cube for side in sides for one in side for cube in self._cubes(one)]
+                return cubes if len(cubes) <= MOST_CONJUNCTIONS else alone
             case "$and" | "$logic_and" if single:
                 pairs = product(*(self._cubes(side[0]) for side in sides))
                 both: list[Cube] = [{**one, **other} for one, other in pairs if not _conflict(one, other)]
@@ -65,7 +66,7 @@ class Conditions:
 
 
 def _equal(pairs: Iterable[tuple[Wire, Wire]], otherwise: list[Cube]) -> list[Cube]:
-    """The condition that the bits of each pair are equal, as conjunctions; `otherwise` where a pair is not a bit and a
+    """The condition that the bits of each pair are equal, as conjunctions; `otherwise` if a pair is not a bit and a
     known constant."""
     cube: dict[Wire, bool] = {}
     for one, other in pairs:
@@ -86,7 +87,8 @@ def _conflict(one: Cube, other: Cube) -> bool:
 
 
 def _covering(cubes: Sequence[Cube]) -> bool:
-    """Whether one of some conjunctions always holds: both values of a bit are tried, one after another."""
+    """Whether at least one of some conjunctions holds for all values of the bits. Both values of a bit are tried, then
+    of the next."""
     if not all(cubes):
         return True
     if not cubes:
@@ -94,7 +96,7 @@ def _covering(cubes: Sequence[Cube]) -> bool:
     shortest: Cube = min(cubes, key=len)
     bit = next(iter(shortest))
     return all(
-        _covering([{one: given for one, given in cube.items() if one != bit} for cube in cubes
+        _covering([{one: wanted for one, wanted in cube.items() if one != bit} for cube in cubes
                    if cube.get(bit, value) == value])
         for value in (False, True)
     )  # fmt: skip

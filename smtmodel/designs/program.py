@@ -9,19 +9,20 @@ from pathlib import Path
 
 from mmaprobe.smtmodel.base.errors import IncompleteError
 
-SECONDS = 300.0  # that a program may take
+SECONDS = 300.0  # the time limit of a program
 
 
 class MissingProgramError(IncompleteError):
-    """Yosys is not installed, or GHDL for a design in VHDL."""
+    """Yosys is not installed, or, for a design in VHDL, GHDL."""
 
 
-def finished(
-    command: Sequence[str], folder: Path, name: str, given: Mapping[str, str] | None = None
+def run_program(
+    command: Sequence[str], folder: Path, name: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """The finished run of a program, with its output. Raises IncompleteError for a run that does not end in time."""
+    """The run of a program to its end, with its output. `name`: the program's name in messages; `variables`:
+    environment variables to add. Raises IncompleteError for a run that does not end within SECONDS."""
     try:
-        environment = {**os.environ, **(given or {})}
+        environment = {**os.environ, **(variables or {})}
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, cwd=folder, env=environment
         )

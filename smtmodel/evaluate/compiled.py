@@ -1,9 +1,9 @@
-"""Models compiled to machine code: the same definition traced through the algebra into C.
+"""Models compiled to machine code: the same definition, traced through the algebra into C.
 
-Needs a C compiler (the one named by CC; `clang`, else `cc`); without one, or for a unit of very many steps,
-`compile_model` gives None and the array carrier does the work. Libraries are kept in the user's cache folder, named by
-their source, the compiler and the processor. C and not Numba: the carrier's text gives every lane a width, which a
-compiler needs to vectorise, and needs no dependency.
+A C compiler is needed (named by CC, else `clang`, else `cc`); without one, or for a unit of very many steps,
+`compile_model` returns None and callers use the array carrier. Libraries are kept in the user's cache folder, under
+names made of their source, the compiler and the processor. The code is C rather than Numba's, because C states the
+width of every lane, which a compiler needs for vector instructions, and because C adds no dependency.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCar
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.trace import Silent
 
-LONGEST = 8000  # statements: for many more an optimising compiler takes minutes
-CACHE = 48 << 10  # bytes of the decoded columns of a strip: the first-level cache, and some of the second
-LINES = 16  # rows decoded at a time, as lanes of one vector
+LONGEST = 8000  # the most statements, since an optimising compiler takes minutes for many more
+CACHE = 48 << 10  # bytes of the decoded columns of a strip: about the first-level cache
+LINES = 16  # rows that are decoded at a time, as lanes of one vector
 
 _PROGRAM = """{prelude}
 #define STRIP {strip}
@@ -91,14 +91,14 @@ void lanes(long count, {parameters}) {{
 
 
 class TooLongError(Exception):
-    """More statements than a compiler takes in a short time."""
+    """A function of more statements than a compiler compiles in a short time."""
 
 
 def c_source(model: Model) -> str:
-    """The C of chained steps over a tile of outputs. Raises TooLongError.
+    """The C source of chained steps over a tile of outputs. Raises TooLongError.
 
-    The inner loop is written twice: for all inputs, and for rows and columns without NaNs and infinities, from the same
-    definition over formats that have none.
+    The source has two inner loops: for all inputs, and for inputs without NaNs and infinities, from the same definition
+    over formats that have neither.
     """
     carrier, k, unit = CodeCarrier(), model.length, model.unit
     a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
@@ -109,7 +109,7 @@ def c_source(model: Model) -> str:
         [carrier.input(f"{x}{k}", width, place) for k in range(unit.scales)] for x, place in (("p", ROW), ("q", COLUMN))
     )
     plain = replace(unit, a=unit.a.finite, b=unit.b.finite, c=unit.c.finite, scale=scale and scale.finite)
-    results = [one.evaluate(a, b, c, p, q, trace=Silent())[0].node for one in (unit, plain)]
+    results = [version.evaluate(a, b, c, p, q, trace=Silent())[0].node for version in (unit, plain)]
     specials = [
         any_of([*(_is_special(x, fmt) for x in side), *(_is_special(x, scale) for x in factors if scale)]).node
         for side, fmt, factors in ((a, unit.a, p), (b, unit.b, q), ([c], unit.c, []))
@@ -137,8 +137,8 @@ def _is_special(pattern: Bits, fmt: Format) -> Bit:
 
 
 class _Loops:
-    """The statements sorted into the loops. Values of the row and column loops that inner loops read are stored in
-    arrays (`slots`)."""
+    """The statements of each loop (`bodies`). Values of the row and column loops that inner loops read are stored in
+    arrays (`slots`: variable -> the C expression of its element)."""
 
     def __init__(
         self, model: Model, carrier: CodeCarrier, results: Sequence[CodeValue], specials: Sequence[CodeValue]
@@ -175,7 +175,8 @@ class _Loops:
             self.bodies[part] = [*start, *self._lines(statements, kept), last]
 
     def _slot(self, place: int, kind: str) -> str:
-        """A new place in the one array of a loop and a type: one address then serves for all its values."""
+        """A new element of the array of a loop and a type. Values share one array, so that one address serves for
+        all."""
         number = self.counts[place, kind] = self.counts.get((place, kind), 0) + 1
         return f"{_array(place, kind)}[{number - 1}][{'i' if place == ROW else 'j'}]"
 
@@ -210,7 +211,7 @@ class _Loops:
 
 
 def _operands(model: Model, place: int) -> list[tuple[CodeValue, str]]:
-    """The inputs of a row or a column, patterns and scale factors, with the C expressions that read them."""
+    """The inputs of a row or a column, patterns and scale factors, each with the C expression that reads it."""
     side, factor, at = ("a", "p", "rows + top + i") if place == ROW else ("b", "q", "columns + start + j")
     kinds = {side: (getattr(model, side).width, model.length), factor: (32, model.scales)}
     return [
@@ -230,25 +231,25 @@ def variables_in(text: str) -> list[str]:
 
 
 def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> list[tuple[CodeValue, str]]:
-    """The statements on which the results depend, each just before its first reader, so that few values occupy
-    registers. Signals of the trace that nobody reads are dropped."""
-    made = {name.text: (name, text) for name, text in carrier.words.statements}
+    """The statements on which the results depend, each just before the first statement that reads it, so that few
+    values occupy registers at a time."""
+    statements = {name.text: (name, text) for name, text in carrier.words.statements}
     needed: dict[str, tuple[CodeValue, str]] = {}
     waiting = [(result.text, False) for result in reversed(results)]
     while waiting:
         word, ready = waiting.pop()
-        if word not in made or word in needed:
+        if word not in statements or word in needed:
             continue
         if ready:
-            needed[word] = made[word]
+            needed[word] = statements[word]
         else:
             waiting.append((word, True))
-            waiting += [(other, False) for other in reversed(variables_in(made[word][1]))]
+            waiting += [(other, False) for other in reversed(variables_in(statements[word][1]))]
     return list(needed.values())
 
 
 class _Compiled:
-    """A C function of some numbers and of arrays."""
+    """A C function whose arguments are some numbers and then pointers to arrays."""
 
     def __init__(self, function: Any, numbers: int, arrays: int) -> None:
         self._function = function
@@ -270,9 +271,10 @@ class CompiledModel(_Compiled):
         self._types = [np.dtype(lane_type(getattr(model, side).width)) for side in "abcd"]
 
     def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
-        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), of any integer type, and scale
-        factors (rows x scales, scales x columns) of models that take them. For n steps K is n times the length,
-        with n times the scale factors: each step's results are the addends of the next, without conversion."""
+        """d (rows x columns) for patterns a (rows x length), b (length x columns) and c (rows x columns) of any integer
+        type, and, for models that take these, scale factors (rows x scales, scales x columns). With n times the length
+        and n times the scale factors there are n steps; each step's results are the next step's addends, without
+        conversion. Raises ValueError for other shapes."""
         left, right, addend = (
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
@@ -291,7 +293,7 @@ class CompiledModel(_Compiled):
 
 @cache
 def compile_model(model: Model) -> CompiledModel | None:
-    """The compiled model; None where the array carrier must do the work (no compiler, too long a source)."""
+    """The compiled model; None without a C compiler, or if the source is too long."""
     if compiler() is None:
         return None
     try:
@@ -309,7 +311,7 @@ class CompiledLanes(_Compiled):
         self._types = [[np.dtype(lane_type(width)) for width in part] for part in (inputs, outputs)]
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        """The results for arrays of patterns of one shape, any integer type."""
+        """The results for arrays of patterns, all of one shape and of any integer type."""
         sides = [np.ascontiguousarray(x, dtype=kind) for x, kind in zip(arrays, self._types[0], strict=True)]
         results = [np.empty(sides[0].shape, dtype=kind) for kind in self._types[1]]
         self._function(sides[0].size, *(array.ctypes.data for array in (*sides, *results)))
@@ -318,8 +320,8 @@ class CompiledLanes(_Compiled):
 
 @lru_cache(maxsize=64)
 def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ...]) -> CompiledLanes | None:
-    """A compiled function of vectors of these widths; None where it cannot be compiled. Tracing takes some
-    milliseconds, compiling a new function some tenths of a second."""
+    """A compiled function of bit vectors of `widths` bits; None without a C compiler. Tracing takes some milliseconds,
+    compiling a new function some tenths of a second."""
     if compiler() is None:
         return None
     carrier = CodeCarrier()

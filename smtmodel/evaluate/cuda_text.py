@@ -1,7 +1,7 @@
-"""Units and expressions as CUDA functions, from the one definition for all carriers.
+"""Units and expressions as CUDA functions, from the definition for all carriers.
 
-The statements are those of the C code (carriers/code.py), with a GPU's functions for the leading one and fused
-multiply-add. A GPU keeps subnormals, so steps that flush are computed by the model's integers.
+The statements are those of the C code (carriers/code.py), with a GPU's functions for leading zeros and fused
+multiply-add. A GPU's functions keep subnormals, so steps that flush are computed on integers.
 """
 
 from __future__ import annotations
@@ -50,45 +50,45 @@ _LANES = """static __noinline__ __device__ {kind} {name}({parameters}) {{
 
 
 def word_of(fmt: Format) -> str:
-    """The C type of the patterns of a format, in arrays."""
+    """The C type of a format's patterns in arrays."""
     return f"uint{fmt.word}_t"
 
 
 def unit_function(name: str, model: Model, a: str, b: str) -> str:
-    """The function of successive instructions, each result the next addend: `at` has the places in K of the products,
-    negative for missing products, `own` the places of the scale factors. `a`, `b`: names of functions that read an
-    element, or empty. Raises TooLongError."""
+    """The text of the function of successive instructions, each result the next one's addend. The function's argument
+    `at` has the products' places in K, negative for missing products, and `own` the places of the scale factors. `a`,
+    `b`: names of functions applied to the elements of A and B, or empty. Raises TooLongError."""
     carrier, unit, k, s = CodeCarrier(flushing=False), model.unit, model.length, model.scales
-    given: list[str] = []
+    lines: list[str] = []
 
     def operands(name: str, fmt: Format | None, count: int, place: int, text: str) -> list[Bits]:
         if fmt is None:
             return []
-        given.extend(f"const {word_type(fmt.width)} {name}{x} = {text.format(x)};" for x in range(count))
+        lines.extend(f"const {word_type(fmt.width)} {name}{x} = {text.format(x)};" for x in range(count))
         return [carrier.input(f"{name}{x}", fmt.width, place) for x in range(count)]
 
     first = operands("a", unit.a, k, ROW, f"at[{{0}}] < 0 ? 0 : {a}(of.a[at[{{0}}]])")
     second = operands("b", unit.b, k, COLUMN, f"at[{{0}}] < 0 ? 0 : {b}(of.b[at[{{0}}] * of.columns])")
     p = operands("p", unit.scale, s, ROW, "of.p[own[{0}]]")
     q = operands("q", unit.scale, s, COLUMN, "of.q[own[{0}] * of.columns]")
-    given.append(f"const {word_type(unit.c.width)} c0 = sum;")
+    lines.append(f"const {word_type(unit.c.width)} c0 = sum;")
     result = unit.evaluate(first, second, carrier.input("c0", unit.c.width, INNER), p, q, trace=Silent())[0].node
-    lines = [*given, *_statements(carrier, result), f"sum = {result.text};"]
+    lines = [*lines, *_statements(carrier, result), f"sum = {result.text};"]
     return _UNIT.format(
         name=name, kept=word_type(max(unit.c.width, unit.d.width)), length=k, scales=s, body=_indented(lines, 4)
     )
 
 
 def lanes_function(name: str, function: Elementwise) -> str:
-    """The function of an expression of values. Raises TooLongError."""
+    """The text of the function of an elementwise expression. Raises TooLongError."""
     carrier, widths = CodeCarrier(flushing=False), [fmt.width for fmt in function.formats]
-    (found,) = function(*(carrier.input(f"x{n}", width, INNER) for n, width in enumerate(widths)))
+    (result,) = function(*(carrier.input(f"x{n}", width, INNER) for n, width in enumerate(widths)))
     return _LANES.format(
         name=name,
-        kind=word_type(found.width),
+        kind=word_type(result.width),
         parameters=", ".join(f"{word_type(width)} x{n}" for n, width in enumerate(widths)),
-        body=_indented(_statements(carrier, found.node), 2),
-        result=found.node.text,
+        body=_indented(_statements(carrier, result.node), 2),
+        result=result.node.text,
     )
 
 

@@ -1,4 +1,4 @@
-"""The signals of one evaluation as Python integers."""
+"""The signals of the evaluation of one input, as Python integers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, padded
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Signal, Stage, Trace
 
-_CARRIER = ArrayCarrier()  # never asked: constants fold in the algebra
+_CARRIER = ArrayCarrier()  # never called, since the algebra folds constants
 
 
 @dataclass(frozen=True)
 class SignalFact:
-    """A signal as integers. `scale`: the exponent of a number's unit, or an exponent's static offset. `is_signed`: the
-    integer is in two's complement. `format`: that of a pattern."""
+    """A signal as integers. `width`: its bits; `value`: these as an unsigned integer; `scale`: the exponent of a
+    number's unit, or an exponent's static offset; `is_signed`: the value is in two's complement; `format`: the format
+    of a pattern."""
 
     name: Name
     kind: Kind
@@ -36,12 +37,12 @@ class SignalFact:
 
     @property
     def digits(self) -> str:
-        """Its bits in hexadecimal."""
+        """The signal's bits in hexadecimal digits."""
         return f"{self.value:0{(self.width + 3) // 4}x}"
 
     @property
     def real(self) -> Fraction | None:
-        """The number that the signal stands for; None for a pattern."""
+        """The signal as a number; None for a pattern."""
         if self.scale is None:
             return Fraction(self.value) if self.kind is Kind.FLAG else None
         if self.kind is Kind.EXPONENT:
@@ -69,12 +70,12 @@ class Item:
 
     @property
     def value(self) -> Fraction:
-        """The number; only of a finite term."""
+        """The term as a number; valid only for a finite term."""
         return (-1 if self.negative else 1) * self.significand * Fraction(2) ** self.unit
 
 
 def integer(value: Bits | Bit) -> int:
-    """The value of a signal that has one lane."""
+    """The value of a constant signal, or of the first lane."""
     if value.value is not None:
         return int(value.value)
     limbs: Sequence[Bits | Bit] = [value] if isinstance(value, Bit) else limbs_of(value)
@@ -82,7 +83,7 @@ def integer(value: Bits | Bit) -> int:
 
 
 def evaluate_one(model: Model, operands: Operands[int]) -> Evaluation:
-    """The evaluation of one input with its signals; missing trailing products, and their scale factors, are zero."""
+    """The evaluation of one input with its signals. Missing products at the end, and their scale factors, are zero."""
     return evaluate_lanes(model, *operand_tables(model, [padded(operands, model)]))
 
 
@@ -104,7 +105,7 @@ class SignalFacts:
 
 
 def facts_of(evaluation: Evaluation) -> SignalFacts:
-    """The facts of every signal; the terms of a sum come before the sum's first signal."""
+    """The facts of every signal, with the terms of a sum before the sum's first signal."""
     entered = sorted((count, prefix) for prefix, (count, _) in evaluation.trace.entered.items())
     facts: list[SignalFact] = []
     for position, signal in enumerate(evaluation.trace):
@@ -135,7 +136,7 @@ def _term_facts(evaluation: Evaluation, prefix: str) -> list[SignalFact]:
 
 
 def item_of(name: str, value: Unpacked) -> Item:
-    """The term of a value that has one lane or is constant."""
+    """The term of a value as integers, for a constant value or one lane."""
     term = value.term
     exponent = integer(term.exponent.bits) + term.exponent.low
     flags = [bool(integer(flag)) for flag in (value.is_zero, value.is_infinite, value.is_nan)]
@@ -143,5 +144,5 @@ def item_of(name: str, value: Unpacked) -> Item:
 
 
 def item_of_pattern(name: str, pattern: int, fmt: Format) -> Item:
-    """The term of a pattern by its format alone, before a unit flushes it."""
+    """The term of a pattern as its format defines it, without flushing."""
     return item_of(name, unpack(constant(_CARRIER, pattern, fmt.width), fmt))

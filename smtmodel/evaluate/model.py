@@ -1,4 +1,4 @@
-"""A model: a unit with its name, an instruction of the table or a unit file, evaluated over any carrier."""
+"""A model: a unit with its name, from the table of instructions or a unit file, evaluated over any carrier."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from mmaprobe.smtmodel.units.unit import Memo, Unit
 
 @dataclass(frozen=True)
 class Model:
-    """d = c + sum of a_k * b_k as one unit computes it. `reference`: its name on the command line; `a`, `b`, `c`, `d`:
-    formats; `length`: the number K of products; `unit`: its expression; `member`: the family and parameters from which
-    the unit of an instruction of the table is made (`of`)."""
+    """d = c + sum of a_k * b_k as one unit computes it. `reference`: the model's name on the command line; `a`, `b`,
+    `c`, `d`: formats; `length`: the number K of products; `unit`: the expression; `member`: the family and parameters
+    of which the unit of an instruction of the table is made (`of`), else None."""
 
     reference: str
     unit: Unit
@@ -32,7 +32,7 @@ class Model:
 
     @classmethod
     def of(cls, reference: str, a: Format, b: Format, c: Format, member: Member) -> Model:
-        """A member of a family on operands of these formats."""
+        """The model of a family's member, for operands of the formats `a`, `b`, `c`."""
         model = cls(reference, member.unit(a, b, c, reference))
         object.__setattr__(model, "member", member)
         return model
@@ -41,7 +41,7 @@ class Model:
         return hash(self.reference)
 
     def __repr__(self) -> str:
-        """Two lines: the formats that the model takes and gives, and its expression."""
+        """Two lines: the formats of operands and result, and the expression."""
         from mmaprobe.smtmodel.units.unitfile import step_texts
 
         texts = step_texts(self.unit)
@@ -60,7 +60,7 @@ class Model:
 
     @property
     def instruction(self) -> str:
-        """The instruction, or the unit file, that its reference names, without changed parameters."""
+        """The name of the instruction or unit file: the reference without changed parameters."""
         return self.reference.partition("@")[0]
 
     @property
@@ -81,11 +81,11 @@ class Model:
 
     @property
     def addend(self) -> bool:
-        """Whether c enters the result; a c other than +0 is an error for a model that does not read c."""
+        """Whether the model reads c. For a model that does not, a c other than +0 is an error."""
         return self.unit.addend
 
     def with_addend(self, c: Format) -> Model:
-        """The model with another format of c, which it does not read."""
+        """The model, which must not read c, with another format of c."""
         assert not self.addend
         return Model(self.reference, replace(self.unit, c=c))
 
@@ -95,7 +95,7 @@ class Model:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """The formats of its operands by name."""
+        """The formats of the operands by name."""
         return self.unit.formats
 
     @cached_property
@@ -105,7 +105,7 @@ class Model:
 
     @property
     def scale(self) -> Format | None:
-        """The format of the scale factors, if there are any."""
+        """The format of the scale factors; None without scale factors."""
         return self.unit.scale
 
     @property
@@ -125,7 +125,7 @@ class Model:
 
     @property
     def rounding(self) -> ResultMode:
-        """How the result is rounded."""
+        """The rounding mode of the result."""
         return self.unit.rounding.mode
 
     @property
@@ -134,13 +134,14 @@ class Model:
         return self.unit.blocks
 
     def apart(self, other: Model) -> list[tuple[str, str, str]]:
-        """(parameter, own value, other value) for each parameter in which another model of the same family differs;
-        empty for models of different families, or without a family."""
+        """The parameters in which another model of the same family differs, each as its name, this model's value and
+        the other's; empty for models of different families, or without a family."""
         return [] if self.member is None or other.member is None else self.member.apart(other.member)
 
     @property
     def any_nan(self) -> Model:
-        """The model that writes every NaN as the same pattern; numbers that stand for NaN stay numbers."""
+        """The model without a fixed pattern of NaN results: every NaN is the format's quiet NaN. A number that a unit
+        writes for NaN stays."""
         if self.nan is None or not self.unit.rounding.keeps_nan:
             return self
         if self.member is not None:
@@ -158,7 +159,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result pattern (`model.d.width` bits) and the signals on the way to it."""
+    """The result pattern (`model.d.width` bits) and the trace of the evaluation."""
 
     d: Bits
     trace: Trace
@@ -174,14 +175,13 @@ def evaluate(
     traced: bool = True,
     flaws: Flaws | None = None,
 ) -> Evaluation:
-    """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
+    """Evaluate a model over the carrier of the inputs, patterns of `a.width`, `b.width` and `c.width` bits.
 
-    Fewer products than the model's length stand for zero products at the end. `rest`: the further operands, in the
-    order of `FURTHER`, each of the width of its format; scale factors must all be given (`model.scales` on each side).
-
-    `memo`, for many models on the same inputs: products that several models form alike are formed once (a trace lacks
-    the signals of products taken from `memo`). `traced`: whether signals are kept. `flaws`: flags of values that
-    are taken for their contrary.
+    If there are fewer products than the model's length, the missing ones at the end are zero. `rest`: the further
+    operands, in the order of `FURTHER`, each in the width of its format; all scale factors are needed (`model.scales`
+    on each side). `memo`, for many models on the same inputs: values that several models form alike are formed once;
+    the trace lacks the signals of values taken from `memo`. `traced`: signals are kept. `flaws`: flags of values that
+    are negated. Raises ValueError for a wrong number of elements of a further operand.
     """
     given = tuple(map(len, rest)) + (0,) * (len(FURTHER) - len(rest))
     if given != (wanted := model.counts[-len(FURTHER) :]):
@@ -192,7 +192,7 @@ def evaluate(
 
 
 def pattern_of(node: Node, *patterns: Bits) -> Bits:
-    """The result of an expression over `Given` nodes whose last node is a rounding, for vectors of any carrier."""
+    """The result of an expression over `Given` nodes whose last node is a rounding, for bit vectors of any carrier."""
     f32 = FORMATS["f32"]
     zero = Bits(patterns[0].carrier, f32.width, value=0)  # +0 and -0 have c's carrier and format
     result = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent()).value(node).pattern

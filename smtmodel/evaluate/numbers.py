@@ -1,4 +1,4 @@
-"""Arrays of floating-point numbers as bit patterns, and back, in the types of NumPy, else in those of ml_dtypes."""
+"""Conversions between arrays of floating-point numbers, in the types of NumPy or ml_dtypes, and bit patterns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, is_wider, kind_of
 
 _CARRIER = ArrayCarrier()
-RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types for ml_dtypes' 8-bit types, and for bf16, in files
-#: formats of shorter or unsigned encodings -> the longer or signed format of the numbers in their arrays
+RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # NumPy's types in files for ml_dtypes' 8-bit types, and for bf16
+#: format without a type of its own -> the longer or signed format whose type its numbers have in arrays
 _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
 
 def type_of(fmt: Format) -> np.dtype[Any]:
-    """The type of arrays of a format's numbers: for tf32 and e8m13 f32, with zeros at the end; where no library has
-    such a type, as for most integers, the integer type of its patterns."""
+    """The type of arrays of a format's numbers. Numbers of tf32 and e8m13 are f32 with zeros at the end; for formats
+    without a type in any library, as most integers, the type is the integer type of the patterns."""
     held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
     return next((kind for kind, known in _kinds() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
 
@@ -51,28 +51,29 @@ def format_of(kind: np.dtype[Any]) -> Format | None:
 
 
 def array_from(given: Any) -> NDArray[Any]:
-    """The NumPy array of an object with `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy
-    lacks: the tensor's bits are taken, if ml_dtypes has a type of that name. Errors of the libraries are passed on."""
+    """The NumPy array of an object with `__array__` or DLPack. PyTorch refuses to convert a tensor of a type that NumPy
+    lacks; if ml_dtypes has a type of this name, the tensor's bits are read as this type. Raises the libraries'
+    errors."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
         import ml_dtypes
 
-        if (held := getattr(ml_dtypes, str(given.dtype).removeprefix("torch."), None)) is not None:
-            return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(held)
+        if (kind := getattr(ml_dtypes, str(given.dtype).removeprefix("torch."), None)) is not None:
+            return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(kind)
     if hasattr(given, "__array__") or not hasattr(given, "__dlpack__"):
         return np.asarray(given)
     return np.from_dlpack(given)
 
 
 def with_bf16(matrix: Matrix) -> Matrix:
-    """An array read from a file: a pair of bytes is taken as bf16, whose type NumPy's files do not keep."""
+    """An array read from a file, with pairs of bytes read as bf16, whose type NumPy's files lose."""
     return matrix.view(type_of(format_named("bf16"))) if matrix.dtype == RAW_PAIR else matrix
 
 
 def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
-    """Bit patterns of a matrix. Unsigned integers are patterns already; floating-point numbers must be exact in the
-    format unless `convert` says how to round them. Files of NumPy keep only the bytes of types that it lacks: two bytes
-    are read as bf16, one as a pattern. Raises ParameterError."""
+    """The bit patterns of a matrix. Unsigned integers are patterns already. Floating-point numbers must be numbers of
+    the format, unless `convert` is the mode in which they are rounded. Two raw bytes, as in NumPy's files, are read as
+    bf16, one raw byte as a pattern. Raises ParameterError, and InexactError for a number that the format lacks."""
     matrix = with_bf16(matrix)
     if matrix.dtype == RAW_BYTE:
         return _checked_patterns(matrix.view("u1"), fmt)
@@ -104,7 +105,7 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
 
 
 def check_convert(matrices: Iterable[Matrix], convert: str | None) -> None:
-    """Raises ParameterError for a rounding where all matrices are patterns, to which it does not apply."""
+    """Raises ParameterError for a rounding `convert` if all matrices are bit patterns, which are never rounded."""
     if convert is not None and all(side.dtype == RAW_BYTE or side.dtype.kind == "u" for side in matrices):
         raise ParameterError("convert", "bit patterns are taken as they are, and none is rounded: leave it out")
 
@@ -118,7 +119,7 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
 
 
 def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
-    """Which patterns are the same result: all NaNs are the same, whatever their patterns."""
+    """Which patterns are the same result; all NaNs are the same result, whatever their patterns."""
     return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
 
 
@@ -128,8 +129,8 @@ def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
 
 
 def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
-    """The matrix, whose type must be wide enough for patterns of a format, and whose patterns must have no more bits
-    than the format. Raises ParameterError."""
+    """Returns a matrix of patterns. Raises ParameterError if its type is too narrow for the format's patterns, or a
+    pattern has more bits than the format."""
     wanted = kind_of(fmt)
     if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
         raise ParameterError(
@@ -142,7 +143,7 @@ def _checked_patterns(patterns: Matrix, fmt: Format) -> Matrix:
 
 
 def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
-    """Raises InexactError, with the first number that the format does not hold."""
+    """Raises InexactError, with the first number that is not exact in the format, unless all are."""
     if not exact.all():
         place = np.argwhere(~exact)[0]
         where = f" at [{', '.join(map(str, place))}]" if place.size else ""
@@ -150,7 +151,7 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
 
 
 def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
-    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers: nothing is rounded."""
+    """The patterns of a matrix in a format of powers of two. Raises ParameterError for other numbers."""
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):
@@ -159,19 +160,19 @@ def _power_patterns(matrix: Matrix, fmt: Format) -> Matrix:
 
 
 def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
-    """The numbers that patterns stand for, in the type of the format."""
+    """The numbers of patterns, in the format's type (`type_of`)."""
     return patterns.view(type_of(fmt))
 
 
 def in_f64(patterns: Matrix, fmt: Format) -> NDArray[np.float64]:
-    """The numbers that patterns stand for in f64, which holds the numbers of all formats."""
-    held = np.ascontiguousarray(patterns, kind_of(fmt))
+    """The numbers of patterns in f64, of which every format is a subset."""
+    words = np.ascontiguousarray(patterns, kind_of(fmt))
     with np.errstate(over="ignore", invalid="ignore"):
-        if type_of(fmt) != held.dtype and fmt.signed:
-            return np.asarray(to_numbers(held, fmt).astype(np.float64))
-        lanes = _CARRIER.lanes(held.astype(np.uint64), fmt.width)
+        if type_of(fmt) != words.dtype and fmt.signed:
+            return np.asarray(to_numbers(words, fmt).astype(np.float64))
+        lanes = _CARRIER.lanes(words.astype(np.uint64), fmt.width)
         wide = ieee.convert(lanes, fmt, Target(format_named("f64"), "nearest_even"))
-    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), held.shape).copy().view(np.float64)
+    return np.broadcast_to(np.asarray(wide.node, dtype=np.uint64), words.shape).copy().view(np.float64)
 
 
 #: the types of NumPy, each with its format
@@ -186,7 +187,8 @@ _OWN = {
 
 @cache
 def _further() -> dict[np.dtype[Any], Format]:
-    """The types of ml_dtypes, each with its format. The library takes 4 MB, and few commands need it."""
+    """The types of ml_dtypes, each with its format. The library is imported here, since it takes 4 MB and few commands
+    need it."""
     import ml_dtypes
 
     kinds = {

@@ -1,4 +1,4 @@
-"""The inputs of one evaluation, and their order in a flat row."""
+"""The inputs of one evaluation, and their order in a row."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mmaprobe.smtmodel.operand import FURTHER, NAMED, OPERANDS, counts_of
 
 Value = TypeVar("Value")
 
-RAISED = "_raised"  # ends the name of an operand that replaces another one in a second evaluation
+RAISED = "_raised"  # the end of the name of an operand that replaces another in a second evaluation
 
 
 class Reader(Protocol):
-    """A model or a plan; `addend`: whether it reads c."""
+    """A model or a plan. `addend`: whether it reads c."""
 
     @property
     def reference(self) -> str: ...
@@ -28,24 +28,24 @@ class Reader(Protocol):
 
 
 def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leave it out") -> None:
-    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one;
-    an array counts as an addend whatever its numbers, a pattern unless it is +0."""
+    """Raises ParameterError if there is an addend (`given`) that `how` does not read. An array counts as an addend
+    whatever its numbers, a pattern unless it is +0. `name`: the addend's name in the message; `instead`: its advice."""
     if given and not how.addend:
         raise ParameterError(name, f"{how.reference or 'this device'} does not read c: {instead}")
 
 
 def check_plain(model: Model) -> None:
-    """Raises ParameterError for a model with operands besides a, b, c and scale factors, where no more can be given."""
+    """Raises ParameterError for a model with operands besides a, b, c and scale factors."""
     if more := [row.name for row in FURTHER if row.key != "scale" and row.name in model.formats]:
         raise ParameterError(more[0], f"{model.reference or 'the unit'} needs it, and it cannot be given here")
 
 
 @dataclass(frozen=True)
 class Operands(Generic[Value]):
-    """The inputs of an evaluation: factors, addend and further operands, as vectors of any carrier or as patterns.
+    """The inputs of an evaluation: factors, addend and further operands, as bit vectors of any carrier or as patterns.
 
-    `rest`: the elements of each further operand, in the order of `FURTHER`, without trailing operands that a model
-    lacks. `changed`: the elements that replace some operands in a second evaluation, for questions that need one.
+    `rest`: the elements of each further operand, in the order of `FURTHER`, without operands at the end that a model
+    lacks. `changed`: the elements that replace some operands in a second evaluation, for questions about two.
     """
 
     a: tuple[Value, ...]
@@ -61,7 +61,7 @@ class Operands(Generic[Value]):
 
     @property
     def sides(self) -> dict[str, tuple[Value, ...]]:
-        """The elements of each operand, by its name."""
+        """The elements of each operand by name."""
         return dict(zip(NAMED, (self.a, self.b, (self.c,), *self.rest, *[()] * len(FURTHER)), strict=False))
 
     @property
@@ -79,7 +79,7 @@ class Operands(Generic[Value]):
 
 
 def unpadded(operands: Operands[int]) -> Operands[int]:
-    """The same input without the zero products (of two zero patterns) at its end."""
+    """The same input without products of two zero patterns at its end."""
     length = len(operands.a)
     while length and not operands.a[length - 1] and not operands.b[length - 1]:
         length -= 1
@@ -87,21 +87,22 @@ def unpadded(operands: Operands[int]) -> Operands[int]:
 
 
 def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
-    """The same input with zeros for missing trailing products, and for their scale factors."""
+    """The same input with zeros for missing products at the end and their scale factors; without `changed`."""
 
     def filled(side: tuple[int, ...], count: int) -> tuple[int, ...]:
         return side + (0,) * (count - len(side))
 
     a, b, _, *counts = shape.counts
-    given = (*operands.rest, *[()] * len(counts))
-    rest = tuple(map(filled, given, counts)) if any(counts) else ()
+    sides = (*operands.rest, *[()] * len(counts))
+    rest = tuple(map(filled, sides, counts)) if any(counts) else ()
     return Operands(filled(operands.a, a), filled(operands.b, b), operands.c, rest)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of an input: the number of elements of each operand, in the order of OPERANDS, and the format of each
-    position of a row. `addend`: whether the unit reads c; if not, c is +0 in every row."""
+    """The layout of an input as a row. `counts`: the number of elements of each operand, in the order of OPERANDS;
+    `formats`, `names`: the format and the name of the element at each position of the row; `addend`: whether the unit
+    reads c; if not, c is +0 in every row."""
 
     counts: tuple[int, ...]
     formats: tuple[Format, ...]
@@ -132,12 +133,12 @@ class Layout:
 
     @cached_property
     def _further(self) -> list[tuple[int, int]]:
-        """(begin, end) of each further operand in a row."""
+        """The begin and end of each further operand in a row."""
         return list(pairwise(accumulate(self.counts, initial=0)))[3:] if any(self.counts[3:]) else []
 
     @cached_property
     def columns(self) -> int:
-        """The number of positions of a row that belong to the input itself, and not to `changed`."""
+        """The number of positions of a row without those of `changed`."""
         return sum(self.counts)
 
     @property
@@ -147,24 +148,24 @@ class Layout:
 
     @cached_property
     def places(self) -> tuple[tuple[str, int], ...]:
-        """For each position of the input itself its operand, and the element's index there."""
+        """The operand's name and the element's index in the operand for each position, without those of `changed`."""
         return tuple((row.name, k) for row, count in zip(OPERANDS, self.counts, strict=True) for k in range(count))
 
     @property
     def unread(self) -> tuple[int, ...]:
-        """The positions of a row that are always +0, since no model reads them."""
+        """The positions of a row that no model reads, which are always +0."""
         return () if self.addend else (2 * self.length,)
 
     def split(self, row: Sequence[Value]) -> Operands[Value]:
-        """The operands of a row."""
+        """The operands of an input given as a row."""
         k, further = self.counts[0], self._further
         rest = tuple([tuple(row[start:end]) for start, end in further]) if further else ()
         return Operands(tuple(row[:k]), tuple(row[k : 2 * k]), row[2 * k], rest, tuple(row[self.columns :]))
 
 
 def layout_of(model: Model, length: int | None = None, *, addend: bool = True) -> Layout:
-    """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block). `addend`:
-    whether the other models that take the same inputs read c."""
+    """The layout of a model's inputs, or of inputs with `length` products, a multiple of the scale block. `addend`:
+    whether other models on the same inputs read c."""
     length = model.length if length is None else length
     counts = counts_of(model.formats, length, length // model.scale_block)
     formats, names = list[Format](), list[str]()

@@ -1,5 +1,6 @@
-"""Functions of bit vectors on arrays, recorded once: on few lanes the algebra takes ten times as long as its calls of
-NumPy. For inputs of one shape (widths, ranges of exponents, constants) a function always makes the same calls."""
+"""The array carrier with recordings: the NumPy calls of a function are recorded once, since on few lanes the algebra
+takes ten times as long as its calls of NumPy. A function makes the same calls for all inputs of one shape (widths,
+ranges of exponents, constants)."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
 
 Maker = Callable[[Carrier, Sequence[Any]], Any]
 KEPT = 400_000  # the most calls in all recorded programs; a call takes some hundred bytes
-SHAPES = 2048
-PART = 256  # items of a tuple that are made by one expression
+SHAPES = 2048  # the most shapes whose makers are cached
+PART = 256  # the most items of a tuple that one expression makes
 
 
 class _OtherKindError(Exception):
-    """An input of a class that is not known here, such as a class of a changed copy of the datapath."""
+    """An input of a class without a shape, such as a class of a changed copy of the datapath."""
 
 
 class RecordedArrays(ArrayCarrier):
-    """The array carrier that records the calls of a function once for each key and shape of its inputs."""
+    """The array carrier, which records the calls of a function once for each key and shape of the inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ ARRAYS = RecordedArrays()  # one for all users, so that each function is recorde
 
 
 def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -> tuple[Program, Maker]:
-    """The program of a function's calls, and the maker of its results from the program's arrays."""
+    """The program of a function's calls, and the maker of the function's results from the program's arrays."""
     recorder = Recorder([lane.dtype for lane in lanes])
     results: list[Any] = []
     shape_of_results = _shape(function(*_maker(shape)(RECORDING, recorder.lanes)), results)
@@ -64,7 +65,7 @@ def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -
 
 
 def _shape(value: Any, lanes: list[Any]) -> Any:
-    """The shape of a value: everything but its lanes, which are appended to `lanes`."""
+    """The shape of a value: all of it but the lanes, which are appended to `lanes`."""
     kind = type(value)
     if kind is Bits:
         if value.value is not None:
@@ -95,9 +96,10 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
 
 @lru_cache(maxsize=SHAPES)
 def _maker(shape: Hashable) -> Maker:
-    """A function from a carrier and lanes to the value of a shape: one compiled expression, since walking over the
-    shape would take most of the time; of a long tuple one for each of its parts, many of which are alike, since no
-    interrupt ends a compilation. Over many truth values it walks: their expression has a hundred times their size."""
+    """A function from a carrier and lanes to the value of a shape. It is a compiled expression, since a walk over the
+    shape would take most of the time of an evaluation. A long tuple has an expression for each part, since many parts
+    are equal, and no interrupt ends a compilation. Many truth values are made by a walk, since their expression has a
+    hundred times their size."""
     if isinstance(shape, tuple) and shape[:2] == (tuple, None) and len(shape) > 2 + PART:
         if all(part in (Bit, "true", "false") for part in shape[2:]):
             return partial(_truths, shape[2:])
@@ -115,20 +117,20 @@ def _joined(parts: Sequence[tuple[Maker, int]], carrier: Carrier, lanes: Sequenc
 
 @lru_cache(maxsize=SHAPES)
 def _counted(shape: Hashable) -> tuple[Maker, int]:
-    """The maker of a shape, and how many lanes it takes."""
+    """The maker of a shape, and the number of lanes that it reads."""
     text = _text(shape, places := count())
     made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
     return made, next(places)
 
 
 def _truths(shape: Sequence[Any], carrier: Carrier, lanes: Sequence[Any]) -> tuple[Bit, ...]:
-    """Truth values of a shape."""
+    """The truth values of a shape."""
     given = iter(lanes)
     return tuple([Bit(carrier, next(given)) if one is Bit else Bit(carrier, None, one == "true") for one in shape])
 
 
 def _text(shape: Any, places: Iterator[int]) -> str:
-    """The expression of a value of a shape; its lanes take the next places."""
+    """The expression of a value of a shape, whose lanes have the next indices of `places`."""
     if shape is None:
         return "None"
     if shape is Bit:

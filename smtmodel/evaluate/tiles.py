@@ -1,4 +1,4 @@
-"""Evaluation of a use of a unit, or of an elementwise expression, for many outputs at once, by NumPy."""
+"""Evaluation of a unit on a tile of outputs, and of elementwise expressions on arrays, by NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.operand import FACTORS, OPERANDS
 
 Matrix = NDArray[Any]
 
-COLUMNS = 256  # the width of a NumPy tile; no result depends on it
+COLUMNS = 256  # columns that are evaluated at a time
 
 
 def kind_of(fmt: Format) -> Any:
@@ -35,8 +35,9 @@ def is_wider(patterns: Matrix, fmt: Format) -> bool:
 
 
 def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
-    """d for patterns a (rows x length), b (length x columns), c (rows x columns), and the scale factors of rows and of
-    columns, if there are any: rows and columns broadcast, so that each element is decoded once."""
+    """d (rows x columns) for patterns a (rows x length), b (length x columns), c (rows x columns), and, if the model
+    takes these, scale factors (rows x scales, scales x columns). Rows and columns are broadcast, so that each element
+    is decoded once."""
     out = np.empty(c.shape, dtype=np.uint64)
     sides = list(zip((*OPERANDS[:2], *FACTORS), (a, b, *scales), strict=False))
 
@@ -64,7 +65,7 @@ class Elementwise:
     formats: tuple[Format, ...]
 
     def __call__(self, *patterns: Bits) -> Sequence[Bits]:
-        """The result for vectors of any carrier."""
+        """The result for bit vectors of any carrier."""
         return (pattern_of(self.node, *patterns),)
 
     def of(self, arrays: Sequence[Matrix]) -> Matrix:
@@ -77,7 +78,8 @@ class Elementwise:
 
 
 def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:
-    """Rows and columns of A * B. Raises ParameterError where they cannot be multiplied, and for K below `least`."""
+    """The numbers of rows and columns of A * B. Raises ParameterError if A and B cannot be multiplied, or K is below
+    `least`."""
     shapes = f"shapes {a.shape} and {b.shape} cannot be multiplied"
     if a.ndim != 2 or b.ndim != 2:
         raise ParameterError("A and B", f"{shapes}: each needs rows and columns")

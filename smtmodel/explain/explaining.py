@@ -1,7 +1,7 @@
-"""From the trace of one evaluation to its picture: a walk over the nodes in evaluation order.
+"""The picture of one evaluation, made from its trace by a walk over the nodes in evaluation order.
 
-The trace has every signal of the arithmetic. Two things are derived here, and tests compare them with the signals: the
-bits of a sum that a format keeps, and the inputs that make a special value.
+The trace has every signal of the arithmetic. Only the bits of a sum that a format keeps, and the inputs that cause a
+special value, are derived here; tests compare these with the signals.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
 from mmaprobe.smtmodel.operand import OPERANDS
 
-RUNNING = ("addend", "acc")  # the names that signals have for a result of earlier steps
+RUNNING = ("addend", "acc")  # the names of the result of earlier steps in signals
 
 
 def bits_line(name: str, negative: bool, magnitude: int, unit: int, keep_zeros: bool = False) -> BitLine:
-    """The row of (-1)^negative * magnitude * 2^unit from its leading one to its last one, or to the unit."""
+    """The row of (-1)^negative * magnitude * 2^unit from the leading one to the last one, or, with `keep_zeros`, to
+    the unit."""
     if not magnitude:
         return BitLine(name, negative, "", unit - 1)
     if not keep_zeros:
@@ -69,7 +70,8 @@ def fraction_line(name: str, value: Fraction) -> BitLine:
 
 
 def term_line(item: Item, signals: tuple[Name, ...], kept: SignalFact | None = None, unit: int = 0) -> BitLine:
-    """The row of a term of a sum. `kept`: its aligned magnitude, whose bits from the place `unit` on count."""
+    """The row of a term of a sum. `kept`: the term's aligned magnitude, of which the bits from the place `unit` up are
+    kept."""
     if item.special:
         mark = "nan" if item.is_nan else "infinite"
         return BitLine(item.name, item.negative, "", 0, signals=signals, marks=frozenset([mark]))
@@ -91,7 +93,8 @@ def term_line(item: Item, signals: tuple[Name, ...], kept: SignalFact | None = N
 
 
 def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tuple[Name, ...]) -> Rounded:
-    """A sum with the bits that a format keeps of it; the result's pattern tells how it was rounded."""
+    """The rounding of a sum: the bits of the sum that a format keeps, and the outcome, inferred from the result's
+    pattern."""
     magnitude, unit = int(total.bits or "0", 2), total.last
     lowest = max(total.first, fmt.emin) - fmt.fraction if magnitude else unit
     below = max(0, lowest - unit)
@@ -104,8 +107,8 @@ def round_line(total: BitLine, fmt: Format, mode: str, pattern: int, signals: tu
 
 
 def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | str) -> Outcome:
-    """How the kept bits became the result: unchanged, truncated, raised by one unit, or replaced by a limit of the
-    format."""
+    """What rounding made of the kept bits: the exact result, a truncated one, one raised by one unit, or a limit of the
+    format (overflow, or zero if flushed)."""
     if isinstance(result, str) and result != "-0":
         return "overflow"
     size = Fraction(0) if isinstance(result, str) else abs(result)
@@ -117,20 +120,21 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
 
 
 def check_same_inputs(first: Model, other: Model) -> None:
-    """Raises ParameterError for two models that cannot be given the same input."""
+    """Raises ParameterError for two models with operands of different formats, which have no input in common."""
     for row in OPERANDS:
         if other.formats.get(row.name) != first.formats.get(row.name):
             raise ParameterError("against", f"{other.reference} has another format of {row.key} than {first.reference}")
 
 
 def explain(model: Model, operands: Operands[int]) -> Explanation:
-    """The picture of one evaluation."""
+    """The explanation of the evaluation of one input."""
     return _Explainer(model, operands).explanation()
 
 
 @dataclass
 class _Open:
-    """The step under way. `incoming`: the terms from earlier steps, by name; `last`: the visit of its last result."""
+    """The current step. `within`: the prefix of its signals; `incoming`: the terms from earlier steps, by name; `last`:
+    the visit of the step's last rounding."""
 
     within: str
     pictures: list[Picture] = field(default_factory=list)
@@ -145,8 +149,8 @@ class _Open:
 
 
 class _Explainer:
-    """One evaluation: the step under way, and what later nodes need of earlier nodes. Values are recognised by their
-    identity as objects: the trace has one object for a value, wherever the value is a term."""
+    """The walk over one evaluation: the current step, and tables of what later nodes need of earlier ones. Values are
+    identified by their id: the trace has one object for a value, wherever the value is a term."""
 
     def __init__(self, model: Model, operands: Operands[int]) -> None:
         self.model, self.operands = model, operands
@@ -155,11 +159,11 @@ class _Explainer:
         self.named = set(model.unit.names.values()) | set(model.unit.signals)
         self.last: dict[Node, Visit] = {}
         self.sums: dict[Node, Picture] = {}  # the last picture of each sum
-        self.causes: dict[int, list[Cause]] = {}  # of values that are not finite
-        self.names: dict[int, str] = {}  # of values from earlier steps
-        self.born: dict[int, int] = {}  # the step in which a value was formed
+        self.causes: dict[int, list[Cause]] = {}  # by the id of a value that is not finite
+        self.names: dict[int, str] = {}  # by the id of a value
+        self.born: dict[int, int] = {}  # by the id of a value, the number of the step that formed it
         self.products: dict[str, BitLine] = {}
-        self.factors: dict[str, tuple[str, str]] = {}  # of products, in words
+        self.factors: dict[str, tuple[str, str]] = {}  # by product, its factors in words
         self.steps: list[StepView] = []
         self.step = _Open("")
 
@@ -222,7 +226,7 @@ class _Explainer:
                 self.step.last = visit
 
     def _called(self, visit: Visit, node: Round) -> str:
-        """The name of a rounded number pictured by itself: the name of its step, or that of its operand with the
+        """The name of a rounded number with a picture of its own: the step's name, or the operand's name with the
         format."""
         if node in self.named:
             return visit.prefix.rstrip(".").rpartition(".")[2]
@@ -231,7 +235,8 @@ class _Explainer:
         return f"{what} in {node.rounding.format.name}"
 
     def _rectified(self, visit: Visit, node: Relu) -> str:
-        """The operand of a rectifier, in short: x for a number that is not rounded before."""
+        """The operand of a rectifier as a short text: x for a nonzero number that passes, else the number or special
+        value."""
         item, result = item_of("", self.last[node.term].value), item_of("", visit.value)
         if item.special:
             return "nan" if item.is_nan or result.is_nan else "inf" if result.is_infinite else "-inf"
@@ -240,9 +245,9 @@ class _Explainer:
     def _show(self, node: Node, picture: Picture) -> None:
         """Add a picture to the step; the picture of a rounded or cut sum replaces the picture of the sum."""
         if isinstance(node, (Cut, Round)):
-            own = self._unfinished(node)
-            self.step.pictures = [part for part in self.step.pictures if part is not own]
-            if picture.special is not None:  # the sums that led to a special value mean nothing
+            unfinished = self._unfinished(node)
+            self.step.pictures = [part for part in self.step.pictures if part is not unfinished]
+            if picture.special is not None:  # the sum's bits are meaningless where special values decide
                 self.step.pictures = [part for part in self.step.pictures if part.rounded or part.special]
         self.step.pictures.append(picture)
         self.sums[node] = picture
@@ -267,7 +272,7 @@ class _Explainer:
         return f"{name} {value}".lstrip()
 
     def _gated(self, visit: Visit) -> None:
-        """The product with its gate: a zero where a factor is zero, even beside an infinity or a NaN."""
+        """Replace a product by its gated value, a zero where a factor is zero, even with an infinity or a NaN."""
         name = visit.place or visit.prefix.rstrip(".")
         item = item_of(name, visit.value)
         self.step.products = [item if one.name == name else one for one in self.step.products]
@@ -275,7 +280,7 @@ class _Explainer:
             self.products[name] = term_line(item, self.products[name].signals)
 
     def _scale(self, visit: Visit, node: Scale) -> None:
-        """A scaled product, or exact sum of products; the sum has no picture of its own."""
+        """Add a group of scaled products: a product or an exact sum of products, whose picture is removed."""
         term, scales = self.last[node.term], (self.last[node.left].place, self.last[node.right].place)
         names = [name for name, _ in self.entered[term.prefix][1]] if term.prefix in self.entered else [term.place]
         members = tuple(int(name) for name in names if name.isdigit())
@@ -288,7 +293,8 @@ class _Explainer:
     # -- sums
 
     def _term(self, name: str, value: Unpacked) -> Item:
-        """A term with its name in this step; a value from an earlier step keeps the name that it has there."""
+        """A term with its name in this step. A value from an earlier step keeps its name there, and is noted as
+        incoming."""
         key = id(value)
         shown = self.names.get(key, name) if name in RUNNING else name
         item = item_of(shown, value)
@@ -324,7 +330,7 @@ class _Explainer:
         total = replace(total, signals=(negative.name, number.name, whole))
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
         exact = sum((row.value for row in rows), Fraction(0))
-        jammed = maximum is None or node.sticky  # the lowest bit is a sticky one
+        jammed = maximum is None or node.sticky  # the lowest bit is sticky
         if jammed and exact != total.value:
             picture = replace(picture, total=replace(total, marks=frozenset(["sticky"])))
         if maximum is None or not rows:
@@ -334,8 +340,8 @@ class _Explainer:
         return picture if jammed or not isinstance(node, FusedSum) else self._wrapping(picture, exact, node)
 
     def _wrapping(self, picture: Picture, exact: Fraction, node: FusedSum) -> Picture:
-        """The picture with the two's complement of a negative sum, of the unit's width if it has one, and the sum
-        before it wrapped."""
+        """The picture with the two's complement of a negative sum, in the unit's width if carry bits limit it, and, if
+        the sum wrapped, the sum before it wrapped."""
         unit, wraps = picture.unit, exact != picture.total.value
         assert unit is not None
         if exact >= 0 and not wraps:
@@ -354,14 +360,14 @@ class _Explainer:
     # -- how a sum is rounded
 
     def _unfinished(self, node: Cut | Round) -> Picture | None:
-        """The picture of the sum that a node cuts or rounds; None if that picture has a rounding already."""
+        """The picture of the sum that a node cuts or rounds; None if there is none, or it is cut or rounded already."""
         picture = self.sums.get(node.term)
         if picture is None or picture.rounded or picture.special or (picture.cut and isinstance(node, Cut)):
             return None
         return picture
 
     def _picture(self, node: Cut | Round) -> Picture:
-        """The picture of a node's operand: of a sum, or of a number by itself."""
+        """The picture of a node's operand, a sum or a single number."""
         if (unfinished := self._unfinished(node)) is not None:
             return unfinished
         visit = self.last[node.term]
@@ -380,7 +386,7 @@ class _Explainer:
         return replace(picture, cut=replace(row, signals=(number.name,)))
 
     def _rounded(self, visit: Visit, node: Round) -> Picture:
-        """The picture of a rounding's operand with the result, or with the special rule that replaces it."""
+        """The picture of a rounding's operand with the result, or with the rule for special values that decided it."""
         prefix, how, picture = visit.prefix, node.rounding, self._picture(node)
         flags = [Name(prefix, Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)]
         result = Name(prefix, Stage.RESULT)
@@ -399,8 +405,8 @@ class _Explainer:
     # -- special values
 
     def _causes(self, visit: Visit, node: Node) -> list[Cause]:
-        """The causes of a value that is not finite. A rounded result has no inputs at fault: its own step explains
-        it."""
+        """The causes of a value that is not finite. For a rounded result no inputs are named, since its own step names
+        them."""
         item = item_of("", visit.value)
         if not item.special:
             return []
@@ -418,7 +424,7 @@ class _Explainer:
         return [Cause("", "nan" if item.is_nan else "infinite")]
 
     def _causes_below(self, node: Node) -> list[Cause]:
-        """The causes of the node's first operand."""
+        """The causes of the value of a node's first operand."""
         return self.causes.get(id(self.last[node.operands[0]].value), [])
 
     def _cause_of_product(self, node: Product) -> Cause:
@@ -448,7 +454,7 @@ class _Explainer:
     # -- steps
 
     def _close(self) -> None:
-        """End the step under way."""
+        """Finish the current step: add it to the steps if it has pictures."""
         step = self.step
         if not step.pictures:
             return
@@ -466,7 +472,7 @@ class _Explainer:
 
     @staticmethod
     def _passes(step: _Open, result: int | None, fmt: Format) -> bool:
-        """Whether every product is zero and the incoming result leaves unchanged, with its sign."""
+        """Whether every product is zero, and the step's result is the incoming result, with its sign."""
         if result is None or not step.products or any(not item.is_zero or item.special for item in step.products):
             return False
         special = [item for item in step.incoming.values() if item.special]
@@ -478,12 +484,12 @@ class _Explainer:
 
 
 def _input_names(items: Iterable[Item]) -> tuple[str, ...]:
-    """The names of the factors that are inputs."""
+    """The names of those factors that are inputs."""
     return tuple(item.name for item in items if item.name[:1].isalpha())
 
 
 def _special_rule(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
-    """The rule that decides the result of a sum that is not finite."""
+    """The rule that decided a result that is not finite."""
     for kind in ("nan", "inf*0"):
         deciding = tuple(cause for cause in causes if cause.kind == kind)
         if is_nan and deciding:

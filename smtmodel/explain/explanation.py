@@ -1,7 +1,7 @@
-"""One evaluation as a picture: numbers as rows of bits under one ruler of exponents, without any text.
+"""One evaluation as a picture: numbers as rows of bits under one ruler of exponents, as data without text.
 
-A *place* is an exponent of two: the bit at place p is worth 2^p. explaining.py takes the picture from the trace of an
-evaluation; a renderer decides what to fold and how to write it.
+A *place* is an exponent of two: the bit at place p is worth 2^p. explaining.py makes the picture from the trace of an
+evaluation; a renderer decides which rows are folded and how they are written.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Input:
 
 @dataclass(frozen=True)
 class BitLine:
-    """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that an
-    alignment took away, from the place `cut_first` down.
+    """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that the
+    alignment truncated, from the place `cut_first` down.
 
-    `exponent`: the one that takes part in the maximum. `signals`: the names of the trace's signals that the row shows.
-    `marks`: "maximum", "raised" (rounding added a unit), "flipped" (inverting its bits added a unit), "dropped" (a term
-    out of reach, which vanishes), "sticky" (the lowest bit stands for all bits below it), "nan", "infinite".
+    `exponent`: the exponent of the number in the alignment. `signals`: the names of the trace's signals that the row
+    shows. `marks`: "maximum", "raised" (rounding added a unit), "flipped" (inverting the bits added a unit), "dropped"
+    (a term out of reach, which vanishes), "sticky" (the lowest bit stands for all bits below it), "nan", "infinite".
     """
 
     name: str
@@ -58,7 +58,7 @@ class BitLine:
 
     @property
     def value(self) -> Fraction:
-        """The number that `bits` show, without the bits cut."""
+        """The number of `bits`, without the truncated bits."""
         return self._signed(self.bits, self.first)
 
     @property
@@ -72,7 +72,8 @@ class BitLine:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A sum in a format: its bits at or above the place `lowest`, and its bits below that place."""
+    """The rounding of a sum to a format. `kept`: the sum's bits from the place `lowest` up; `half`, `sticky`: the bit
+    below this place, and whether any lower bit is set; `pattern`: the result."""
 
     format: Format
     mode: str
@@ -92,8 +93,8 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a term is not finite, and the inputs at fault: no inputs where an earlier result is not finite, or where the
-    product of finite factors is too large."""
+    """The reason why a term is not finite. `inputs`: the names of the inputs at fault; empty if an earlier result is
+    not finite, or the product of finite factors is too large."""
 
     term: str
     kind: CauseKind
@@ -102,7 +103,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Special:
-    """The rule that decides the result in place of the sum, and its causes."""
+    """The rule for special values that decides the result in place of the sum, and the rule's causes."""
 
     rule: Rule
     causes: tuple[Cause, ...]
@@ -112,12 +113,12 @@ class Special:
 
 @dataclass(frozen=True)
 class Picture:
-    """One sum, or a number that is rounded by itself (`single`).
+    """One sum, or a single number that is rounded (`single`).
 
-    `name`: the sum's name in its signals, where its step has several. `unit`: the lowest place that the alignment keeps
-    (None: an exact sum). `floor`: the exponent floor, where it decides the maximum. `zeros`: the zero terms, which have
-    no rows. `unwrapped`: the exact sum, where it wrapped. `complement`: the two's complement of a sum that is negative
-    or wrapped. `cut`: the total after a cut that changes it, before it is rounded.
+    `name`: the sum's name in signals if the step has several sums. `unit`: the lowest place that the alignment keeps
+    (None: an exact sum). `floor`: the exponent floor if it is the maximum. `zeros`: the names of zero terms, which have
+    no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the two's complement of a negative or wrapped sum.
+    `cut`: the total after a cut that changes it, before rounding.
     """
 
     prefix: str
@@ -137,7 +138,7 @@ class Picture:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is lost: the result is the exact sum of the terms."""
+        """Whether the result is the exact sum of the terms."""
         lossless = not any(row.cut or row.marks & {"raised", "flipped", "sticky"} for row in (*self.rows, self.total))
         lossless = lossless and self.unwrapped is None and self.cut is None
         return lossless and (self.rounded is None or self.rounded.outcome == "exact")
@@ -145,7 +146,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Group:
-    """A product, or products that are summed exactly, with the names of their scale factors, if there are any."""
+    """A product, or an exact sum of products (`members`), with the names of their two scale factors, if any."""
 
     name: str
     members: tuple[int, ...]
@@ -155,11 +156,11 @@ class Group:
 
 @dataclass(frozen=True)
 class StepView:
-    """One round of a repetition, or all nodes outside of repetitions: its products, and the results that enter it.
+    """One round of a repetition, or all nodes outside of repetitions.
 
-    `name`: its name in signals; empty outside of repetitions. `incoming`: the names of the addend and of results of
-    earlier steps in the pictures. `result`: the pattern of the last result, in `format`; None where it is not rounded.
-    `passes`: all products are zero, and the incoming result leaves unchanged.
+    `name`: the step's name in signals; empty outside of repetitions. `indices`: the step's products. `incoming`: the
+    names of the addend and of earlier steps' results in the pictures. `result`: the pattern of the last result, in
+    `format`; None without a rounding. `passes`: all products are zero, and the result is the incoming one.
     """
 
     name: str
@@ -175,8 +176,8 @@ class StepView:
 
 @dataclass(frozen=True)
 class Explanation:
-    """One evaluation as pictures. `facts`: its signals; `factors`: by the name of each product whose factors are not
-    just the inputs of one place, these factors in words."""
+    """One evaluation as pictures. `facts`: the signals; `factors`: for each product whose factors are not just the
+    inputs at one place, the factors in words."""
 
     model: Model
     operands: Operands[int]

@@ -1,5 +1,5 @@
-"""Where an evaluation loses bits: the result of each rounded step compared with the exact sum of its terms, and with
-the result that the step would have if no step had lost a bit."""
+"""The losses of an evaluation: the result of each rounded step less the exact sum of the step's terms, and less the
+result that the step would have if no step lost bits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mmaprobe.smtmodel.nodes.trace import Visit
 
 @dataclass(frozen=True)
 class Loss:
-    """A rounded step. `products`: the first and the last nonzero product of its sum, or the one product that it rounds,
-    if there are any; `count`: the number of these products; `cut`: the change by the alignment; `rounded`: the change
-    by normalising and rounding; both changes are 0 for a step that loses nothing; `value`: the result, in `format`.
-    `total`: the result less the result without any lost bit in the steps up to this one, from the same words; None
-    where rounding is meant to do more than drop bits. `word`: whether the step makes a word of an element, and adds no
-    terms."""
+    """A rounded step. `products`: the first and the last nonzero product of the step's sum, or the product that the
+    step rounds; None without products; `count`: the number of these products; `cut`: the change by the alignment;
+    `rounded`: the change by normalising and rounding; both changes are 0 for an exact step; `value`: the result, in
+    `format`; `total`: the result less the result of the same words without loss in any step up to this one; None where
+    this difference is undefined, since a rounding does more than drop bits; `word`: the step makes a word of an element
+    rather than a sum."""
 
     step: str
     products: tuple[int, int] | None
@@ -40,9 +40,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class ElementLosses:
-    """The steps of one element that lose bits, out of `count` steps; `result`: the element's pattern; `words`: the
-    result of the plan from its words without rounding, less the exact result; None where this difference is not known.
-    The last step gives the element: its total is the element less the exact result."""
+    """The steps of one element that lose bits, of `count` steps in all. The last step is always one of them, and its
+    total is the element less the exact result. `result`: the element's pattern; `words`: the plan's result from its
+    words without rounding, less the exact result; None where this difference is unknown."""
 
     steps: Sequence[Loss]
     count: int
@@ -51,17 +51,18 @@ class ElementLosses:
 
 
 def losses(model: Model, operands: Operands[int]) -> tuple[list[Loss], int]:
-    """The rounded steps of an evaluation in order, up to a step that is not finite; and the result's pattern."""
+    """The rounded steps of an evaluation in order, up to the first value that is not finite; and the result's
+    pattern."""
     evaluation = evaluate_one(model, operands)
     steps = _steps(evaluation.trace.visits, _words(model.unit.result))
     return list(steps), integer(evaluation.d)
 
 
 def element_losses(model: Model, operands: Operands[int], exact: Fraction | None) -> ElementLosses:
-    """The losses of an element. `exact`: the element without any rounding; None if an input is not finite."""
+    """The losses of one element of a product. `exact`: the element without rounding; None if an input is not finite."""
     steps, result = losses(model, operands)
     sums = [step for step in steps if not step.word]
-    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # rounding finds multiples of a modulus
+    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # such roundings find multiples of a modulus
         sums = [replace(step, total=None) for step in sums]
     words, d = None, finite_value(result, model.d)
     lossy = [step for step in sums[:-1] if step.cut or step.rounded]
@@ -72,19 +73,20 @@ def element_losses(model: Model, operands: Operands[int], exact: Fraction | None
 
 
 def _words(result: Node) -> Set[Node]:
-    """The nodes that read elements of one side alone: the words made of an element before it is multiplied."""
+    """The nodes that read elements of one side alone: words, made of an element before its multiplication."""
     read: dict[Node, frozenset[str]] = {}
     for node in walk(result):
-        own = (node.operand.removeprefix("scale_"),) if isinstance(node, Element) else ()
-        read[node] = frozenset(own).union(*(read[part] for part in node.operands))
+        sides_read = (node.operand.removeprefix("scale_"),) if isinstance(node, Element) else ()
+        read[node] = frozenset(sides_read).union(*(read[part] for part in node.operands))
     return {node for node, sides in read.items() if sides in ({"a"}, {"b"})}
 
 
 def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
     values: dict[Node, Fraction] = {}  # the last value of each node; below, its last total
     totals: dict[Node, Fraction | None] = {}
-    by_object: dict[int, Fraction | None] = {}  # totals by object: a sum's term or a loop's result is its node's object
-    alone: dict[Node | int, int | None] = {}  # the product of a node, and of its value's object
+    # totals by the id of a node's value, which is also the object of a sum's term or a loop's result
+    by_object: dict[int, Fraction | None] = {}
+    alone: dict[Node | int, int | None] = {}  # the only product of a node, by the node and by its value's id
     cut = rounded = Fraction(0)
     places: list[int] = []
     for visit in visits:
@@ -120,8 +122,8 @@ def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
 
 
 def _product(visit: Visit, alone: Mapping[Node | int, int | None]) -> int | None:
-    """The place of the only product on which the value of a node depends, as the product, a factor, or a change of the
-    product; None for sums and loops."""
+    """The place of the only product on which a node's value depends: the node is the product, a factor, or computed
+    from the product. None for sums and loops."""
     node = visit.node
     assert isinstance(node, Node)
     if isinstance(node, Element):
@@ -133,7 +135,7 @@ def _product(visit: Visit, alone: Mapping[Node | int, int | None]) -> int | None
 
 
 def _total(node: Node, values: Mapping[Node, Fraction], totals: Mapping[Node, Fraction | None]) -> Fraction | None:
-    """The value of a node less the value that the node would have without any loss in its operands."""
+    """The value of a node less the value that the node would have without loss in its operands; None if unknown."""
     below = [totals.get(part) for part in node.operands]
     if node.without_loss == "operand":
         return _added(values[node] - values[node.operands[0]], *below)

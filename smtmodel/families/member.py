@@ -1,6 +1,6 @@
-"""The families by name, and their members: a family with a value for each of its parameters.
+"""The families by name, and their members. A member is a family with a value for each of the family's parameters.
 
-The rows of the instruction table are members, `@name=value` after a reference changes a parameter of a member, and the
+The rows of the instruction table are members; `@name=value` after a reference changes a parameter of a member; the
 grids of family files are sets of members.
 """
 
@@ -35,10 +35,10 @@ class FamilyFunction(functions.Family):
 
     @cached_property
     def _groups(self) -> dict[str, tuple[Callable[..., ParameterGroup], tuple[str, ...]]]:
-        """The groups of parameters in its signature, by name: each group's class and its parameters."""
-        given = signature(self.function, eval_str=True).parameters.values()
+        """The groups of parameters in the function's signature by name, each as its class and its parameters."""
+        items = signature(self.function, eval_str=True).parameters.values()
         return {each.name: (each.annotation, tuple(signature(each.annotation).parameters))
-                for each in given if _is_group(each)}  # fmt: skip
+                for each in items if _is_group(each)}  # fmt: skip
 
     @cached_property
     def _single(self) -> tuple[str, ...]:
@@ -47,8 +47,8 @@ class FamilyFunction(functions.Family):
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """Its parameters with their defaults, without `length` and `block`, which have none (the block is the length
-        unless it is given)."""
+        """The family's parameters with their defaults. `length` and `block` have none (`Parameter.empty`); a missing
+        block is the length."""
         defaults: dict[str, Any] = {}
         for item in signature(self.function, eval_str=True).parameters.values():
             every = signature(item.annotation).parameters.values() if _is_group(item) else (item,)
@@ -60,7 +60,7 @@ class FamilyFunction(functions.Family):
         return tuple(self.defaults)
 
     def completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """A value for each parameter. Raises ParameterError for a parameter that the family does not take."""
+        """The values, completed by defaults. Raises ParameterError for a parameter that the family does not take."""
         if not values.keys() <= self.defaults.keys():
             for name in values:
                 self.check_takes(name)
@@ -74,14 +74,14 @@ class FamilyFunction(functions.Family):
         return Member(self.name, self.completed(values))
 
     def expression(self, values: Mapping[str, Any]) -> Expression:
-        """The expression for a value of each parameter. Raises ParameterError."""
+        """The expression of the member with a value for each parameter. Raises ParameterError."""
         for name in self._single:
             check_parameter(name, values[name])
-        given = {name: _part(group, *(values[each] for each in names)) for name, (group, names) in self._groups.items()}
-        return self.function(**given, **{name: values[name] for name in self._single})
+        groups = {name: _part(kind, *(values[each] for each in names)) for name, (kind, names) in self._groups.items()}
+        return self.function(**groups, **{name: values[name] for name in self._single})
 
     def idle(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The parameters that have no effect, given the values of others in their groups."""
+        """The parameters without effect, for these values of the others in their groups."""
         parts = [_part(group, *(values[each] for each in names)) for group, names in self._groups.values()]
         return tuple(name for part in parts for name in part.idle)
 
@@ -116,7 +116,7 @@ def _part(group: Callable[..., ParameterGroup], *values: Any) -> ParameterGroup:
 FUNCTIONS = {row.name: FamilyFunction(*row) for row in functions.FAMILIES}
 assert tuple(FUNCTIONS) == FAMILIES
 
-#: parameters of earlier versions, and for each value the family that has it now
+#: parameter of earlier versions -> value -> the family that stands for it now
 FORMER = {
     "operation": {"fused_dot": "t-fdpa", "exact_dot": "e-fdpa", "fma_chain": "fma-chain", "add_mul": "ftz-addmul"},
     "addend": {"fused": "t-fdpa", "late": "tr-fdpa", "after": "emulated-fp8"},
@@ -126,7 +126,7 @@ FORMER = {
 
 @dataclass(frozen=True)
 class Member:
-    """A family with a value for each of its parameters, and the expression that they give. Raises ParameterError."""
+    """A family with a value for each of its parameters, and the expression of these values. Raises ParameterError."""
 
     family: str
     values: Mapping[str, Any]
@@ -137,8 +137,8 @@ class Member:
 
     @property
     def known(self) -> dict[str, Any]:
-        """The values of the member's parameters and of those that its family fixes; the group of a member without a
-        block is 1."""
+        """The values of the member's parameters and of the parameters that its family fixes. `block` is `group` for a
+        family without blocks."""
         values = {**FUNCTIONS[self.family].fixed, **self.values}
         return {"block": values.get("group"), **values}
 
@@ -152,7 +152,7 @@ class Member:
         return function.completed({name: known[name] for name in function.defaults if name in known})
 
     def text(self, name: str) -> str:
-        """The value of a parameter, or the family's name, as a reference spells it."""
+        """The text in a reference of a parameter's value, or of the family's name."""
         if name == FAMILY:
             return self.family
         value = self.values[name]
@@ -162,7 +162,7 @@ class Member:
         return self.expression.unit(a, b, c, reference)
 
     def without_idle(self) -> Member:
-        """The member with the same expression in which every parameter without effect has its default."""
+        """The member with an equivalent expression in which parameters without effect have their defaults."""
         function = FUNCTIONS[self.family]
         idle = set(function.idle(self.values))
         if self.expression.rounding.zero != "ieee":  # the sums of such a unit do not depend on the signs of zeros
@@ -171,19 +171,20 @@ class Member:
         return Member(self.family, {**self.values, **changes}) if changes else self
 
     def apart(self, other: Member) -> list[tuple[str, str, str]]:
-        """(parameter, own value, other value) for each parameter in which another member of the same family differs,
-        unless it has no effect in both. Empty for members of different families."""
+        """The parameters with effect in which another member of the same family differs, each as its name, this
+        member's value and the other's. Empty for members of different families."""
         if self.family != other.family:
             return []
         one, two = self.without_idle(), other.without_idle()
         return [(name, one.text(name), two.text(name)) for name in one.values if one.values[name] != two.values[name]]
 
     def changed(self, changes: Mapping[str, Any]) -> Member:
-        """The member with some parameters changed, given as text or as YAML values. Where the family changes, the
-        parameters that both families have keep their values.
+        """The member with changed parameters. `changes`: new values by parameter, as text or YAML values. If the family
+        changes, parameters of both families keep their values.
 
-        A shorter length also shortens the block, unless a block is given, and a given list of steps decides the block;
-        for another output format a NaN result is NVIDIA's in its width. Raises UnknownNameError and ParameterError.
+        A shorter length shortens the block unless `changes` has a block; a list of steps (block_order) decides the
+        block; a changed output format changes the NaN result to NVIDIA's in that width, unless `changes` has `nan`.
+        Raises UnknownNameError and ParameterError.
         """
         given = dict(changes)
         name = given.pop(FAMILY, self.family)
@@ -208,5 +209,6 @@ class Member:
 
 
 def nvidia_nan(fmt: Format) -> int:
-    """NVIDIA's canonical NaN: all ones below the sign (Xie et al. 2026, section 4.2); e8m13 travels as f32."""
+    """NVIDIA's canonical NaN: all ones below the sign (Xie et al. 2026, section 4.2). Patterns of e8m13 are those of
+    f32."""
     return (1 << (fmt.width - 1)) - 1

@@ -1,6 +1,6 @@
-"""The parameters of all families by name, as files and the command line write them: meanings and values.
+"""The parameters of all families by their names in files and on the command line, with their meanings and values.
 
-Each family takes some of them (smtmodel/families/functions.py).
+Each family takes some of the parameters (smtmodel/families/functions.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specia
 
 
 def assignments(parts: Iterable[str]) -> dict[str, str]:
-    """The values of names from `name=value` texts. Raises ParameterError for another text, and for a name given
+    """The values by name of `name=value` texts. Raises ParameterError for any other text, and for a name given
     twice."""
     values: dict[str, str] = {}
     for part in parts:
@@ -42,8 +42,9 @@ def assignments(parts: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """The meaning and the values of a parameter: names, whole numbers of a range, true or false, none, a bit pattern in
-    hexadecimal, or a list of lists of product numbers. `formats`: the word before the name of a format as a value."""
+    """The meaning of a parameter, and the kinds of values that it takes: `names`, whole numbers from `low` to `high`,
+    true or false (`boolean`), `none`, a bit pattern in hexadecimal (`pattern`), a list of lists of product numbers
+    (`order`), or formats; `formats` is the text before a format's name, None if the parameter takes no format."""
 
     meaning: str
     names: tuple[str, ...] = ()
@@ -56,7 +57,7 @@ class Parameter:
     formats: str | None = None
 
     def admits(self) -> str:
-        """The values in words."""
+        """The values that the parameter takes, in words."""
         parts = list(self.names)
         if self.low is not None:
             parts.append(f"a whole number from {self.low} to {self.high}")
@@ -112,13 +113,13 @@ PARAMETERS: dict[str, Parameter] = {
 
 
 def letter_hint(name: str) -> str:
-    """The end of a message: the parameter for which the papers have a letter (F, L); empty for other names."""
+    """The end of a message about an unknown name: the parameter with this letter in papers (F, L); else empty."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
 
 
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
-    """Raises ParameterError for a value that is impossible for the parameter, a row of `table`."""
+    """Raises ParameterError for a value that the parameter `name` of `table` does not take."""
     row = table[name]
     if isinstance(value, bool):
         fits = row.boolean
@@ -132,7 +133,8 @@ def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
 
 
 def _of_format(name: str, value: Any, row: Parameter) -> str | None:
-    """The one spelling of a value that names a format. Raises ParameterError for an impossible or misplaced format."""
+    """The canonical text of a value that names a format; None for other values. Raises ParameterError for an impossible
+    format, and for a format with the wrong sign for the parameter."""
     if row.formats is None or not isinstance(value, str) or not value.startswith(row.formats):
         return None
     text = value.removeprefix(row.formats)
@@ -151,7 +153,7 @@ def _impossible(name: str, text: str, row: Parameter) -> ParameterError:
 
 
 def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> Any:
-    """A parameter's value from the text of a reference or from YAML. Raises UnknownNameError, ParameterError."""
+    """The value of a parameter from its text in a reference or from YAML. Raises UnknownNameError, ParameterError."""
     if name not in table:
         raise UnknownNameError("parameter", name, table, " (`mmaprobe list parameters` shows all)")
     row = table[name]

@@ -27,7 +27,8 @@ ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_
 
 @dataclass(frozen=True)
 class ParameterGroup:
-    """A group of parameters: its fields. Raises ParameterError for values that are impossible alone or together."""
+    """A group of parameters, which are the class's fields. Raises ParameterError for values that are impossible alone
+    or together."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -35,7 +36,7 @@ class ParameterGroup:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The parameters that have no effect, given the values of others in the group."""
+        """The parameters without effect, for these values of the others in the group."""
         return ()
 
 
@@ -69,16 +70,16 @@ class Steps(ParameterGroup):
 
     @cached_property
     def offsets(self) -> tuple[int, ...] | None:
-        """Each step's offset from the places of the first step; None where the places of a step are no shift of the
-        places of the first step."""
+        """Each step's offset from the places of the first step; None if the places of a step are not those of the first
+        step shifted."""
         return shifts_of_blocks(self.blocks)
 
 
 @dataclass(frozen=True)
 class Inputs(ParameterGroup):
-    """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or a format to
-    which they are converted first, rounded if it has fewer bits (subnormals become normal where its exponents are
-    smaller)."""
+    """The reading of the elements of a, b and c, and the format in which the factors are multiplied (`input_format`):
+    `own`, or a format to which the factors are converted first. The conversion rounds if the format has fewer bits, and
+    makes subnormals normal if it has smaller exponents."""
 
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
@@ -138,7 +139,7 @@ class Alignment(ParameterGroup):
 
     @property
     def exact(self) -> bool:
-        """Whether rounding sees every bit: the sum is exact, or its terms have a sticky bit."""
+        """Whether the rounded result is that of the exact sum: the sum is exact, or its terms have a sticky bit."""
         return self.fraction_bits == "exact" or self.align_rounding == "sticky"
 
     @property
@@ -162,7 +163,8 @@ class Alignment(ParameterGroup):
 
 @dataclass(frozen=True)
 class Sums(ParameterGroup):
-    """How the terms of a step are added: all at once, perhaps in few bits, or two at a time, each sum rounded."""
+    """The addition of a step's terms: all at once, with limited carry bits or not, or two at a time, each sum
+    rounded."""
 
     carry_bits: int | Exact = "exact"
     partials: Partials = "unnormalised"
@@ -174,7 +176,7 @@ class Sums(ParameterGroup):
 
 @dataclass(frozen=True)
 class Late(ParameterGroup):
-    """The addend, which joins the finished sum of products."""
+    """The parameters of an addend that is added to the finished sum of products."""
 
     late_fraction_bits: int = 31
     late_sum_bits: int | None = None
@@ -182,7 +184,7 @@ class Late(ParameterGroup):
     late_small_addend: SmallAddend = "keep"
 
     def bits(self, alignment: Alignment) -> int:
-        """The number of bits to which the sum of products is cut."""
+        """The fraction bits of the sum of products. Raises ParameterError if this sum is not truncated."""
         if alignment.exact or alignment.fraction_bits == "exact":
             raise ParameterError("fraction_bits", "an addend that joins late needs a truncated sum of products")
         return alignment.fraction_bits
@@ -201,7 +203,7 @@ class Late(ParameterGroup):
 
 @dataclass(frozen=True)
 class Scales(ParameterGroup):
-    """Scale factors, one on each side for several products; none without a format."""
+    """Scale factors: `scale_block` products share one on each side. Without a format there are none."""
 
     scale_format: str | None = None
     scale_block: int = 32
@@ -215,7 +217,7 @@ class Scales(ParameterGroup):
         return None if self.scale_format is None else format_named(self.scale_format)
 
     def needed(self) -> None:
-        """Raises ParameterError where there are no scale factors."""
+        """Raises ParameterError if there are no scale factors."""
         if self.scale_format is None:
             raise ParameterError("scale_format", "the family needs one")
 
@@ -228,7 +230,7 @@ class Scales(ParameterGroup):
             raise ParameterError("scale_format", "only truncated sums take scale factors")
 
     def scaled(self, term: Node, place: int) -> Scale:
-        """A product, or a sum of products, times the scale factors of the product at a place."""
+        """A product, or a sum of products, times the scale factors of the product at `place`."""
         index = Index(place // self.scale_block)
         return Scale(term, Element("scale_a", index), Element("scale_b", index))
 
@@ -263,7 +265,7 @@ class IeeeResult(ParameterGroup):
 
     @property
     def random(self) -> Format | None:
-        """The format of the random bits that the rounding is given, if it is given any."""
+        """The format of the random bits of the result's rounding; None without random bits."""
         return None if self.random_bits is None else format_named(f"uint{self.random_bits}")
 
 

@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Expression:
-    """The result of a family's function: a `Unit` without formats of its operands."""
+    """The result of a family's function: a `Unit` without the formats of a, b and c."""
 
     length: int
     result: Node
@@ -39,8 +39,8 @@ class Expression:
         return last.rounding
 
     def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
-        """The unit for factors of these formats, without conversions that change nothing."""
-        formats, given = {"a": a, "b": b}, dict(vars(self))
+        """The unit for operands of these formats, without conversions that keep every number."""
+        formats, arguments = {"a": a, "b": b}, dict(vars(self))
         idle: dict[Node, Node] = {
             node: element
             for node, element in _conversions(self.result)
@@ -48,15 +48,15 @@ class Expression:
         }
         if idle:
             nodes: dict[Node, Node] = {}
-            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), nodes)
+            arguments["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), nodes)
             for name in ("signals", "titles"):
-                given[name] = {nodes.get(node, node): text for node, text in given[name].items()}
-        return Unit(a, b, c, reference=reference, **given)
+                arguments[name] = {nodes.get(node, node): text for node, text in arguments[name].items()}
+        return Unit(a, b, c, reference=reference, **arguments)
 
 
 @lru_cache(maxsize=4096)
 def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
-    """The roundings in an expression that only convert a factor, each with the factor's element."""
+    """The roundings in an expression that convert a factor, each with the factor's element."""
     rounds = list(of_kind(result, Round))
     read = [(node, node.converts) for node in rounds]
     return tuple((node, item) for node, item in read if item is not None and item.operand in ("a", "b"))
@@ -64,8 +64,8 @@ def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
 
 @dataclass(frozen=True)
 class StepProducts:
-    """The products of a step: those at `places`, which a loop over steps moves if `looped`. `name`: the prefix of the
-    step's signals, where no loop gives it."""
+    """The products of a step, at `places`; if `looped`, a loop over steps shifts these. `name`: the prefix of the
+    step's signals if it is not in a loop."""
 
     places: tuple[int, ...]
     looped: bool = False
@@ -77,8 +77,9 @@ class StepProducts:
 
 
 class Sketch:
-    """An expression under construction. `group`: the number of products summed exactly before they are scaled;
-    `random`: the format of random bits, if the result is rounded by them."""
+    """An expression under construction. `group`: how many products are summed exactly before they are scaled;
+    `random`: the format of the random bits of the result's rounding, if any; `signals`: the prefixes of nodes' signals;
+    `titles`: the names of nodes as terms of sums."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Sketch:
         self.titles: dict[Node, str] = {self.c: "addend", Running(OUTER): "addend"}
 
     def named(self, node: Node, signal: str, title: str = "") -> Node:
-        """The node, with a prefix for its signals, and its name as a term of a sum."""
+        """Returns the node. `signal` becomes the prefix of its signals, `title` its name as a term of a sum."""
         self.signals.setdefault(node, signal)
         if title:
             self.titles[node] = title
@@ -106,7 +107,7 @@ class Sketch:
         return _product(self.inputs, self.products, index)
 
     def each(self, step: StepProducts) -> tuple[Node, ...]:
-        """The products of a step one by one, or its groups of products, with their scale factors if there are any."""
+        """The products of a step as separate nodes; with scale factors, its scaled groups of products."""
         if self.scales.format is None:
             return tuple(self.product(Index(k, ((OUTER, 1),) if step.looped else ())) for k in step.places)
         return tuple(
@@ -114,7 +115,7 @@ class Sketch:
         )
 
     def terms(self, step: StepProducts) -> tuple[Node, ...]:
-        """The terms of a step in one sum: without scale factors, one range of products."""
+        """The terms of a step in one sum: a range of products; with scale factors, the scaled groups."""
         if self.scales.format is not None:
             return self.each(step)
         return (_spread(self.inputs, self.products, step.places, OUTER if step.looped else 0),)
@@ -126,7 +127,8 @@ class Sketch:
         return term
 
     def chained(self, start: Node, form: Callable[[StepProducts, Node], Node]) -> Node:
-        """The steps in order, each starting from the result before; a loop where each step is a shift of the first."""
+        """The steps in order, each from the result of the step before, formed by `form`; a loop if each step is the
+        first one shifted."""
         blocks, offsets = self.steps.blocks, self.steps.offsets
         if len(blocks) == 1:
             return form(StepProducts(blocks[0]), start)
@@ -140,14 +142,15 @@ class Sketch:
 
     @property
     def _unrolled(self) -> bool:
-        """Whether steps are written out: a scale factor's place is not a multiple of a product's place."""
+        """Whether steps are written out rather than looped: their places are not shifts, or they have scale factors,
+        whose places shift by other offsets."""
         return len(self.steps.blocks) > 1 and (self.steps.offsets is None or self.scales.format is not None)
 
     def expression(self, result: Node) -> Expression:
         more: tuple[tuple[str, Format], ...] = ()
         if self.random is not None:
             name = RANDOM.name
-            if isinstance(result, Repeat) and _rounds_once(result.body):  # each step is rounded by bits of its own
+            if isinstance(result, Repeat) and _rounds_once(result.body):  # each step has its own random bits
                 name, bits = DRAWS.name, Element(DRAWS.name, Index(0, ((result.level, 1),)))
                 assert isinstance(result.body, Round)
                 result = replace(result, body=replace(result.body, random=bits))
@@ -160,7 +163,7 @@ class Sketch:
 
 
 def _rounds_once(result: Node) -> bool:
-    """Whether the last rounding takes random bits, once, and no other rounding does."""
+    """Whether the last node is a rounding with random bits, and no other rounding has random bits."""
     drawn = [node for node in of_kind(result, Round) if node.random is not None]
     return drawn == [result]
 
@@ -177,7 +180,7 @@ def _spread(inputs: Inputs, products: Products, places: tuple[int, ...], outer: 
 
 @lru_cache(maxsize=4096)
 def _scaled(inputs: Inputs, products: Products, scales: Scales, places: tuple[int, ...]) -> Scale:
-    """A product, or the exact sum of several, scaled."""
+    """A scaled product, or a scaled exact sum of several products."""
     form = partial(_product, inputs, products)
     if len(places) == 1:
         return scales.scaled(form(Index(places[0])), places[0])

@@ -1,4 +1,4 @@
-"""Restrictions of the inputs of a question, and checks that models can be compared."""
+"""Restrictions on the inputs of a question, and checks that models can be compared."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ExponentRange(Strict):
 
 
 class Inputs(Strict):
-    """Which inputs count. Restricts every element of a and b, and c; a zero has no exponent to restrict. An element
-    that is `normal`, or whose exponent is restricted, is finite.
+    """Restrictions on the inputs of a question. They hold for every element of a and b, and for c; a zero meets every
+    restriction of exponents. An element that is `normal`, or whose exponent is restricted, is finite.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
     `products_below_two`: the significands of each product multiply to less than 2, so that the product is normalised.
@@ -62,8 +62,8 @@ class Inputs(Strict):
 
 
 def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
-    """The elements of a format that the restrictions leave to one operand. Only a window outside the exponents of the
-    format leaves no number: for every exponent a power of two meets all other restrictions."""
+    """The elements of a format that the restrictions admit for one operand. Only a window outside the format's
+    exponents excludes all nonzero numbers, since for every exponent a power of two meets all other restrictions."""
     window = inputs.exponents
     if window is None or (window.min <= fmt.emax and window.max >= fmt.emin):
         return "numbers"
@@ -71,8 +71,8 @@ def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "number
 
 
 def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
-    """The operands (a, b, c) of inputs of `length` products that can only be zero by their exponents, each with its
-    format's range as text. Raises ParameterError for an operand for which nothing is admitted."""
+    """The operands (a, b, c) of inputs of `length` products for which the window of exponents admits zeros alone, each
+    with the range of its format's exponents in words. Raises ParameterError if an operand has no admitted element."""
     zeros = {}
     for name, fmt, indices in (
         ("a", model.a, range(length)),
@@ -93,25 +93,27 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
 
 
 def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
-    """Why c is +0 for all models, in words, where some of them read c and others do not; else empty."""
+    """If some models read c and others do not, the reason why c is +0 for all, by the operand's name; else empty."""
     deaf = [model.reference for model in models if not model.addend]
     return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
 
 
 def zeros_of(inputs: Inputs, models: Sequence[Model], length: int) -> dict[str, str]:
-    """The operands of which several models are given zeros alone, each with the reason. Raises ParameterError."""
+    """The operands that are always zero in a question about several models, each with the reason in words. Raises
+    ParameterError."""
     return zeros_only(inputs, models[0], length) | unread_by_some(models)
 
 
 def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inputs:
-    """The restrictions of inputs for several models, with c fixed to +0 where only some models read it."""
+    """The restrictions on inputs of several models, with c fixed to +0 if only some models read it."""
     if not unread_by_some(models) or length in inputs.zero_terms:
         return inputs
     return inputs.model_copy(update={"zero_terms": (*inputs.zero_terms, length)})
 
 
 def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
-    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term beyond them."""
+    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term that such an
+    input lacks."""
     zeros_only(inputs, model, length)
     for index in inputs.zero_terms:
         if index > length:
@@ -124,14 +126,14 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
 
 
 def with_one_addend(models: Sequence[Model]) -> list[Model]:
-    """The models with one format of c, where they disagree: a model that does not read c takes the format of the
-    models that do, or of the first model."""
+    """The models with one format of c as far as possible: models that do not read c get the format of the first model
+    that does, or of the first model."""
     lead = next((model for model in models if model.addend), models[0])
     return [model if model.addend or model.c == lead.c else model.with_addend(lead.c) for model in models]
 
 
 def check_comparable(left: Model, right: Model, compare: Compare) -> None:
-    """Raises ParameterError for models that take different inputs, or give results that cannot be compared."""
+    """Raises ParameterError for models whose inputs have different formats, or whose results cannot be compared."""
     for side in ("a", "b", "c") if left.addend and right.addend else ("a", "b"):
         one, other = (getattr(model, side) for model in (left, right))
         if one.name != other.name:

@@ -1,4 +1,4 @@
-"""Restrictions of inputs as users write them in one line: `finite,nonzero`, `exponents=-3..4`."""
+"""Restrictions on inputs as users write them on one line: `finite,nonzero`, `exponents=-3..4`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ WINDOW = "exponents=LOW..HIGH"
 
 
 def parse_inputs(restrictions: str) -> Inputs:
-    """The restrictions of inputs that a comma-separated list names; "" names none. Raises UnknownNameError, or
-    ParameterError for a list with a word missing."""
+    """The restrictions of a comma-separated list, which may be empty. Raises UnknownNameError, and ParameterError for
+    an empty word, an impossible or second window, or restrictions that exclude each other."""
     from pydantic import ValidationError
 
     from mmaprobe.smtmodel.inputs.admitted import Inputs

@@ -1,4 +1,4 @@
-"""Formats and a length without an arithmetic: what is known of a device before it is asked anything."""
+"""The formats and the number of products of a device, which are known before the device is asked."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
 class Signature(Model):
-    """A model without arithmetic or reference, for vectors that need formats alone, and name no model.
-
-    `addend`: whether the device takes c; without an addend, c is zero in every vector.
-    """
+    """A model without arithmetic or reference, for vectors that name no model. `addend`: whether the device takes c; if
+    not, c is zero in every vector. `more`: the formats of further operands by name."""
 
     def __init__(
         self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
         scale: Format | None = None, scale_block: int = 1, more: tuple[tuple[str, Format], ...] = (),
     ) -> None:  # fmt: skip
-        given: dict[str, object] = {
+        fields: dict[str, object] = {
             "reference": "",
             "member": None,
             "_formats": (a, b, c, d),
             "_length": length,
             "_addend": addend,
         }
-        given |= {"_scale": scale, "_scale_block": scale_block, "_more": more}
-        for name, value in given.items():
+        fields |= {"_scale": scale, "_scale_block": scale_block, "_more": more}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     _formats: tuple[Format, Format, Format, Format]
@@ -103,7 +101,7 @@ class Signature(Model):
 
 
 def signature_of(model: Model) -> Signature:
-    """The signature of a model: formats, length, and whether c enters its result."""
+    """The signature of a model: its formats, length, scale factors, and whether it reads c."""
     if isinstance(model, Signature):
         return model
     return Signature(
@@ -112,9 +110,9 @@ def signature_of(model: Model) -> Signature:
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None, longest: int = LONGEST) -> Signature:
-    """The signature of `a,b,c,d`, or of `a,b,d` or `a,b,none,d` for a device without an addend. `scale`: FORMAT/BLOCK,
-    for scale factors that BLOCK products share. `longest`: the largest length. Raises UnknownNameError or
-    ParameterError."""
+    """The signature of formats written as `a,b,c,d`, or as `a,b,d` or `a,b,none,d` for a device without an addend.
+    `scale`: FORMAT/BLOCK for scale factors that BLOCK products share; `longest`: the largest length. Raises
+    UnknownNameError or ParameterError."""
     names = [name.strip() for name in formats.split(",")]
     if len(names) == 4 and names[2] == NO_ADDEND:
         del names[2]

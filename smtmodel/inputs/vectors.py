@@ -1,4 +1,4 @@
-"""Test vectors: one JSON object a line, bit patterns in hexadecimal."""
+"""Vectors in files: one JSON object on each line, with bit patterns in hexadecimal."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches", FLAGS}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
-_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # the letter of `struct` for the hexadecimal digits of a pattern
-LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer
+_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # hexadecimal digits of a pattern -> the letter of `struct`
+LONGEST = 1 << 28  # the most characters of a line; a vector of ten million products has fewer
 _BOM = "\ufeff"
 GZIP = b"\x1f\x8b"  # the first bytes of compressed files
 
@@ -41,8 +41,8 @@ ModelOf = Callable[[], Model]
 
 @dataclass(frozen=True)
 class Vector:
-    """An input, and what is known about its result. Patterns are integers; missing trailing products are zero. `extra`:
-    the other keys of its row, unchanged."""
+    """An input with its result, if known. Patterns are integers; missing products at the end are zero. `d`: the result;
+    `line`: the line in the file, 0 without a file; `extra`: the row's other keys, unchanged."""
 
     model: Model
     operands: Operands[int]
@@ -53,26 +53,26 @@ class Vector:
 
     @property
     def own_keys(self) -> dict[str, Any]:
-        """The keys of its row that have no meaning here, such as `note` and `tags`."""
+        """The row's keys that have no meaning for mmaprobe, such as `note` and `tags`."""
         return {key: value for key, value in self.extra.items() if key not in _KNOWN}
 
     @property
     def predictions(self) -> dict[str, str]:
-        """Hypothesis: the result that it predicts."""
+        """Hypothesis -> the result that it predicts, in hexadecimal."""
         return self.extra.get("predictions") or {}
 
     @property
     def question(self) -> str:
-        """The question that the predictions belong to; empty where the row names none."""
+        """The question of the predictions; empty if the row names none."""
         return str(self.extra.get("question") or "")
 
     @property
     def exercises(self) -> list[str]:
-        """Conditions of the datapath that the input reaches."""
+        """The features of the datapath that the input exercises."""
         return self.extra.get("exercises") or []
 
     def to_json(self) -> dict[str, Any]:
-        """The object of one line."""
+        """The vector as the JSON object of a line."""
         model = self.model
         out: dict[str, Any] = {"schema": SCHEMA_VERSION}
         if self.id is not None:
@@ -86,7 +86,7 @@ class Vector:
 
 
 def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
-    """An input of any length as bit patterns."""
+    """The keys of an input in a row, with bit patterns in hexadecimal."""
     out: dict[str, Any] = {}
     for (name, side), row in zip(operands.sides.items(), OPERANDS, strict=True):
         if (fmt := model.formats.get(name)) is not None:
@@ -96,12 +96,13 @@ def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
 
 
 def to_hex(pattern: int, fmt: Format) -> str:
-    """A pattern in as many digits as its format has."""
+    """A pattern in hexadecimal, with all digits of its format."""
     return f"{pattern:0{fmt.digits}x}"
 
 
 def parse_pattern(text: Any, fmt: Format, key: str) -> int:
-    """The pattern of a string with all hexadecimal digits of the format, or 0. Raises ValueError, naming the key."""
+    """The pattern of a string with all hexadecimal digits of the format; zero may have any number of digits. Raises
+    ValueError, naming the key."""
     if not isinstance(text, str):
         one = f', 1 is "{to_hex(fmt.one, fmt)}"' if fmt.one_exponent == fmt.bias else ""
         hint = f": numbers are bit patterns{one}" if isinstance(text, (int, float)) else ""
@@ -112,7 +113,7 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     value = int(text, 16)
     if value >> fmt.width:
         raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
-    if value and len(text) != fmt.digits:  # without a trailing digit it would be another number
+    if value and len(text) != fmt.digits:  # a missing last digit would make another number
         raise ValueError(f"{key}: {text!r}: a pattern of {fmt.name} has {counted(fmt.digits, 'digit')}, zeros included")
     return value
 
@@ -120,8 +121,8 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
 def parse_row(
     row: Any, line: int = 0, model_of: ModelOf | None = None, *, instead: Model | None = None
 ) -> Vector:  # fmt: skip
-    """The vector of one JSON object. `model_of` gives the model of a row that names none; `instead` is the model of
-    such a row, and of one whose model is unknown here. Raises ValueError or MmaprobeError, naming the field."""
+    """The vector of one JSON object. `model_of` returns the model for a row that names none; `instead` is the model for
+    such a row, and for a row with an unknown model. Raises ValueError or MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
     _check_keys(row)
@@ -160,12 +161,12 @@ def parse_row(
 
 
 def vector_of(row: dict[str, Any]) -> Vector:
-    """The vector of a JSON object that has other keys too. Raises ValueError or MmaprobeError."""
+    """The vector of a JSON object, without its unknown keys. Raises ValueError or MmaprobeError."""
     return parse_row({key: value for key, value in row.items() if key in _KNOWN})
 
 
 def _check_keys(row: dict[str, Any]) -> None:
-    """A row may have unknown keys, but one that nearly spells a missing key is an error. Raises ValueError."""
+    """Raises ValueError for an unknown key that is nearly the name of a missing key."""
     if row.keys() <= _KNOWN:
         return
     missing = frozenset(_KNOWN - row.keys())
@@ -196,7 +197,7 @@ def _further_operand(row: dict[str, Any], operand: Operand, model: Model) -> tup
 
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
-    try:  # the quick way; a mistake is found again, with its place, by the slow one
+    try:  # all at once; if this fails, each alone, for a message with the element's index
         if (word := _WORDS.get(fmt.digits)) and set(map(len, items)) == {fmt.digits}:
             values = struct.unpack(f">{len(items)}{word}", bytes.fromhex("".join(items)))
             if max(values) >> fmt.width == 0:
@@ -224,7 +225,7 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
 
 
 def _check_alike(row: dict[str, Any]) -> None:
-    """Raises ValueError where arch, unit or instruction contradict `model`: nothing would read them."""
+    """Raises ValueError if arch, unit or instruction contradict `model`, since only `model` is read."""
     if row.keys().isdisjoint(_PARTS):
         return
     base = row["model"].partition("@")[0].strip().lower()
@@ -248,7 +249,7 @@ def _model_or(row: dict[str, Any], instead: Model) -> Model:
 
 
 def _is_gzip(path: Path) -> bool:
-    """Whether a file begins as gzip files do; by its name alone where it cannot be read twice."""
+    """Whether a file is a gzip file: by its first bytes, or by its name alone if it cannot be read twice."""
     if path.suffix == ".gz" or not path.is_file():
         return path.suffix == ".gz"
     with path.open("rb") as stream:
@@ -256,7 +257,7 @@ def _is_gzip(path: Path) -> bool:
 
 
 def open_text(path: Path) -> IO[str]:
-    """A text file, or a gzip file of text, for `check_utf8`. Raises InputError."""
+    """A stream of a text file, or of a gzip file of text, for `check_utf8`. Raises InputError."""
     try:
         if _is_gzip(path):
             return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
@@ -266,7 +267,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def lines_of(stream: IO[str], name: str) -> Iterator[str]:
-    """The lines of a file. Raises InputError for a line longer than any vector's, before memory runs out."""
+    """The lines of a file. Raises InputError for a line of more than LONGEST characters, before memory runs out."""
     number = 0
     while line := stream.readline(LONGEST + 1):
         number += 1
@@ -278,9 +279,9 @@ def lines_of(stream: IO[str], name: str) -> Iterator[str]:
 def read_vectors(
     lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "", *, instead: Model | None = None
 ) -> Iterator[Vector]:
-    """The vectors of a file, one at a time; `model_of` and `instead` as in `parse_row`. With `gpu`, rows that do not
-    name it are passed over. Raises InputError with file, line and field at the first bad row, also for an id that an
-    earlier row has, and for a file without a vector."""
+    """The vectors of a file, one at a time. `model_of` and `instead` as of `parse_row`; `gpu`: rows of other GPUs are
+    skipped. Raises InputError with file, line and field at the first bad row, also for the id of an earlier row, and
+    for a file without vectors."""
     number = count = 0
     places: dict[str | int, int] = {}
     try:

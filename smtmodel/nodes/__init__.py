@@ -1,4 +1,4 @@
-"""The nodes of units: a unit is an expression over these few kinds, each in a file of its own."""
+"""The nodes of units. A unit is an expression over these few kinds of nodes, each in a file of its own."""
 
 from mmaprobe.smtmodel.nodes.cancelling import Cancelling
 from mmaprobe.smtmodel.nodes.counting import Counting

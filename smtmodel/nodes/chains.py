@@ -19,8 +19,8 @@ Blocks = Sequence[Sequence[int]]
 
 
 def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
-    """The offset of each step's places from the first step's; None where some step's places are no shift of the
-    first's."""
+    """The offset of each step's places from the first step's places; None if a step's places are not the first step's
+    places shifted."""
     first = blocks[0]
     offsets = tuple(block[0] - first[0] for block in blocks)
     alike = all(tuple(k + offset for k in first) == tuple(block) for offset, block in zip(offsets, blocks, strict=True))
@@ -28,12 +28,12 @@ def shifts_of_blocks(blocks: Blocks) -> tuple[int, ...] | None:
 
 
 def interleaved_pairs(places: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Two blocks that take pairs of products in turn."""
+    """Two blocks, which take pairs of products alternately."""
     return tuple(tuple(k for k in places if (k % 4 < 2) == first) for first in (True, False))
 
 
 def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 0) -> Node:
-    """A node for the terms at these places; `outer`: the level of a loop that shifts them, 0 for none."""
+    """A node for the terms at `places`. `outer`: the level of a loop that shifts the places; 0 without a loop."""
     loop, level = ((outer, 1),) if outer else (), outer + 1
     base = places[0]
     if len(places) == 1:
@@ -47,8 +47,8 @@ def terms_at(places: Sequence[int], form: Callable[[Index], Node], outer: int = 
 @dataclass(frozen=True)
 class ProductChain:
     """Steps that each add products to the result of the step before. `blocks`: the places of each step's products;
-    `term`: a product with each input at one place; `terms`: the node of a step's products within `step`; `step` reads
-    the result of the step before as `Running(OUTER)`."""
+    `start`: the addend of the first step; `term`: a product, with its inputs at one place; `step`: a step, in which
+    `Running(OUTER)` is the result of the step before and `terms` the node of the step's products."""
 
     blocks: tuple[tuple[int, ...], ...]
     start: Node
@@ -65,7 +65,7 @@ class ProductChain:
         return replaced(self.term, leaf)
 
     def in_blocks(self, blocks: Blocks, start: Node | None = None) -> Node | None:
-        """A chain of the same step over other blocks; None where the blocks are not shifts of one block."""
+        """A chain of the same step over other blocks; None if the blocks are not one block shifted."""
         offsets, begin = shifts_of_blocks(blocks), self.start if start is None else start
         if offsets is None:
             return None
@@ -88,7 +88,8 @@ def _step_without(step: Node, terms: Node) -> Node:
 
 
 def chain_of(result: Node) -> ProductChain | None:
-    """An expression as a chain: a repetition, or a single step from c, over one range of products; else None."""
+    """An expression as a chain if it is a repetition, or a single step from c, over one range of products; else
+    None."""
     start, step = result, result
     places: tuple[int, ...] = (0,)
     if isinstance(result, Repeat):

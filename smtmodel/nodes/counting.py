@@ -1,4 +1,4 @@
-"""A term that counts in an alignment also where it is zero."""
+"""A term whose exponent takes part in an alignment even if the term is zero."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Termi
 from mmaprobe.smtmodel.nodes.product import Product
 from mmaprobe.smtmodel.nodes.repeat import Each
 
-ZEROS_COUNT, PRODUCTS = "zeros_count", "products"  # the variants of a sum in which zero terms count
+ZEROS_COUNT, PRODUCTS = "zeros_count", "products"  # the parameter of variants of a sum in which zero terms count
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Counting(Unary):
         return Number(replace(item, is_zero=truth(item.sign.carrier, False)))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Only the term's fact about infinities and NaNs."""
+        """Whether the term is finite, and nothing else."""
         return replace(UNKNOWN, finite=operands[0].finite)
 
     @classmethod
@@ -64,15 +64,14 @@ class Counting(Unary):
 
 
 def counting(item: Node) -> Node:
-    """An operand of a sum with its terms counting where they are zero; the operand itself where its terms cannot count
-    so, or already do."""
+    """An operand of a sum in which zero terms count; unchanged if its terms cannot be `Counting`, or are."""
     return replace(item, body=counting(item.body)) if isinstance(item, Each) else next(Counting.around(item), item)
 
 
 def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
-    """Variants of a sum in which zero products count, without and with the zero inputs that the sum adds. There is no
-    variant of the inputs alone: a zero input counts with the least exponent of its format, which seldom is above a
-    product's."""
+    """The variants of a sum in which zero products count, without and with zero inputs among the terms. There is no
+    variant for zero inputs alone: these count with the least exponent of their format, which is seldom above the
+    exponents of products."""
     able = [item for item in items if counting(item) != item]
     inputs = [item for item in able if isinstance(item, Terminal)]
     if len(able) > len(inputs):
@@ -82,5 +81,5 @@ def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:
 
 
 def with_zeros_counting(items: tuple[Node, ...], which: object) -> tuple[Node, ...]:
-    """The operands of a sum, changed so that the products, or all terms, count where they are zero."""
+    """The operands of a sum, changed so that zero products, or all zero terms, count."""
     return tuple(item if which == PRODUCTS and isinstance(item, Terminal) else counting(item) for item in items)

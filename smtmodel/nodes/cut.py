@@ -1,4 +1,4 @@
-"""Cutting: a sum normalised and rounded to fewer bits, without the range of a format."""
+"""A sum normalised and rounded to fewer bits, with unbounded exponents."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Cut(Unary):
         return _CutSum(value, cut)
 
     def _cut(self, aligned: bool, term: Term) -> Term:
-        """`aligned`: the value is, or may be, a term of an alignment."""
+        """A term after the cut. `aligned`: the value may be a term of an alignment."""
         target = self.target(term)
         unit = term.exponent.offset(-term.fraction)
         cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
@@ -69,7 +69,7 @@ class Cut(Unary):
         return Term(term.sign, cut.significand, exponent, target.format.fraction)
 
     def target(self, term: Term) -> Target:
-        """Rounding to a format without a largest exponent; the smallest is `least`, or below any sum's exponent."""
+        """A format whose largest exponent is above every sum's, and whose smallest is `least` or below every sum's."""
         unit = term.exponent.offset(-term.fraction)
         least = unit.low if self.least is None else self.least
         highest = unit.high + term.significand.width - least
@@ -93,7 +93,7 @@ class Cut(Unary):
 
 
 class _CutSum(Changed):
-    """A sum after a cut; a sum that is cut to zero keeps its sign."""
+    """The value of a cut: a sum that is cut to zero keeps its sign."""
 
     @kept_property
     def negatives(self) -> tuple[Bit, Bit]:

@@ -27,10 +27,10 @@ SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 
 @dataclass(frozen=True, eq=False)
 class Element(Terminal):
-    """One element of an operand. An operand of the whole sum, such as c, has no index.
+    """One element of an operand. An operand with one element for the whole sum, such as c, has no index.
 
-    `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
-    read as +0 (AMD CDNA2).
+    `subnormals`: subnormal numbers are kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0.
+    `positive_zeros`: zeros are read as +0 (AMD CDNA2).
     """
 
     kind: ClassVar[str] = "element"
@@ -48,7 +48,7 @@ class Element(Terminal):
 
     @property
     def is_factor(self) -> bool:
-        """Whether it is a scale factor."""
+        """Whether the element is a scale factor."""
         return NAMED[self.operand].is_factor
 
     @property
@@ -69,17 +69,17 @@ class Element(Terminal):
         if self.operand == "c":
             with context.within(""):
                 context.trace.term(Stage.ADDEND, item.term)
-        as_it_is = self.subnormals == "keep" and not self.positive_zeros
-        return Number(item, native=(fmt, pattern) if as_it_is else None)
+        unchanged = self.subnormals == "keep" and not self.positive_zeros
+        return Number(item, native=(fmt, pattern) if unchanged else None)
 
     @kept_property
     def way(self) -> Hashable:
-        """The operand, and how its elements are read: elements that are read alike are decoded together."""
+        """The operand and the reading of its elements. Elements with equal keys are decoded together."""
         return self.operand, self.subnormals, self.positive_zeros
 
     def whole(self, context: Context) -> Unpacked | None:
-        """All elements of the operand, decoded at once, of which `unpacked_row` gives one; None where the carrier
-        cannot decode them so, or where this element is missing."""
+        """All elements of the operand, decoded at once, of which `unpacked_row` takes one; None if the carrier does not
+        stack, or this element is missing."""
         patterns = context.patterns[self.operand]
         if self._at(context) >= len(patterns):
             return None
@@ -95,7 +95,7 @@ class Element(Terminal):
         return context.pattern(self.operand, self._at(context))
 
     def read(self, pattern: Bits, fmt: Format) -> Unpacked:
-        """The number that a pattern of `fmt.width` bits is read as."""
+        """A pattern of `fmt.width` bits, decoded as the element is read."""
         item = unpack(pattern, fmt, self.subnormals != "keep" and fmt.subnormals, self.positive_zeros)
         if self.subnormals == "zero" and fmt.signed and not self.positive_zeros:
             item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
@@ -109,12 +109,12 @@ class Element(Terminal):
         finite = knowledge.fits or not (fmt.has_infinity or fmt.has_nan)
         plain = replace(_known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite),
                         turns=self._turns(knowledge.formats))  # fmt: skip
-        own = knowledge.given.get(self.operand)
-        if own is None:
+        given = knowledge.given.get(self.operand)
+        if given is None:
             return plain
         return replace(
-            own, never_minus=plain.never_minus, never_tiny=plain.never_tiny or own.never_tiny,
-            finite=plain.finite or own.finite,
+            given, never_minus=plain.never_minus, never_tiny=plain.never_tiny or given.never_tiny,
+            finite=plain.finite or given.finite,
             turns=plain.turns,
         )  # fmt: skip
 
@@ -124,9 +124,9 @@ class Element(Terminal):
         return True if all(fmt.signed for name, fmt in formats.items() if name in ("a", "c")) else None
 
     def key(self, context: Context) -> Hashable:
-        given = self._pattern(context).value  # a constant is the same number at every place
-        at = None if self.index is None or given is not None else context.at(self.index)
-        return self.operand, at, given, self.subnormals, self.positive_zeros
+        constant_value = self._pattern(context).value  # a constant has the same key at every place
+        at = None if self.index is None or constant_value is not None else context.at(self.index)
+        return self.operand, at, constant_value, self.subnormals, self.positive_zeros
 
     def variants(self) -> Iterator[Variant]:
         if self.operand in READ:
@@ -147,7 +147,7 @@ class Element(Terminal):
 
 @cache
 def flushed_in(*results: Node) -> frozenset[str]:
-    """The operands of which subnormal numbers are read as zero somewhere in these expressions."""
+    """The operands with elements in these expressions whose subnormal numbers are read as zero."""
     elements = (one for result in results for one in of_kind(result, Element))
     return frozenset(one.operand for one in elements if one.subnormals != "keep")
 
@@ -182,7 +182,7 @@ class Constant(Terminal):
 
 @dataclass(frozen=True, eq=False)
 class Literal(Terminal):
-    """A fixed number: the pattern of a format."""
+    """A fixed number, given as a pattern of a format."""
 
     kind: ClassVar[str] = "number"
     source: ClassVar[str] = "IEEE 754-2019, 3.4"
@@ -208,8 +208,8 @@ class Literal(Terminal):
         return finite_value(self.pattern, self.format)
 
     def _without_zeros(self, term: Term) -> dict[str, Any]:
-        """The significand without the zeros at its end, and its fraction bits: products are then as narrow as they can
-        be."""
+        """The significand without zeros at its end, with its fraction bits, so that products are as narrow as
+        possible."""
         low = (self.pattern >> self.format.padding) & (1 << self.format.fraction) - 1 | 1 << self.format.fraction
         zeros = min((low & -low).bit_length() - 1, term.fraction)
         return {"significand": term.significand.extract(term.significand.width - 1, zeros),

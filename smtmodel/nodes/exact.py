@@ -1,4 +1,4 @@
-"""The exact sum: two terms with a sticky bit below the bits needed, more terms in fixed point over the whole range."""
+"""The exact sum: of two terms with a sticky bit below the bits needed, of more terms in fixed point."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 @dataclass(frozen=True, eq=False)
 class ExactSum(Sum):
-    """The exact sum of its terms. As a term of a fused sum it counts with the exponent 0 of its fixed point (Xie et al.
-    2026, Algorithm 9, line 3)."""
+    """The exact sum of its terms. As a term of a fused sum an exact sum counts with the exponent 0 of its fixed point
+    (Xie et al. 2026, Algorithm 9, line 3)."""
 
     kind: ClassVar[str] = "exact"
     source: ClassVar[str] = "IEEE 754-2019, 5.4.1 (two terms); Xie et al. 2026, Algorithm 6"
@@ -53,8 +53,8 @@ class ExactSum(Sum):
 
     @property
     def flat(self) -> ExactSum:
-        """The sum with nested exact sums, at any depth, replaced by their terms. Its value is the same on every input:
-        nothing is lost in between, and infinities, NaNs and the sign of a zero depend on all terms."""
+        """The sum with nested exact sums, at any depth, replaced by their terms. Both have the same value on every
+        input, since no bit is lost in between, and infinities, NaNs and the sign of a zero depend on all terms."""
         return replace(self, items=tuple(_terms(self))) if any(map(_has_sum, self.items)) else self
 
     def place(self, context: Context) -> str:
@@ -98,7 +98,7 @@ class ExactSum(Sum):
         return term
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In an alignment the sum counts with the exponent 0, whatever its size."""
+        """The facts of the sum, which counts in an alignment with the exponent 0, whatever its size."""
         terms = tuple(one for known in operands for one in (known.terms or (known,)))
         intervals = all_known(known.interval for known in operands)
         interval = None if intervals is None else reduce(plus, intervals)
@@ -117,9 +117,9 @@ class ExactSum(Sum):
         )  # fmt: skip
 
     def _left(self, x: Known) -> Interval | None:
-        """The interval of a rounding's remainder, x - r(x): less than a unit in the last place, or the excess over the
-        largest number. If x lies in the range of an integer format and is rounded to it toward zero, the remainder has
-        the sign of x, and its magnitude is at most 1 less a last place of x. None for other sums."""
+        """The interval of the remainder x - r(x) of a rounding r; None for other sums. The remainder is less than a
+        unit in the last place, or the excess over the largest number. If r rounds x toward zero to an integer format
+        whose range contains x, the remainder has the sign of x and a magnitude of at most 1 less a last place of x."""
         match self.items:
             case (first, Product(left=Literal() as factor, right=Round(term=term, rounding=how))) if first == term:
                 fmt, whole = how.format, rounded(x.interval, how.format.precision, how.format.emin, how.mode)
@@ -140,14 +140,14 @@ class ExactSum(Sum):
 
 
 def is_positive(terms: Sequence[Known]) -> bool:
-    """Whether a zero sum always has a number added that is neither negative nor -0. If all numbers added are negative
-    or -0, no term is above zero; a term that is never -0 is then below zero, and so is the sum."""
+    """Whether every zero sum has a number added that is neither negative nor -0. For if all numbers added are negative
+    or -0, no term is above zero, so a term that is never -0 is below zero, and so is the sum."""
     own = any(known.never_minus or known.positive for known in terms)
     return any(known.zero and known.never_minus for known in terms) or (own and all(known.agrees for known in terms))
 
 
 def _terms(node: Node) -> Iterator[Node]:
-    """The terms that a node adds to an exact sum; a range of terms stays one node."""
+    """The terms that a node contributes to an exact sum; a range of terms stays one node."""
     if isinstance(node, ExactSum):
         for item in node.items:
             yield from _terms(item)

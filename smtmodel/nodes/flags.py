@@ -30,8 +30,8 @@ TAKEN = (Round, ExactSum, Product, Element, Literal, Constant)
 @dataclass(frozen=True, eq=False)
 class Flags(Unary):
     """The exceptions that all roundings in an expression signal together: 16 invalid, 4 overflow, 2 underflow, 1
-    inexact. `document` decides whether a result is tiny before or after rounding, and whether infinity times zero with
-    a quiet NaN is invalid. Numbers are those of IEEE's formats, with subnormal numbers, and sums are exact."""
+    inexact. `document` decides whether tininess is detected before or after rounding, and whether infinity times zero
+    plus a quiet NaN is invalid. The formats are IEEE's, subnormal numbers are kept, and sums are exact."""
 
     kind: ClassVar[str] = "flags"
     source: ClassVar[str] = (
@@ -58,26 +58,26 @@ class Flags(Unary):
 
     @property
     def rounding(self) -> Rounding:
-        """The rounding that makes the five bits a result: to an integer."""
+        """The rounding of the five bits, to an integer, for a result that is flags."""
         return Rounding(FLAGS, "toward_zero")
 
     @cached_property
     def roundings(self) -> tuple[Round, ...]:
-        """The roundings that signal."""
+        """The roundings that signal exceptions."""
         return tuple(of_kind(self.term, Round))
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         self.check()
-        if context.trace.keeps:  # record the signals of the result itself, too
+        if context.trace.keeps:  # records the signals of the result as well
             context.value(self.term)
-        raised = zip(*(self._of(node, context) for node in self.roundings), strict=True)
+        raised = zip(*(self._flags_of(node, context) for node in self.roundings), strict=True)
         result = _word([any_of(flags) for flags in raised])
         with context.within(context.prefix(self)):
             context.trace.pattern(Stage.RESULT, result, FLAGS)
         return Number(unpack(result, FLAGS), result)
 
-    def _of(self, node: Round, context: Context) -> tuple[Bit, ...]:
-        """Whether a rounding is inexact, whether it underflows, whether it overflows, and whether it is invalid."""
+    def _flags_of(self, node: Round, context: Context) -> tuple[Bit, ...]:
+        """The flags of a rounding: inexact, underflow, overflow, invalid."""
         fmt, mode = node.rounding.format, node.rounding.fixed
         value = context.value(node.term, fmt.precision)
         term = value.term
@@ -94,7 +94,7 @@ class Flags(Unary):
         return inexact, tiny & inexact, over, self._invalid(node, value, context)
 
     def _invalid(self, node: Round, value: Value, context: Context) -> Bit:
-        """Infinity times zero, infinities of both signs, or a NaN that signals."""
+        """Whether a rounding's term has infinity times zero, infinities of both signs, or a signalling NaN."""
         carrier = value.is_nan.carrier
         pairs = [part.factors for part in _summands(node.term)]
         numbers = [part for part, pair in zip(_summands(node.term), pairs, strict=True) if pair is None]
@@ -131,7 +131,7 @@ def _check(how: Rounding) -> None:
 
 
 def _summands(term: Node) -> Sequence[Node]:
-    """The numbers and products of which a term is the exact sum."""
+    """The numbers and products whose exact sum a term is."""
     flat = term.flat if isinstance(term, ExactSum) else term
     return flat.summands
 
@@ -141,7 +141,7 @@ def _infinite(value: Value) -> Bit:
 
 
 def _signals(leaf: Element | Literal, context: Context) -> Bit:
-    """Whether an input is a NaN whose first fraction bit says that it signals (IEEE 754-2019, 6.2.1)."""
+    """Whether an input is a signalling NaN, which has a clear first fraction bit (IEEE 754-2019, 6.2.1)."""
     if isinstance(leaf, Literal):
         fmt, pattern = leaf.format, constant(context.patterns["c"][0].carrier, leaf.pattern, leaf.format.width)
     else:
@@ -153,8 +153,8 @@ def _signals(leaf: Element | Literal, context: Context) -> Bit:
 
 
 def _becomes(term: Term, fmt: Format, mode: Mode) -> Bit:
-    """Whether a number below the smallest normal number is rounded to that number if it is rounded to the format's
-    precision with unbounded exponent."""
+    """Whether rounding to the format's precision with unbounded exponent takes a number below the smallest normal
+    number up to this number."""
     whole = term.normalised()
     bits, short = whole.significand, fmt.precision + 2 - whole.significand.width
     bits = bits.pad(short) if short > 0 else bits
@@ -170,7 +170,7 @@ def _becomes(term: Term, fmt: Format, mode: Mode) -> Bit:
 
 
 def _word(flags: Sequence[Bit]) -> Bits:
-    """Five bits of inexact, underflow, overflow and invalid."""
+    """The five bits of the flags inexact, underflow, overflow and invalid."""
     inexact, underflow, overflow, invalid = (flag.bits(1) for flag in flags)
     none = constant(inexact.carrier, 0, 1)
     return invalid.concat(none).concat(overflow).concat(underflow).concat(inexact)

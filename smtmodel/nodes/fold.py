@@ -1,4 +1,4 @@
-"""A value of any kind for each node of an expression, from the values of its operands; loops are run here."""
+"""The computation of a value of any type for each node of an expression, from its operands' values, with loops."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 class Fold(Generic[T]):
-    """The values of nodes, for the current values of the loop variables (`places`) and the running results (`running`),
-    both by level."""
+    """The values of nodes. `places`: the current value of each loop variable, by level; `running`: the current result
+    of each loop, by level."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -22,7 +22,7 @@ class Fold(Generic[T]):
 
     @abstractmethod
     def formed(self, node: Node) -> T:
-        """The value of a node that is neither a loop nor its running result."""
+        """The value of a node other than a loop or a running result."""
 
     def of(self, node: Node) -> T:
         """The value of a node."""
@@ -37,11 +37,11 @@ class Fold(Generic[T]):
         return value
 
     def carried(self, value: T) -> T:
-        """The result of a round of a loop, as it is read from then on."""
+        """The value that the next round of a loop reads for the result of a round."""
         return value
 
     def terms(self, items: Sequence[Node]) -> Iterator[Node]:
-        """The terms of the operands of a sum; loop variables have the values of a term until the next term is taken."""
+        """The terms of a sum's operands. Until the next term is taken, the loop variables have the values of a term."""
         for item in items:
             if not isinstance(item, Each):
                 yield item
@@ -51,5 +51,5 @@ class Fold(Generic[T]):
                 yield from self.terms((item.body,))
 
     def of_terms(self, items: Sequence[Node]) -> list[T]:
-        """The values of the terms."""
+        """The values of the terms of a sum's operands."""
         return [self.of(term) for term in self.terms(items)]

@@ -1,4 +1,4 @@
-"""The fused sum: all terms aligned at the largest exponent, each truncated or rounded there, added unnormalised."""
+"""The fused sum: all terms aligned at the largest exponent, truncated or rounded, and added unnormalised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Varian
 from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
-#: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
+#: exponents of zero terms in published units, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
 MOST_CARRIES = 6  # enough for 64 terms
 #: which options are refused beside one
@@ -42,12 +42,12 @@ STICKY_ALONE = "a sum with sticky takes no carry, and no rounding but toward_zer
 class FusedSum(Sum):
     """The sum of terms aligned at the largest exponent m among them, in units of 2^(m - F).
 
-    `fraction_bits`: F, one for all terms or one for each operand. `rounding`: of a term to its last place. `sticky`:
-    the bits below a term's last place are dropped, and one bit below the sum's last place is set where a dropped bit
-    was set. `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: it always fits. Exponents that
-    count in m: `zeros`, the exponent of a zero term (None: a zero term does not count); `least`, the least m; `floors`,
-    one for each operand, the least exponent with which its terms count (None: no floor). `reach`, one for each operand:
-    a term more than that many places below m vanishes (None: no term vanishes).
+    `fraction_bits`: F, one for all terms or one for each operand. `rounding`: the mode in which a term is rounded to
+    its last place. `sticky`: the bits below a term's last place are dropped, and one bit below the sum's last place is
+    set if a dropped bit was set. `carry_bits`: the sum wraps in F + 1 + carry_bits bits and a sign; None: no sum wraps.
+    Exponents that count in m: `zeros`, the exponent of a zero term (None: a zero term does not count); `least`, the
+    least m; `floors`, one for each operand, the least exponent with which its terms count (None: no floor). `reach`,
+    one for each operand: a term more than that many places below m vanishes (None: no term vanishes).
     """
 
     kind: ClassVar[str] = "fused"
@@ -82,8 +82,9 @@ class FusedSum(Sum):
         return tuple(bound for bound in (self.zeros, self.least, *self.floors) if bound is not None)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """m is at least the exponent of each term. Aligned, |v| of a term is at most head * 2^m rounded up to a
-        multiple of 2^(m - F), or down where rounding is toward zero, since rounding is monotonic."""
+        """The facts of the sum. m is at least the exponent of each term. The magnitude of an aligned term is at most
+        head * 2^m, rounded up to a multiple of 2^(m - F), or down if `rounding` is toward zero, since rounding is
+        monotonic."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         finite, turns = all(known.finite for known in operands), turns_of(operands)
         if not terms:
@@ -114,42 +115,41 @@ class FusedSum(Sum):
 
     @property
     def _is_signless(self) -> bool:
-        """Whether alignment sees magnitudes alone. A sticky bit has no sign where the terms cancel."""
+        """Whether the alignment depends on magnitudes alone. A sticky bit does not: it has no sign if terms cancel."""
         return self.rounding in SIGNLESS and not self.sticky
 
     def never_wraps(self, terms: Sequence[Known]) -> bool:
-        """Whether the sum of all aligned terms fits: whether it is less than 2^(1 + carry bits) * 2^m. A sum that may
-        wrap has one F for all terms."""
+        """Whether the sum of all aligned terms is certainly less than 2^(1 + carry bits) * 2^m, so that it never wraps.
+        A sum with carry bits has one F for all terms."""
         if self.carry_bits is None:
             return True
         heads = self._aligned_heads([(known, max(self.bits_of_terms)) for known in terms if not known.zero])
         return heads is not None and sum(heads) < power(1 + self.carry_bits)
 
     def _aligned_heads(self, terms: Sequence[tuple[Known, int]]) -> list[Fraction] | None:
-        """The largest magnitude of each aligned term in units of 2^m; `terms`: each with the number of bits kept of
-        it."""
+        """The largest magnitude of each aligned term in units of 2^m, if all are known. `terms`: each with the number
+        of bits that the alignment keeps."""
         return all_known(
             None if known.head is None else multiple_of(known.head, -bits, self.rounding) for known, bits in terms
         )
 
     def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:
-        """A lower bound of m where the sum is not zero, if one is known. `leasts`: the least exponents of the terms.
-        Where the sum is not zero, some term is not zero, and a term counts with its own exponent or with that of
-        zeros."""
+        """A lower bound of m for nonzero sums, if one is known. `leasts`: the least exponents of the terms. In a
+        nonzero sum some term is not zero, and counts with its own exponent or with `zeros`."""
         bounds = [bound for bound in (self.least, *self.floors) if bound is not None]
         if leasts is not None:
             bounds += [min(leasts), *([] if self.zeros is None else [min(self.zeros, max(leasts))])]
         return max(bounds, default=None)
 
     def _agrees(self, operands: Sequence[Known]) -> bool:
-        """`Known.agrees` as for an exact sum: nothing wraps, and m is the exponent of a nonzero term, which is not cut
-        to zero."""
+        """`Known.agrees`, as for an exact sum if the sum never wraps, and m is the exponent of a nonzero term, which
+        the alignment does not cut to zero."""
         plain = self.carry_bits is None and not self.bounds and not any(far is not None for far in self.reach)
         return plain and all(known.agrees and _is_kept(known, bits)
                              for known, bits in zip(operands, self.bits_of_terms, strict=True))  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
-        normalised = keep is not None  # the reader of the sum uses its number, and not its exponent
+        normalised = keep is not None  # the reader of the sum depends on its value alone, not on its exponent
         sum_of = partial(self._sum, normalised=normalised)
         return summed(self, context, (self.own, normalised), sum_of, *named_terms(self.items, context))
 
@@ -186,8 +186,8 @@ class FusedSum(Sum):
     def _counting(
         self, bound: int | None, items: Sequence[Value | Unpacked], bits: int, normalised: bool
     ) -> int | None:
-        """`bound`, a least exponent, where it can make a bit of the sum vanish or change the exponent with which the
-        sum counts in another alignment; None where it cannot."""
+        """The least exponent `bound`; None if it can neither truncate a bit of the sum nor change the exponent with
+        which the sum counts in another alignment."""
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
         kept = bits if alike and normalised else None
         return bound if bound_matters(bound, [item.term for item in items], kept) else None
@@ -244,8 +244,8 @@ class FusedSum(Sum):
 
 
 def _is_kept(known: Known, bits: int) -> bool:
-    """Whether alignment at its own exponent cuts no nonzero number to zero: the number has no digit below the bits
-    kept, or is a number of a format, and such a number below 2^emin is at least 2^grid."""
+    """Whether alignment at the term's own exponent, with `bits` bits kept, cuts no nonzero value to zero: no digit is
+    below the bits kept, or the value is a number of a format, of which even one below 2^emin is at least 2^grid."""
     if known.zero or (known.digits is not None and known.digits <= bits):
         return True
     if not known.formats or known.grid is None:

@@ -1,4 +1,4 @@
-"""The gated product: left out where one of its factors is zero."""
+"""The gated product, which is zero wherever one of its factors is zero."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.nodes.product import Product
 
 @dataclass(frozen=True, eq=False)
 class Gate(Unary):
-    """A product that is one fixed zero wherever a factor is zero, so that zero times infinity or NaN gives no NaN.
-    `minus_zero`: this zero is -0, as if the product were left out (only a sum that rounds down tells the two apart);
-    else it is +0, as from a multiplier whose output is held at zero."""
+    """A product that is a fixed zero wherever a factor is zero, so that zero times infinity or NaN is no NaN.
+    `minus_zero`: the fixed zero is -0, as if the product were left out of the sum (only a sum that rounds down
+    distinguishes the two); else it is +0, as the output of a multiplier that is forced to zero."""
 
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
@@ -36,12 +36,12 @@ class Gate(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         item = context.value(self.term).item
-        zero = item.is_zero  # a product is zero where a factor is
+        zero = item.is_zero  # `is_zero` of a product: a factor is zero
         sign = choose(zero, truth(zero.carrier, self.minus_zero), item.sign)
         return Number(Unpacked(replace(item.term, sign=sign), zero, item.is_infinite & ~zero, item.is_nan & ~zero))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """The product, with its exponent, but for the sign of a zero."""
+        """The facts of the product, except for the sign of a zero."""
         return replace(operands[0], never_minus=False)
 
     @classmethod

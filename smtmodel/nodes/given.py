@@ -1,4 +1,4 @@
-"""A number given from outside in the place of an expression."""
+"""A number that a caller supplies, in the place of an expression."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Number, Terminal, V
 
 @dataclass(frozen=True, eq=False)
 class Given(Terminal):
-    """The number to which an elementwise expression is applied, a pattern of a format."""
+    """A number to which an elementwise expression is applied. `slot`: its index among the caller's patterns."""
 
     kind: ClassVar[str] = "given"
     source: ClassVar[str] = ""
@@ -34,6 +34,6 @@ class Given(Terminal):
 
 @dataclass(frozen=True, eq=False)
 class Magnitude(Given):
-    """A number given from outside that is not below zero."""
+    """A number supplied by a caller that is never below zero."""
 
     never_below_zero = True

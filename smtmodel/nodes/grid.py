@@ -22,12 +22,12 @@ class GridSum(Sum):
     """The sum of terms as multiples of 2^g, where g is the largest of e - F over the terms that are not zero, each with
     its own exponent e and its operand's F.
 
-    `fraction_bits`: F of each operand. `rounding`: of a term to the grid. `frame`: the position of the operand whose
-    sign is the adder's: a term m (zeros too) of the opposite sign adds ~m = -m - 1, its bits flipped and nothing added,
-    unless all terms are zero; None: such a term adds -m. (A frame operand that is a zero sum is negative here if all
-    its terms are negative.) `floors`, one for each operand: the least exponent with which its terms count in g, zeros
-    included (None: no floor, and zeros do not count). `reach`, one for each operand: a term whose exponent lies more
-    than that many places below g vanishes (None: no term vanishes).
+    `fraction_bits`: F of each operand. `rounding`: the mode in which a term is rounded to the grid. `frame`: the
+    position of the operand whose sign is the adder's: unless all terms are zero, a term of magnitude m (zeros too) with
+    the opposite sign adds ~m = -m - 1, its inverted bits without the one of a negation; None: such a term adds -m. (A
+    frame operand that is a zero sum is negative here if all its terms are.) `floors`, one for each operand: the least
+    exponent with which its terms count in g, zeros included (None: no floor, and zeros do not count). `reach`, one for
+    each operand: a term whose exponent is more than that many places below g vanishes (None: no term vanishes).
     """
 
     kind: ClassVar[str] = "grid"
@@ -52,7 +52,8 @@ class GridSum(Sum):
         return self.by_term(self.fraction_bits)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """In units of the grid, a term is at most head * 2^e plus one for rounding, and one where bits are flipped."""
+        """The facts of the sum. In units of the grid, a term is at most head * 2^e, plus one if rounding may raise it,
+        plus one if its bits may be inverted."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
@@ -130,7 +131,8 @@ class GridSum(Sum):
         return Term(negative, magnitude, unit.offset(finest), finest)
 
     def _counted(self, items: Sequence[Value | Unpacked]) -> list[Exponent]:
-        """The exponents that count in g; each is raised by the difference between the largest F and its own F."""
+        """The exponents of the terms in the maximum, each raised by the difference between the largest F and the
+        term's F."""
         least, raised = self.each_term(self.floors), self.raises_of_terms
         floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]
         own = [item.term.exponent.offset(more) for item, more in zip(items, raised, strict=True)]

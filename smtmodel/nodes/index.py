@@ -1,4 +1,4 @@
-"""Places in an operand, by the variables of the loops around them."""
+"""Places in an operand, as functions of the variables of the loops around them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Index:
-    """A place in an operand: `offset` plus, for each (level, factor), the loop variable of that level times factor."""
+    """A place in an operand: `offset` plus, for each (level, factor) of `factors`, factor times the level's loop
+    variable."""
 
     offset: int = 0
     factors: tuple[tuple[int, int], ...] = ()
@@ -17,7 +18,7 @@ class Index:
         object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
 
     def at(self, places: Mapping[int, int]) -> int:
-        """The place, for values of the loop variables by level."""
+        """The place for values of the loop variables, by level."""
         place = self.offset
         for level, factor in self.factors:
             place += factor * places[level]

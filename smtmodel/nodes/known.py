@@ -14,22 +14,22 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, Interval
 
 Size = TypeVar("Size", int, Fraction)
 Fact = TypeVar("Fact")
-ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
+ANY = 1 << 20  # an exponent above all others, for zero, which is a multiple of every power of two
 
 
 @dataclass(frozen=True)
 class Known:
-    """Facts about every finite value v of a node. None, or False: not known.
+    """Facts about every finite value v of a node. None or False: the fact is not known.
 
-    Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e <= `most`, |v| <= `head` *
-    2^e, and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and
-    lies in `interval`, as does 0; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is
+    If v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e <= `most`, |v| <= `head` * 2^e,
+    and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, lies in
+    `interval`, which contains 0, and is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is
     not -0. `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node
     is infinite or a NaN. `terms`: the facts of each term of an exact sum. `adds`: v is a sum, and a zero v has a plus
     sign. `agrees`: if all numbers added are negative or -0, v is not above zero, and counts as zero if it is zero.
     `positive`: if all numbers added are negative or -0, v is not zero. `turns`: if every a and c is negated, and no
-    other input, then v is negated (True) or stays as it is (False), and so does an infinity; a zero stays a zero, of
-    either sign, and a NaN stays a NaN."""
+    other input, then v is negated (True) or unchanged (False), and so is an infinity; a zero stays a zero, of either
+    sign, and a NaN stays a NaN."""
 
     least: int | None = None
     most: int | None = None
@@ -53,9 +53,10 @@ class Known:
     def number(
         formats: frozenset[Format], grid: int | None = None, bits: int | None = None, interval: Interval | None = None
     ) -> Known:
-        """Facts of a number of one of these formats (zero if there is no format) that is, if given, a multiple of
-        2^grid, has at most `bits` significant bits, and lies in an interval. Its exponent e is that of its magnitude,
-        but at least emin; with f fraction bits the number is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+        """Facts of a number of one of `formats` (zero if there is none). The number is, as far as these are given, a
+        multiple of 2^`grid`, has at most `bits` significant bits, and lies in `interval`. Its exponent e is the
+        exponent of its magnitude, but at least emin; with f fraction bits the number is a multiple of 2^(e - f), and of
+        magnitude at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.unit for fmt in formats)
@@ -65,7 +66,7 @@ class Known:
         largest = magnitude(interval)
         most = emax if not largest else max(emin, exponent_of(largest))
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
-        if len(formats) == 1:  # numbers are multiples of 2^grid below 2^emin, and have `bits` bits above it
+        if len(formats) == 1:  # below 2^emin numbers are multiples of 2^grid, above it they have `bits` bits
             digits = max(0, bits - 1, emin - grid)
         if len(formats) == 1 and next(iter(formats)).complement:  # -2^emax has emin's exponent
             return Known(emin, emin, Fraction(2), emin - grid, grid, bits, interval, formats, agrees=True)
@@ -73,7 +74,7 @@ class Known:
 
     @staticmethod
     def normal(fmt: Format, low: int, high: int) -> Known:
-        """Facts of zeros and normal numbers of a format with exponents from `low` to `high`."""
+        """Facts of a number of a format that is zero, or normal with an exponent from `low` to `high`."""
         head = 2 - power(-fmt.fraction)
         top = head * power(high)
         facts = Known.number(frozenset({fmt}), low - fmt.fraction, interval=(-top, top))
@@ -81,17 +82,17 @@ class Known:
 
     @property
     def largest(self) -> Fraction | None:
-        """An upper bound of |v|; None: not known."""
+        """An upper bound of |v|; None if none is known."""
         return None if self.interval is None else magnitude(self.interval)
 
     @property
     def top(self) -> int | None:
-        """The least t with |v| < 2^t, where the largest magnitude is known."""
+        """The least t with |v| < 2^t for all v of the interval; None if no interval is known."""
         return top_of(self.interval)
 
     @property
     def unsized(self) -> Known:
-        """The facts, with the interval that the formats alone imply."""
+        """The facts, with only the interval and the largest exponent that the formats imply."""
         most = UNKNOWN if self.formats is None else Known.number(self.formats)
         return replace(self, interval=most.interval, most=most.most)
 
@@ -101,7 +102,7 @@ class Known:
         return bool(self.formats) and not any(fmt.signed or fmt.has_infinity for fmt in self.formats or ())
 
     def or_else(self, other: Known) -> Known:
-        """The facts that both have in common."""
+        """Facts that hold for the values of either node."""
         if self.zero or other.zero:
             facts = replace(self if other.zero else other, zero=self.zero and other.zero)
         else:
@@ -117,7 +118,7 @@ class Known:
                        turns=turns_of((self, other)))  # fmt: skip
 
     def times(self, other: Known) -> Known:
-        """Facts of exact products, unnormalised: exponents add up, and so do the places of last bits."""
+        """Facts of exact, unnormalised products: exponents are added, and so are the places of last bits."""
         return Known(
             total(self.least, other.least), total(self.most, other.most),
             times(self.head, other.head), total(self.digits, other.digits), total(self.grid, other.grid),
@@ -131,7 +132,7 @@ class Known:
 UNKNOWN = Known()
 NOTHING: Interval = (Fraction(0), Fraction(0))
 ZERO = Known(None, None, Fraction(2), 0, ANY, 0, NOTHING, frozenset(), True, True, True, True, agrees=True, turns=True)
-#: the largest result of rounding a magnitude in units of a last place, by mode; in other modes it is rounded up
+#: mode -> the largest result of rounding a magnitude in units of a last place; in other modes the next integer up
 WAYS: Mapping[str, Callable[[Fraction], int]] = {"toward_zero": math.floor, "nearest_even": round}
 
 
@@ -142,17 +143,17 @@ def power(exponent: int) -> Fraction:
 
 
 def total(one: int | None, other: int | None) -> int | None:
-    """The sum of two numbers, where both are known."""
+    """The sum of two numbers; None if one is not known."""
     return None if one is None or other is None else one + other
 
 
 def times(one: Fraction | None, other: Fraction | None) -> Fraction | None:
-    """The product of two numbers, where both are known."""
+    """The product of two numbers; None if one is not known."""
     return None if one is None or other is None else one * other
 
 
 def hull(one: Interval, other: Interval) -> Interval:
-    """The smallest interval that contains both."""
+    """The smallest interval that contains two intervals."""
     return min(one[0], other[0]), max(one[1], other[1])
 
 
@@ -162,17 +163,17 @@ def common(one: Interval, other: Interval) -> Interval:
 
 
 def lies_in(one: Interval, other: Interval) -> bool:
-    """Whether all numbers of one interval lie in the other interval."""
+    """Whether an interval lies in another one."""
     return hull(one, other) == other
 
 
 def plus(one: Interval, other: Interval) -> Interval:
-    """The interval of sums."""
+    """The interval of the sums of numbers of two intervals."""
     return one[0] + other[0], one[1] + other[1]
 
 
 def product_of(one: Interval, other: Interval) -> Interval:
-    """The interval of products."""
+    """The interval of the products of numbers of two intervals."""
     ends = [x * y for x in one for y in other]
     return min(ends), max(ends)
 
@@ -184,7 +185,7 @@ def magnitude(interval: Interval) -> Fraction:
 
 def rounded(interval: Interval | None, precision: int, least: int | None, mode: str) -> Interval | None:
     """The interval of an interval's numbers after rounding to `precision` bits or, below 2^least, to multiples of the
-    last place there: rounding is monotonic."""
+    last place there. Since rounding is monotonic, only the ends are rounded."""
 
     def end(size: Fraction) -> Fraction:
         if not size:
@@ -202,7 +203,7 @@ def multiple_of(largest: Fraction, place: int, mode: str) -> Fraction:
 
 
 def all_known(values: Iterable[Fact | None]) -> list[Fact] | None:
-    """The facts, if all of them are known."""
+    """The facts as a list; None if one of them is not known."""
     every = list(values)
     sizes = [value for value in every if value is not None]
     return sizes if len(sizes) == len(every) else None
@@ -217,8 +218,8 @@ def top_of(interval: Interval | None) -> int | None:
 
 
 def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Interval | None:
-    """The interval of a sum whose terms may grow by at most `more` in all before the addition; the sum's magnitude is
-    at most head * 2^most. None: not known."""
+    """The interval of a sum whose terms change by at most `more` in all before the addition, and whose magnitude is at
+    most head * 2^most. None if no interval is known."""
     intervals = all_known(known.interval for known in every)
     own = [] if intervals is None or more is None else [reduce(plus, intervals, (-more, more))]
     top = None if most is None else times(head, power(most))
@@ -227,21 +228,21 @@ def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None,
 
 
 def grid_of(every: Sequence[Known]) -> int | None:
-    """An exponent g such that all values are multiples of 2^g; None: not known."""
+    """An exponent g such that all values are multiples of 2^g; None if none is known."""
     grids = all_known(known.grid for known in every if not known.zero)
     return None if grids is None else min(grids, default=ANY)
 
 
 def turns_of(every: Iterable[Known]) -> bool | None:
-    """The common `Known.turns` of all values: True, False, or None if they differ. A zero is its own negative and fits
-    both; True if all values are zeros."""
+    """The common `Known.turns` of all values: True, False, or None if they differ. Zeros, which are their own
+    negatives, are ignored; True if all values are zeros."""
     ways = {known.turns for known in every if not (known.zero and known.finite)}
     return True if not ways else ways.pop() if len(ways) == 1 else None
 
 
 def turned(turns: bool | None, signless: bool) -> bool | None:
-    """`Known.turns` after a step. A step that reads magnitudes alone (`signless`) keeps it; after a step that also
-    reads signs, only False (v stays as it is) remains known."""
+    """`Known.turns` after a step. A step that depends on magnitudes alone (`signless`) keeps the fact; after a step
+    that depends on signs, only False (v is unchanged) remains known."""
     return turns if signless or not turns else None
 
 

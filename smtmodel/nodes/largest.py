@@ -1,4 +1,4 @@
-"""The largest magnitude of some elements, from which block formats find their scale factors."""
+"""The largest magnitude of some elements, from which scale factors of block formats are computed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def check_magnitudes(fmt: Format) -> None:
 
 
 def magnitude(pattern: Bits, fmt: Format) -> Bits:
-    """A pattern without its sign, and with zeros for the bits that the format ignores. Patterns then compare as
-    magnitudes do; a NaN is above all numbers."""
+    """A pattern without its sign, and with zeros for the bits that the format ignores. Such patterns have the order of
+    the magnitudes, with NaNs above all numbers."""
     return pattern.extract(fmt.field_width - 1, fmt.padding).pad(fmt.padding).zext(fmt.width)
 
 
 @dataclass(frozen=True, eq=False)
 class Largest(Node):
-    """The largest magnitude of some elements of one operand: a NaN if one of them is a NaN, else an infinity if one is
-    infinite. `format`: the format of the elements."""
+    """The largest magnitude of some elements of one operand: a NaN if an element is a NaN, else an infinity if an
+    element is infinite. `format`: the format of the elements."""
 
     kind: ClassVar[str] = "largest"
     source: ClassVar[str] = "OCP microscaling 1.0, 6.3"

@@ -1,19 +1,19 @@
 """The normal form of an expression: expressions with the same normal form have the same value on every input.
 
-Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
+Each rule keeps the value of a node, with signs of zeros, infinities and NaNs:
 
 - one place: a repetition with one place is its body there;
-- nested: a repetition whose body is a repetition from the result so far is one repetition over the places of both;
+- nested: a repetition whose body is a repetition from the outer result so far is one repetition over both places;
 - variable: a loop variable is shifted so that the least offset of an index that reads it is less than its factor, and
   scaled so that the factors have no common divisor;
 - range: the places of a range of terms are in order, and its variable is shifted and scaled likewise;
-- joined: a repetition that starts from another one with the same body is one repetition over the places of both;
+- joined: a repetition that starts from a repetition with the same body is one repetition over the places of both;
 - fixed point: a result rounded again to its own format, where no subnormal, zero or NaN is changed, is itself;
 - commuted: the terms of a sum are in one order.
 
-The rules about loops are about notation: written out, both sides are one expression. The last two rules are about
-values: tests/units/test_normal_form.py has a solver prove, for the formats that ship, that the second rounding keeps
-every result of the first one, and that sums in any order are equal.
+The rules about loops change only the notation: with loops written out, both sides are the same expression. The last two
+rules concern values: in tests/units/test_normal_form.py a solver proves, for the formats that ship, that the second
+rounding keeps every result of the first, and that sums in any order are equal.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Forms:
 
 
 def normal(node: Node, forms: Forms | None = None) -> Node:
-    """The normal form. `forms`: normal forms of other expressions, whose parts are not formed again."""
+    """The normal form of an expression. `forms`: normal forms of other expressions, whose common parts are reused."""
     forms = forms or Forms()
-    return _commuted(numbered(_normal_of(node, forms.formed), found=forms.numbered), forms.commuted)
+    return _commuted(numbered(_normal_of(node, forms.formed), cache=forms.numbered), forms.commuted)
 
 
 def _normal_of(node: Node, normal: dict[Node, Node]) -> Node:
@@ -59,7 +59,7 @@ def _normal_of(node: Node, normal: dict[Node, Node]) -> Node:
 def _by_rules(node: Node) -> Node:
     if isinstance(node, Repeat):
         return _repeated(node)
-    if isinstance(node, Each):  # whose body stands among the terms of a sum
+    if isinstance(node, Each):  # a range of terms of a sum
         plain = _with_plain_variable(node)
         return replace(plain, places=places_of(sorted(plain.places)))
     if isinstance(node, Round) and _is_fixed_point(node):
@@ -92,12 +92,12 @@ def _is_fixed_point(node: Round) -> bool:
         )
         and how.zero != "exact_positive"
         and not how.bounds_infinity
-        and how.nan_or_zero  # the outer rounding may change other numbers that stand for a NaN
+        and how.nan_or_zero  # else the outer rounding may change a number written for NaN
     )
 
 
 def _keeps_small(how: Rounding, before: Rounding) -> bool:
-    """Whether a rounding keeps every zero and every subnormal number that the rounding before it gives."""
+    """Whether a rounding keeps every zero and every subnormal result of the rounding before it."""
     return how.zero == "ieee" and (how.subnormals == "keep" or before.subnormals != "keep")
 
 

@@ -1,4 +1,4 @@
-"""One number divided by another, to be rounded at once."""
+"""The quotient of two numbers, which only a rounding reads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mmaprobe.smtmodel.nodes.trace import Stage
 
 @dataclass(frozen=True, eq=False)
 class Quotient(Node):
-    """One number divided by another one, as IEEE 754's division: infinite where a number other than zero is divided by
-    zero. Its bits do not end, so that only a rounding reads it."""
+    """One number divided by another, as by IEEE 754's division: a nonzero number divided by zero is infinite. Since a
+    quotient may have infinitely many bits, only a rounding reads it."""
 
     kind: ClassVar[str] = "quotient"
     source: ClassVar[str] = "IEEE 754-2019, 5.4.1, 6.1, 7.2 and 7.3"
@@ -49,7 +49,7 @@ class Quotient(Node):
 
 
 def _divided(left: Term, right: Term, bits: int) -> Term:
-    """At least the first `bits` bits of a quotient, and a last bit that is set where any further bit is."""
+    """A quotient to at least `bits` bits, with a sticky last bit."""
     left, right = left.normalised(), right.normalised()
     width = max(left.significand.width, right.significand.width)
     rest = left.significand.pad(width - left.significand.width).zext(width + 1)
@@ -64,10 +64,10 @@ def _divided(left: Term, right: Term, bits: int) -> Term:
 
 def _joined(digits: list[Bit]) -> Bits:
     first, *others = digits
-    joined = first.bits(1)
+    bits = first.bits(1)
     for digit in others:
-        joined = joined.concat(digit.bits(1))
-    return joined
+        bits = bits.concat(digit.bits(1))
+    return bits
 
 
 def _difference(one: Exponent, other: Exponent) -> Exponent:

@@ -1,4 +1,4 @@
-"""The same products and addend grouped into other steps: what a unit that adds in another order would compute."""
+"""Variants of an expression with the same products and addend in other steps, as in units that add in another order."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mmaprobe.smtmodel.nodes.repeat import Repeat, Running
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 
-F2 = 31  # bits kept of the sum of products when a late addend joins it (CDNA3: Xie et al. 2026, Algorithm 10)
-MOST_ROUNDED = 32  # products of a step for which sums of two terms, each sum rounded, are tried
-PRODUCTS, BEFORE = 0, 1  # the positions of the products and of the result before in the sum of a step
+F2 = 31  # fraction bits of the sum of products with a late addend (CDNA3: Xie et al. 2026, Algorithm 10)
+MOST_ROUNDED = 32  # the most products of a step for which rounded sums of two terms are tried
+PRODUCTS, BEFORE = 0, 1  # the positions in the sum of a step of the products and of the result before
 
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
-    """Variants with their expressions, which differ in the steps: in their products, in the order, in where c enters,
-    in sums of two terms rounded one by one, in rounded products."""
+    """Variants of an expression, each with its changed expression: with other products in a step, another order of
+    products, another place of c, rounded sums of two terms, or rounded products."""
     if after := _added_after(result):
         last, chain, c = after
         yield Variant("addend", "after", "fused"), replace(chain, start=c)
@@ -48,7 +48,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
-    """(last rounding, steps, c) where c is added to the finished sum of products; else None."""
+    """The last rounding, the steps and c, if c is added to the finished sum of products; else None."""
     if not (isinstance(result, Round) and isinstance(result.term, ExactSum) and len(result.term.items) == 2):
         return None
     chain, c = result.term.items
@@ -85,7 +85,7 @@ def _variant_if(name: str, old: object, new: object, result: Node | None) -> Ite
 
 
 def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
-    """The late addend put among the products."""
+    """The variants in which a late addend is a term of the sum of products."""
     for node in walk(result):
         inner = node.items[0] if isinstance(node, FusedSum) and len(node.items) == 2 else None
         if isinstance(node, FusedSum) and isinstance(inner, FusedSum):
@@ -95,8 +95,8 @@ def _addend_with_products(result: Node) -> Iterator[tuple[Variant, Node]]:
 
 
 def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
-    """The sum `inner` with one more operand: the operand at a position of `outer`, with the parameters that it has
-    there. Where a sum has one F for all operands, F is written for each of them."""
+    """The sum `inner` with one more operand, the operand at a position of `outer` with its parameters there. A sum with
+    one F for all operands gets a list of F."""
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():
@@ -114,7 +114,7 @@ def _addend_after(chain: ProductChain) -> Node | None:
 
 
 def _sum_of_step(chain: ProductChain) -> ExactSum | FusedSum | None:
-    """The sum that a step rounds, if it adds the step's products and the result before at once; else None."""
+    """The sum that a step rounds, if this sum adds the step's products and the result before at once; else None."""
     step = chain.step
     total = step.term if isinstance(step, Round) else None
     plain = isinstance(total, (ExactSum, FusedSum)) and total.items == (chain.terms, Running(OUTER))

@@ -23,9 +23,9 @@ RELU_ZEROS: tuple[ReluZero, ...] = get_args(ReluZero)
 class Relu(Unary):
     """max(x, 0), as the activation of a layer. The defaults are IEEE 754-2019's maximum(x, +0); libraries differ in two
     ways. `nan`: a NaN is kept, or becomes +0 (maximumNumber). `zero`: every zero result is +0; or -0 is kept and
-    numbers below zero become +0 (x < 0 ? 0 : x); or every zero has the sign of x. x may be a sum that is not rounded
-    yet: then infinities of both signs may be in it, and a zero has no sign of its own, so that `zero` and `nan` keep
-    their defaults."""
+    numbers below zero become +0 (x < 0 ? 0 : x); or every zero has the sign of x. If x is a sum before its rounding,
+    `zero` and `nan` have their defaults, since such a sum may have infinities of both signs, and its zeros have no
+    sign."""
 
     kind: ClassVar[str] = "relu"
     source: ClassVar[str] = "IEEE 754-2019, 9.6, maximum and maximumNumber; CUTLASS, activation.h at 0dc3ba60"
@@ -49,14 +49,16 @@ class Relu(Unary):
         no = truth(is_nan.carrier, False)
         is_nan = is_nan | (positive & negative)
         dropped = is_nan if self.nan == "zero" else no
-        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # a dropped NaN, or below zero
+        lost = (
+            dropped | negative | (term.sign & term.significand.any() & ~positive)
+        )  # a dropped NaN, or a number below 0
         kept = term.significand & (~lost).bits(1).sext(term.significand.width)
         sign = {"positive": no, "keep": term.sign & ~lost, "signed": term.sign & ~dropped}[self.zero]
         rectified = replace(term, sign=sign, significand=kept)
         return Unpacked(rectified, is_zero | lost, positive, is_nan & ~dropped)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Numbers above zero are unchanged; all others become zero, or a NaN."""
+        """The facts of x, for a result that is x above zero, and else zero or a NaN."""
         (x,) = operands
         return replace(x, interval=x.interval and (Fraction(0), x.interval[1]), never_minus=False, terms=(), adds=False,
                        agrees=False, positive=False, turns=turned(x.turns, False))  # fmt: skip

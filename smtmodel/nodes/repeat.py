@@ -16,11 +16,11 @@ from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 Places = range | tuple[int, ...]
-ROUNDS = 4  # after which the facts of a loop's running result must be stable
+ROUNDS = 4  # the most rounds after which the facts of a loop's running result are stable; else they are given up
 
 
 def places_of(numbers: Sequence[int]) -> Places:
-    """The same numbers, as a range where they form one."""
+    """The numbers as a range if they form one, else as a tuple. Raises ParameterError for no numbers."""
     if isinstance(numbers, range):
         return numbers if len(numbers) > 1 else range(numbers.start, numbers.start + len(numbers))
     if not numbers:
@@ -60,7 +60,8 @@ class Running(Node):
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Node):
-    """A body evaluated for each place in turn, from `start`; `Running` and the indices of its level change."""
+    """A body evaluated for each place in turn, beginning with `start`. In the body, `Running` of the level is the
+    result so far, and indices of the level have the place."""
 
     kind: ClassVar[str] = "repeat"
     source: ClassVar[str] = "Xie et al. 2026, Algorithm 3 (chains of instructions' steps)"
@@ -86,8 +87,8 @@ class Repeat(Node):
         return knowledge.within(self.level, self.so_far(knowledge)).of(self.body)
 
     def so_far(self, knowledge: Knowledge) -> Known:
-        """The facts of the start and of every result, by induction: the facts of the start that hold of each result if
-        they hold of the result before."""
+        """The facts of the start and of every result, by induction: facts that hold for the start, and for a round's
+        result if they hold for the result before."""
         start = so_far = knowledge.of(self.start)
         for _ in range(ROUNDS):
             either = so_far.or_else(knowledge.within(self.level, so_far).of(self.body))
@@ -116,7 +117,7 @@ class Repeat(Node):
         for step, place in enumerate(self.places):
             before, read = read, self._read(context, place)
             if step > 1 and not context.trace.keeps and all(map(_alike, before, read)) and _same(last, value.pattern):
-                continue  # the last round changed nothing, and this round reads the same inputs
+                continue  # this round reads the inputs of the last round, which left the result unchanged
             own = f"{name}[{step}]." if name else f"block{step}." if several else ""
             prefix = outer + own
             if context.trace.keeps and several and not name:
@@ -128,7 +129,8 @@ class Repeat(Node):
 
     @kept_property
     def _inputs(self) -> tuple[tuple[str, Index], ...]:
-        """The elements that a round reads, with indices in the variables of this loop and the loops around it."""
+        """The elements that a round reads, with indices in the variables of this loop and of the loops around this
+        one."""
         read = ((element.operand, index) for element, ranges in elements_read(self.body)
                 for index in indices_read(element, ranges))  # fmt: skip
         return tuple(dict.fromkeys(read))
@@ -143,7 +145,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, eq=False)
 class Each(Node):
-    """One term for each place, among the terms of a sum."""
+    """Several terms of a sum: the body at each place."""
 
     kind: ClassVar[str] = "each"
     source: ClassVar[str] = ""
@@ -165,7 +167,7 @@ class Each(Node):
         return len(self.places) * self.body.count
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Facts of each of its terms."""
+        """The facts of each of the terms."""
         return operands[0]
 
     def places_of_terms(self, context: Context) -> list[str]:
@@ -191,8 +193,8 @@ class Each(Node):
 
 
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
-    """Every element with the ranges of the loop variables around it: once for each combination of ranges, however often
-    the steps around it are used."""
+    """Every element of an expression with the ranges of the loop variables around the element, once for each
+    combination of ranges, however often the steps around the element are used."""
     seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # nodes by identity: hashing takes longer
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
@@ -212,8 +214,8 @@ def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]
 
 
 def indices_read(element: Element, ranges: Mapping[int, Places]) -> Iterator[Index]:
-    """The places of an element for all values of the loop variables in `ranges`, as indices over the other loop
-    variables; place 0 for an operand without places."""
+    """The places of an element for all values of the loop variables in `ranges`, as indices in the other loop
+    variables; place 0 for an operand without index."""
     index = element.index or Index()
     inner = [[factor * value for value in ranges[level]] for level, factor in index.factors if level in ranges]
     outer = tuple(pair for pair in index.factors if pair[0] not in ranges)
@@ -221,10 +223,10 @@ def indices_read(element: Element, ranges: Mapping[int, Places]) -> Iterator[Ind
 
 
 def _alike(one: Bits, other: Bits) -> bool:
-    """Whether two inputs are the same object, or the same constant."""
+    """Whether two inputs are the same object or equal constants."""
     return one is other or (one.value is not None and one.value == other.value)
 
 
 def _same(one: Bits | None, other: Bits | None) -> bool:
-    """Whether two results are known to be the same on every lane."""
+    """True only if two results are known to be equal on every lane."""
     return one is not None and other is not None and (~one.eq(other)).folded().value is False

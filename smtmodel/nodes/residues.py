@@ -1,7 +1,7 @@
 """Residues of integers modulo small numbers, and integers recombined from them by the Chinese remainder theorem.
 
-An integer here is the integer part of a number: the bits after the binary point are cut off. No intermediate result is
-wider than the number, or than the product of the moduli: powers of two enter as their residues.
+The integers are integer parts of numbers: bits after the binary point are cut off. No intermediate result is wider than
+the number, or than the product of the moduli, since powers of two are multiplied as their residues.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mmaprobe.smtmodel.nodes.known import Known, magnitude
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Unary, Value
 
 LARGEST = 1 << 16  # the largest modulus
-NARROW = 28  # bits of a number divided by one multiplication: its product with the multiplier fits 64 bits
+NARROW = 28  # the most bits of a number that one multiplication divides: the product fits 64 bits
 
 
 def width_of(modulus: int) -> int:
-    """The bits of the numbers below a modulus."""
+    """The number of bits of the numbers below a modulus."""
     return max(1, (modulus - 1).bit_length())
 
 
 def reduced(value: Bits, modulus: int) -> Bits:
-    """An unsigned number modulo another one."""
+    """An unsigned number modulo `modulus`, in `width_of(modulus)` bits."""
     bits = width_of(modulus)
     if modulus == 1 << bits:
         return value.truncate(bits) if value.width > bits else value.zext(bits)
@@ -42,7 +42,7 @@ def reduced(value: Bits, modulus: int) -> Bits:
         value = high.zext(width) + value.truncate(low).zext(width)
     if value.width < bits:
         return value.zext(bits)
-    # Granlund and Montgomery 1994, theorem 4.2: the quotient, by a multiplier of one bit more than the number has
+    # Granlund and Montgomery 1994, theorem 4.2: the quotient, by a multiplier with one bit more than the number
     shift = value.width + bits
     multiplier = _constant(value, -(-(1 << shift) // modulus), value.width + 1)
     quotient = product(value, multiplier).extract(shift + value.width - bits, shift)
@@ -65,22 +65,22 @@ def residue(term: Term, modulus: int) -> Bits:
         below = place.ult(here)
         significand = significand.lshr(select(below, here - place, none))
         up = select(below, none, place - here)
-    found = reduced(significand, modulus)
+    result = reduced(significand, modulus)
     for number in range(min(up.width, max(unit.high, 0).bit_length())):
         power, one = (_constant(up, x, width_of(modulus)) for x in (pow(2, 1 << number, modulus), 1))
-        found = reduced(product(found, select(up.bit(number), power, one)), modulus)
-    return found
+        result = reduced(product(result, select(up.bit(number), power, one)), modulus)
+    return result
 
 
 def symmetric(magnitude: Bits, negative: Bit, modulus: int, half: bool) -> tuple[Bit, Bits]:
-    """The sign and the magnitude of the residue nearest to zero, of a number with a sign and a magnitude below the
-    modulus m. `half`: whether a residue of magnitude m/2 is negative, if m is even."""
+    """The sign and the magnitude of the residue nearest to zero, modulo m, of a number given by its sign and a
+    magnitude below m. `half`: whether the residue is -m/2 rather than m/2, if m is even."""
     width = modulus.bit_length()
-    own, whole = magnitude.zext(width), _constant(magnitude, modulus, width)
-    other = whole - own
-    beyond, tie = other.ult(own), other.eq(own)
-    sign = choose(tie, truth(own.carrier, half), (negative ^ beyond) & own.any())
-    return sign, select(beyond, other, own)
+    small, whole = magnitude.zext(width), _constant(magnitude, modulus, width)
+    other = whole - small
+    beyond, tie = other.ult(small), other.eq(small)
+    sign = choose(tie, truth(small.carrier, half), (negative ^ beyond) & small.any())
+    return sign, select(beyond, other, small)
 
 
 def _constant(like: Bits, value: int, width: int) -> Bits:
@@ -99,7 +99,7 @@ def residues(modulus: int) -> Interval:
 
 
 def _known(interval: Interval, operands: Sequence[Known]) -> Known:
-    """Facts of integers in an interval."""
+    """Facts of an integer in an interval."""
     most = magnitude(interval)
     return Known(0, 0, most, 0, 0, int(most).bit_length(), interval, never_minus=True,
                  finite=all(own.finite for own in operands), agrees=True)  # fmt: skip
@@ -110,14 +110,14 @@ def _is_special(value: Value) -> Bit:
 
 
 def check_modulus(modulus: int) -> None:
-    """Raises ParameterError for a number that is no modulus."""
+    """Raises ParameterError for a modulus outside the limits."""
     check_number("modulus", modulus, (2, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
 class Residue(Unary):
-    """The integer part of a number, modulo another one: the residue nearest to zero, -m/2 rather than m/2. A NaN if the
-    number is not finite."""
+    """The integer part of a number modulo m: the residue nearest to zero, and -m/2 rather than m/2. A NaN if the number
+    is not finite."""
 
     kind: ClassVar[str] = "residue"
     source: ClassVar[str] = "Ozaki, Uchino and Imamura 2025, Ozaki scheme II, section 3"
@@ -145,8 +145,8 @@ def _nearest(term: Term, is_nan: Bit, modulus: int) -> Unpacked:
 
 @dataclass(frozen=True, eq=False)
 class Recombined(Node):
-    """The integer nearest to zero with the residues of some integers modulo pairwise coprime numbers, one modulus for
-    each integer: P/2 rather than -P/2 if the product P of the moduli is even. A NaN if one of the integers is not
+    """The integer nearest to zero with given residues: modulo each of some pairwise coprime moduli, the residue of one
+    operand. The result is P/2 rather than -P/2 if the product P of the moduli is even, and a NaN if an operand is not
     finite."""
 
     kind: ClassVar[str] = "recombined"

@@ -1,4 +1,4 @@
-"""Rewriting of expressions: parts replaced, loops shifted to other levels, loops written out."""
+"""Rewriting of expressions: replacing parts, renumbering the levels of loops, writing loops out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
 from mmaprobe.smtmodel.nodes.round import Round
 
 Leaf = Callable[[Node], Node | None]
-#: renumbered nodes: by the node, the depth of loops around it, and the new levels of the loops on which it depends
+#: (node, depth of loops around it, new levels of the loops on which it depends) -> the renumbered node
 Numbered = dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node]
 
 
 def with_operands(node: Node, operands: Iterable[Node]) -> Node:
-    """The node with other operands, in the order of its own operands; the node itself, if they are the same."""
+    """The node with other operands, given in the order of its operands; the node itself if all are the same objects."""
     others = tuple(operands)
     if all(new is old for new, old in zip(others, node.operands, strict=True)):
         return node
@@ -30,39 +30,39 @@ def with_operands(node: Node, operands: Iterable[Node]) -> Node:
             changes[name] = next(given)
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
             changes[name] = tuple(next(given) for _ in value)
-    made: Node = replace(node, **changes)  # type: ignore[type-var]
-    hash(made)  # now that the operands' hashes are known; later, from the top, it would recurse through all nodes
-    return made
+    changed: Node = replace(node, **changes)  # type: ignore[type-var]
+    hash(changed)  # caches the hash while the operands' hashes are known; a later hash would recurse through all nodes
+    return changed
 
 
-def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
-    """The expression in which each node that `leaf` maps to another is replaced, from the top down. `found` keeps the
-    result for each node."""
-    found = {} if found is None else found
-    return _from_below(node, found, leaf, with_operands)
+def replaced(node: Node, leaf: Leaf, cache: dict[Node, Node] | None = None) -> Node:
+    """The expression with each node replaced for which `leaf` returns a node. `leaf` is called from the top down, and
+    not for parts of replaced nodes. `cache` keeps the result for each node."""
+    cache = {} if cache is None else cache
+    return _from_below(node, cache, leaf, with_operands)
 
 
-def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, Node]) -> Node:
-    """The expression rebuilt from below: `change` is given each node and that node over its rebuilt operands. `found`
-    keeps the result for each node."""
-    return _from_below(node, found, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
+def rebuilt(node: Node, change: Callable[[Node, Node], Node], cache: dict[Node, Node]) -> Node:
+    """The expression rebuilt from the leaves up. `change` is called with each node and with the node over its rebuilt
+    operands, and returns the result. `cache` keeps the result for each node."""
+    return _from_below(node, cache, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
 
 
-def _from_below(node: Node, found: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
-    """The result for a node: that of `leaf`, or `form` of the results for its operands. Without recursion, as hundreds
-    of steps may be nested."""
+def _from_below(node: Node, cache: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
+    """The result for a node: the node that `leaf` returns, else `form` of the results for its operands. There is no
+    recursion, since hundreds of steps may be nested."""
     waiting = [(node, False)]
     while waiting:
         part, below = waiting.pop()
-        if part in found:
+        if part in cache:
             continue
         if below:
-            found[part] = form(part, [found[operand] for operand in part.operands])
+            cache[part] = form(part, [cache[operand] for operand in part.operands])
         elif (other := leaf(part)) is not None:
-            found[part] = other
+            cache[part] = other
         else:
             waiting += [(part, True), *((operand, False) for operand in reversed(part.operands))]
-    return found[node]
+    return cache[node]
 
 
 def at_place(node: Node, level: int, place: int) -> Node:
@@ -86,7 +86,7 @@ def with_running(node: Node, level: int, value: Node) -> Node:
 
 
 def each_of(term: Node) -> Iterator[Node]:
-    """The terms of a range of terms, one by one; for any other node, itself."""
+    """The terms of a range of terms, one by one; any other node is a single term."""
     if isinstance(term, Each):
         for place in term.places:
             yield from each_of(at_place(term.body, term.level, place))
@@ -95,7 +95,7 @@ def each_of(term: Node) -> Iterator[Node]:
 
 
 def written_out(node: Node) -> Node:
-    """The expression without repetitions: each body is written once for each place."""
+    """The expression without repetitions: each body stands once for each place."""
 
     def leaf(part: Node) -> Node | None:
         if not isinstance(part, Repeat):
@@ -110,8 +110,8 @@ def written_out(node: Node) -> Node:
 
 
 def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node:
-    """The expression with its loops `levels` deeper; `element` gives the node in place of each input, whose index has
-    its levels shifted already."""
+    """The expression with its loops `levels` deeper. `element` is called with each input, with the levels of its index
+    shifted, and returns the node in its place."""
 
     def leaf(part: Node) -> Node | None:
         if isinstance(part, Element):
@@ -131,16 +131,16 @@ def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node
     return replaced(node, leaf)
 
 
-def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
-    """The expression with levels counted from `depth`: each loop's level is one more than the level of the loop around
-    it. `found` keeps the result for each node."""
-    found = {} if found is None else found
+def numbered(node: Node, depth: int = 0, cache: Numbered | None = None) -> Node:
+    """The expression with levels counted from `depth`: a loop's level is one more than the level of the loop around it.
+    `cache` keeps the result for each node."""
+    cache = {} if cache is None else cache
 
     def visit(part: Node, names: dict[int, int], depth: int) -> Node:
         key = part, depth, tuple((level, names[level]) for level in sorted(part.free) if level in names)
-        if key not in found:
-            found[key] = form(part, names, depth)
-        return found[key]
+        if key not in cache:
+            cache[key] = form(part, names, depth)
+        return cache[key]
 
     def form(part: Node, names: dict[int, int], depth: int) -> Node:
         if isinstance(part, Element) and part.index is not None:
@@ -159,7 +159,7 @@ def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
 
 
 def terms_of(rounding: Round) -> list[Node]:
-    """The terms that a rounding adds exactly: all terms of its exact sum, of nested exact sums as well, or its single
+    """The terms whose exact sum a rounding rounds: all terms of an exact sum, with nested exact sums, or the single
     operand."""
     items = rounding.term.flat.items if isinstance(rounding.term, ExactSum) else (rounding.term,)
     return [term for item in items for term in each_of(item)]

@@ -1,4 +1,4 @@
-"""Rounding: to a number of a format, with the rules for overflow, subnormals, zeros and NaNs."""
+"""Rounding to a number of a format, with the rules for overflow, subnormals, zeros and NaNs."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ TINY: tuple[Tiny, ...] = get_args(Tiny)
 
 
 def is_random(fmt: Format) -> bool:
-    """Whether numbers of a format are random bits: unsigned integers."""
+    """Whether random bits can have a format: it must be an unsigned integer format."""
     return fmt.is_integer and not fmt.signed
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a number is rounded to a format: a plain value, not a node.
+    """The rules of a rounding to a format: a plain value, not a node.
 
     `overflow`: the result beyond the largest finite number: infinity in every mode, the largest number, or the result
     that IEEE 754-2019, 7.4 prescribes; or IEEE P3109's SatFinite (the largest number, for infinities too), or
-    SatPropagate (the same, for infinities only where the format has none). `subnormals`: kept, or zero of the same sign
-    if the rounded result is subnormal (`flush_after`), or if the exact result lies below the smallest normal number
+    SatPropagate (the same, for infinities only if the format has none). `subnormals`: kept, or zero of the same sign if
+    the rounded result is subnormal (`flush_after`), or if the exact result is below the smallest normal number
     (`flush_before`). `zero`: the sign of a zero result: IEEE's; +0 for an exact zero sum; +0 for every zero. `nan`: the
     pattern of a NaN result; None: any quiet NaN.
     """
@@ -79,12 +79,12 @@ class Rounding:
 
     @property
     def stochastic(self) -> bool:
-        """Whether it depends on random bits."""
+        """Whether the rounding depends on random bits."""
         return is_stochastic(self.mode)
 
     @property
     def beyond(self) -> Overflow:
-        """What becomes of finite numbers beyond the largest one."""
+        """The rule for finite numbers beyond the largest one."""
         if self.overflow == "sat_finite" or self.overflow == "sat_propagate":
             return "saturate"
         return self.overflow
@@ -96,15 +96,15 @@ class Rounding:
 
     @property
     def fixed(self) -> Mode:
-        """The mode, of a rounding that depends on the number alone. Raises ParameterError for another."""
+        """The mode of a rounding without random bits. Raises ParameterError for a stochastic mode."""
         if is_stochastic(self.mode):
             raise ParameterError("round", f"{self.mode} depends on random bits")
         return self.mode
 
     @property
     def is_signless(self) -> bool:
-        """Whether a negated number becomes the negated result, by the same random bits if it is given any. A NaN that
-        is written as a number is not negated."""
+        """Whether a negated number becomes the negated result, with the same random bits if there are any. A number
+        written for NaN would not be negated."""
         return (self.stochastic or self.mode in SIGNLESS) and self.format.signed and self.nan_or_zero
 
     @property
@@ -117,7 +117,7 @@ class Rounding:
 
     @property
     def keeps_nan(self) -> bool:
-        """Whether a NaN stays a NaN, and is not written as a number."""
+        """Whether a NaN stays a NaN, rather than becoming a number."""
         return self._nan_value == "nan"
 
     @property
@@ -131,14 +131,14 @@ class Rounding:
         return self._nan_value in ("nan", 0)
 
     def known(self, y: Known, fits: bool) -> Known:
-        """The facts of a number y once it is rounded. `fits`: y is finite, and does not overflow.
+        """The facts of the result of rounding y. `fits`: y is finite and does not overflow.
 
-        A multiple of 2^g stays a multiple of 2^g, unless the largest number, or the pattern for NaNs, which may be any
-        number, takes its place. A number below 2^emax with at most as many bits as the format keeps gets no further
-        bits. Unless rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if
-        one of them is never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
+        A multiple of 2^g stays a multiple of 2^g, unless the result is the largest number or the pattern for NaNs
+        (which may be a number). A number below 2^emax with at most the format's bits gets no further bits. Unless
+        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0, hence never if one term is
+        never -0. A nonzero y is rounded to -0, or to a subnormal number, only near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
-        if not fmt.subnormals:  # a zero, or a number near zero, becomes the smallest number
+        if not fmt.subnormals:  # zero and numbers near zero become the smallest number
             return Known.number(frozenset({fmt}))
         turns = turned(y.turns, self.is_signless)
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
@@ -159,15 +159,15 @@ class Rounding:
         )  # fmt: skip
 
     def keeps_nonzero(self, y: Known) -> bool:
-        """Whether every number y other than zero is rounded to a number other than zero."""
+        """Whether every nonzero y is rounded to a nonzero number."""
         return self._is_far(y, self.subnormals != "keep")
 
     def keeps(self, y: Known) -> bool:
-        """Whether every number y stays as it is, and so do infinities and NaNs; but for the sign of a zero.
+        """Whether rounding keeps every value y, infinities and NaNs included, except for the sign of a zero.
 
-        A number of the format stays, unless it is subnormal and subnormal numbers are flushed. So does a number below
-        the largest power of two that has at most as many bits as the format and is a multiple of the smallest number
-        that is kept."""
+        A number of the format is kept, unless it is subnormal and subnormal numbers are flushed. A number with at most
+        the format's bits is kept too if its magnitude is below 2^emax and it is a multiple of the smallest positive
+        result."""
         fmt = self.format
         if not fmt.subnormals or y.grid is None:  # the format has no zero, or y's grid is not known
             return False
@@ -182,9 +182,9 @@ class Rounding:
             y.finite or (fmt.has_infinity and self.keeps_nan))  # fmt: skip
 
     def holds_beside(self, terms: Sequence[Known], counts: Sequence[int]) -> bool:
-        """Whether no sum is rounded beyond the largest number: one term is a number of the format, added once, and all
-        other terms together are less than half a unit in the largest number's last place. `counts`: how often each is
-        added."""
+        """True only if no sum of `terms` is rounded beyond the largest number. The reason: one term is a number of the
+        format, added once, and all other terms together are less than half a unit in the largest number's last place.
+        `counts`: how often each term is added."""
         fmt, sizes = self.format, all_known(known.largest for known in terms)
         if fmt.complement or self.mode not in (*NEAREST, "toward_zero") or sizes is None:
             return False
@@ -194,13 +194,13 @@ class Rounding:
         return any(every - size < power(fmt.emax - fmt.precision) for size in numbers)
 
     def _is_far(self, y: Known, normal: bool) -> bool:
-        """Whether y is zero or at least 2^e, the smallest positive number of the format, or its smallest normal number
-        if `normal`.
+        """Whether y is zero or of magnitude at least 2^e, the smallest positive number of the format, or its smallest
+        normal number if `normal`.
 
-        This holds if y is a multiple of 2^e; or if y is an exact sum whose terms, but for one term x, are multiples of
-        2^(e + p), and x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: if the sum
-        of the other terms is zero, the sum is x. Else let it be a multiple of 2^g: if x is below 2^(g - 1), the sum is
-        at least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is the sum."""
+        This holds if y is a multiple of 2^e; or if y is an exact sum whose terms, except for one term x, are multiples
+        of 2^(e + p), and x is a number of the format, of p bits of precision, and zero or at least 2^e. Proof: let s be
+        the sum of the other terms. If s is zero, y is x. Else s is a multiple of 2^g with g >= e + p. If x is below
+        2^(g - 1), y is at least 2^(g - 1); if not, x is a multiple of 2^(g - p), and so is y."""
         fmt, terms = self.format, y.terms or (y,)
         least = fmt.emin if normal else fmt.unit
         if y.grid is not None and y.grid >= least:
@@ -216,8 +216,8 @@ def _is_number(known: Known, fmt: Format) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Round(Unary):
-    """A term as a number of a format. `random`: the bits that stochastic rounding is given, an operand's element or an
-    unsigned integer."""
+    """A term rounded to a number of a format. `random`: the random bits of stochastic rounding, an operand's element or
+    an unsigned integer."""
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
@@ -240,13 +240,13 @@ class Round(Unary):
             raise ParameterError("round", f"{self.random.format.name} is no format of random bits: uint2 to uint64 are")
 
     def count_of_bits(self, formats: Mapping[str, Format]) -> int:
-        """The number of random bits that it is given by operands of these formats; 0 without any."""
+        """The number of random bits of the rounding, for operands of these formats; 0 without random bits."""
         if isinstance(self.random, Literal):
             return self.random.format.width
         return 0 if self.random is None else formats[self.random.operand].width
 
     def bits(self, random: Term) -> Bits:
-        """The random bits, from the number that they form."""
+        """The random bits of the integer `random`."""
         if isinstance(self.random, Literal):
             return constant(random.sign.carrier, self.random.pattern, self.random.format.width)
         return random.significand
@@ -257,7 +257,7 @@ class Round(Unary):
 
     @property
     def converts(self) -> Element | None:
-        """The input that the node converts to another format, if it does nothing else."""
+        """The input that the node converts to another format; None if the node does anything else."""
         return self.term if isinstance(self.term, Element) and self.random is None else None
 
     @property
@@ -292,8 +292,8 @@ class Round(Unary):
     def _rounded(
         self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None, random: Bits | None
     ) -> tuple[Bit, Bits, Bits, Unpacked]:
-        """The sign, the pattern of the finite result, the pattern of the result, and its number. `of_zero`: the sign of
-        an exact zero; None where it is the term's sign."""
+        """The sign, the pattern of the result without special values, the pattern of the result, and the result
+        unpacked. `of_zero`: the sign of an exact zero; None for the term's sign."""
         how = self.rounding
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
@@ -305,21 +305,20 @@ class Round(Unary):
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
             finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
         result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern, how.bounds_infinity)
-        if (
-            fmt.has_nan and not fmt.has_infinity and how.nan is not None
-        ):  # an infinite result is written with the pattern of a NaN
+        # without infinity, an infinite result is a NaN, and has the pattern of NaN results
+        if fmt.has_nan and not fmt.has_infinity and how.nan is not None:
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
         return sign, finite, result, unpack(result, fmt)
 
     def _by_processor(self, context: Context) -> Number | None:
-        """The result of the carrier's own fused multiply-add: for one addition, one product or both in binary32 or
-        binary64, to nearest, of numbers that the format holds; None for everything else."""
+        """The result of the carrier's own fused multiply-add, for one addition, one product, or both, of numbers of the
+        format, in binary32 or binary64, rounded to nearest; None for any other rounding."""
         how, fmt = self.rounding, self.rounding.format
         plain = how.mode == "nearest_even" and how.beyond != "saturate" and how.zero == "ieee"
         if not plain or fmt not in (FORMATS["f32"], FORMATS["f64"]):
             return None
         flush, term = how.subnormals == "flush_before", self.term
-        if flush:  # tiny after rounding: a number is rounded first to as many bits as a normal number has
+        if flush:  # to flush after rounding, a number is first rounded to as many bits as a normal number has
             if not isinstance(term, Cut) or (term.bits, term.mode, term.least) != (fmt.precision, how.mode, None):
                 return None
             term = term.term
@@ -359,7 +358,7 @@ class Round(Unary):
         return None if key is None else (self.kind, key, self.rounding, random)
 
     def _of_zero(self, value: Value) -> Bit | None:
-        """The sign of an exact zero sum; None where a zero has the sign of the term."""
+        """The sign of an exact zero sum; None if a zero has the sign of the term."""
         if self.rounding.zero != "ieee" or not value.is_sum:
             return None
         return value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
@@ -385,7 +384,7 @@ class Round(Unary):
 
 
 def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
-    """The (factor, factor, addend) of a term that is one operation; None for other terms."""
+    """The two factors and the addend of a term that is one operation; None for other terms."""
     products = [part for part in term.summands if part.factors is not None]
     rest = [part for part in term.summands if part.factors is None]
     if not all(map(_is_one, rest)):
@@ -398,7 +397,7 @@ def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | N
 
 
 def _is_one(node: Node) -> bool:
-    """Whether a node has one value, which may be a number, and not several terms."""
+    """Whether a node is a single number or running result, rather than a sum of several terms."""
     return node.is_number or isinstance(node, Running)
 
 

@@ -1,4 +1,4 @@
-"""A term times its scale factors: exponents added, significands multiplied, nothing lost."""
+"""A term times its scale factors, exactly: exponents are added, significands multiplied."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class Scale(Node):
 
 
 def spread(item: Node, free: Callable[[Node], bool]) -> Node:
-    """A term of a sum, or each term over a range, with a scaled exact sum replaced by the exact sum of its scaled
-    terms, if `free` holds for both factors, and neither factor depends on the place of terms over a range."""
+    """A term of a sum, in which a scaled exact sum is replaced by the exact sum of the scaled terms, if `free` holds
+    for both factors, and neither factor depends on the variables of ranges in the sum. `item` may be a range of
+    terms."""
     if isinstance(item, Each):
         return replace(item, body=spread(item.body, free))
     if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
@@ -59,5 +60,5 @@ def spread(item: Node, free: Callable[[Node], bool]) -> Node:
 
 
 def _scaled(node: Scale, term: Node) -> Node:
-    """A term, or each term over a range, times the factors of a node."""
+    """A term, or each term of a range, times the factors of a node."""
     return replace(term, body=_scaled(node, term.body)) if isinstance(term, Each) else replace(node, term=term)

@@ -17,10 +17,10 @@ from mmaprobe.smtmodel.nodes.sums import BITS
 
 @dataclass(frozen=True, eq=False)
 class Segment(Unary):
-    """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
-    the binary point, clear in a subnormal number); in an alignment it counts with the exponent of the whole number. If
-    all its bits are clear it is a zero with the number's sign, or +0 if `positive`. The segment that starts at 0 has
-    the number's infinities and NaNs; in other segments these are +0. `leading`: bits are counted from the leading 1, in
+    """Some bits of an input's significand, from `first` up to before `end`; bit 0 is the bit before the binary point,
+    clear in a subnormal number. In an alignment the segment counts with the exponent of the whole number. If all its
+    bits are clear the segment is a zero with the number's sign, or +0 if `positive`. The segment from bit 0 has the
+    number's infinities and NaNs; other segments are +0 for these. `leading`: bits are counted from the leading 1, in
     subnormal numbers too."""
 
     kind: ClassVar[str] = "segment"
@@ -71,8 +71,8 @@ class Segment(Unary):
         return Unpacked(replace(term, sign=sign, significand=kept), is_zero, is_infinite, is_nan)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """It counts with the input's exponent, and has no digit that the input lacks; but it need not be a number of
-        the format, as it is not normalised."""
+        """The facts of the input, whose exponent the segment has, and whose digits include the segment's; but the
+        segment, which is not normalised, need not be a number of the format."""
         return replace(operands[0], formats=None, never_minus=False, never_tiny=False, agrees=False)
 
     def variants(self) -> Iterator[Variant]:

@@ -1,4 +1,4 @@
-"""The exponent that the elements of a row or a column share: a power of two found from their largest magnitude."""
+"""The power of two that the elements of a row or a column share, computed from their largest magnitude."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 @cache
 def powers_of(fmt: Format) -> Format:
-    """The format of the powers of two that numbers of a format may share: every exponent of such a number, and of the
-    inverse of such a number. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
+    """The format of the powers of two that numbers of a format may share, with the exponents of all numbers and of
+    their inverses. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
     most = max(fmt.fraction - fmt.emin, fmt.emax + 1, 1)
     width = most.bit_length() + 1
     return Format(f"powers_{fmt.name}", width, 0, (1 << (width - 1)) - 1, "all_ones", signed=False, subnormals=False)
 
 
 def own_power(value: Unpacked, powers: Format, up: bool) -> Bits:
-    """The pattern of the largest power of two that is at most a magnitude, or with `up` of the smallest that is at
-    least the magnitude. Patterns compare as magnitudes do."""
+    """The pattern of the largest power of two that is at most a value's magnitude, or, with `up`, of the smallest that
+    is at least the magnitude. Patterns have the order of the magnitudes."""
     term = value.term.normalised()
     width = max(powers.width, term.exponent.bits.width + 1)
     field = fit(term.exponent.bits, width) + constant(term.sign.carrier, term.exponent.low + powers.bias, width)
@@ -38,8 +38,8 @@ def own_power(value: Unpacked, powers: Format, up: bool) -> Bits:
 
 
 def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
-    """The power of two of a row, from the largest pattern of its elements: 1 if all elements are zero, NaN if one is
-    not finite."""
+    """The power of two of a row, from the largest of its elements' patterns (`own_power`): 1 if all elements are zero,
+    NaN if one is not finite."""
     carrier, width = largest.carrier, powers.width
     one, nan = constant(carrier, powers.bias, width), constant(carrier, powers.nan, width)
     power = select(largest.any(), largest, one)
@@ -50,9 +50,9 @@ def shared_power(largest: Bits, powers: Format, inverse: bool) -> Bits:
 
 @dataclass(frozen=True, eq=False)
 class Shared(Node):
-    """The largest power of two that is at most the largest magnitude of some numbers; with `up` the smallest power of
-    two that is at least that magnitude; with `inverse` 1 divided by it. It is 1 if all numbers are zero, and NaN if one
-    is infinite or a NaN. `format`: the format of the numbers."""
+    """The largest power of two that is at most the largest magnitude of some numbers; with `up`, the smallest power of
+    two that is at least that magnitude; with `inverse`, 1 divided by this power. The value is 1 if all numbers are
+    zero, and NaN if a number is infinite or a NaN. `format`: the format of the numbers."""
 
     kind: ClassVar[str] = "shared"
     source: ClassVar[str] = "Ootomo et al. 2024, section 3; OCP microscaling 1.0, 6.3"
@@ -70,8 +70,8 @@ class Shared(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         powers = powers_of(self.format)
         own_of = partial(own_power, powers=powers, up=self.up)
-        own = [context.formed((powers.name, self.up), own_of, context.value(item).item) for item in self.items]
-        return context.step(self, unpack(shared_power(max_of(own), powers, self.inverse), powers))
+        patterns = [context.formed((powers.name, self.up), own_of, context.value(item).item) for item in self.items]
+        return context.step(self, unpack(shared_power(max_of(patterns), powers, self.inverse), powers))
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         return Known.number(frozenset({powers_of(self.format)}))

@@ -1,4 +1,4 @@
-"""A sum of three terms in the order of their exponents: two additions, and one sticky bit for the bits cut off."""
+"""A sum of three terms in the order of their exponents: two additions, with one sticky bit for the bits cut off."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
 class _Placed(NamedTuple):
-    """A term to be sorted: its sign, its magnitude with the first place 2^head, and head on the scale of all terms. The
-    head of a zero that does not count is below all others."""
+    """A term to be sorted: its sign, its magnitude with the first place 2^head, and `head`, in an offset common to all
+    terms. The head of a zero that does not count is below all others."""
 
     sign: Bit
     magnitude: Bits
@@ -33,11 +33,11 @@ class SortedSum(Node):
     """The sum of three terms, x, y and z from the largest exponent to the smallest (terms with the same exponent stay
     in order): x + y is formed, then z is added.
 
-    A term's exponent is that of the first place that the term may have, 2^m in x: a product counts with one more than
-    the sum of its factors' exponents. `fraction_bits`: how many places below 2^m the first addition keeps, and how many
-    the second. The term added is cut off there in two's complement: toward zero where its sign and the sum's agree,
-    away from zero where they do not, as a borrow. A bit below the last place is set where either addition lost a bit.
-    Where x and y cancel, the sum is z.
+    A term's exponent is the exponent of the first place that the term may have: one more than the sum of the factors'
+    exponents for a product. x has the exponent m. `fraction_bits`: how many places below 2^m the first and the second
+    addition keep. The term added is cut off there in two's complement: toward zero if its sign and the sum's agree,
+    away from zero if they differ, as by a borrow. A bit below the last place is set if either addition lost a bit. If x
+    and y cancel, the sum is z.
     """
 
     kind: ClassVar[str] = "sorted"
@@ -89,7 +89,7 @@ class SortedSum(Node):
         return Term(sign, total, at, fraction)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        """Only the terms' facts about infinities and NaNs."""
+        """Whether the sum is finite, and nothing else."""
         return replace(UNKNOWN, finite=all(known.finite for known in operands), adds=True)
 
     def variants(self) -> Iterator[Variant]:
@@ -109,7 +109,7 @@ class SortedSum(Node):
 
 
 def _heads(items: Sequence[Value | Unpacked]) -> list[Exponent]:
-    """The exponents of the first places that terms may have, on one scale, on which 0 is below all of them."""
+    """The exponents of the first places that terms may have, in one offset, in which 0 is below all."""
     own = [item.term.exponent.offset(item.term.integer - 1) for item in items]
     low, high = min(one.low for one in own) - 1, max(one.high for one in own)
     width = (high - low).bit_length()
@@ -119,7 +119,7 @@ def _heads(items: Sequence[Value | Unpacked]) -> list[Exponent]:
 
 
 def _in_order(terms: Sequence[_Placed]) -> list[_Placed]:
-    """The terms, those with the largest exponents first."""
+    """The terms from the largest exponent to the smallest."""
     before = {(i, j): terms[j].head.ule(terms[i].head) for i, j in ((0, 1), (0, 2), (1, 2))}
     first = [before[0, 1] & before[0, 2], ~before[0, 1] & before[1, 2], ~before[0, 2] & ~before[1, 2]]
     last = [~before[0, 1] & ~before[0, 2], before[0, 1] & ~before[1, 2], before[0, 2] & before[1, 2]]
@@ -128,7 +128,7 @@ def _in_order(terms: Sequence[_Placed]) -> list[_Placed]:
 
 
 def _chosen(flags: Sequence[Bit], terms: Sequence[_Placed]) -> _Placed:
-    """The term whose flag is set; of three flags exactly one is."""
+    """The term whose flag is set. Exactly one of the three flags is."""
     one, other, rest = terms
     return _Placed(
         choose(flags[0], one.sign, choose(flags[1], other.sign, rest.sign)),
@@ -138,7 +138,7 @@ def _chosen(flags: Sequence[Bit], terms: Sequence[_Placed]) -> _Placed:
 
 
 def _cut(term: _Placed, head: Bits, fraction_bits: int) -> tuple[Bits, Bit]:
-    """The magnitude of a term in units of 2^(head - fraction_bits), cut off there, and whether bits are lost."""
+    """The magnitude of a term, cut off, in units of 2^(head - fraction_bits), and whether set bits are cut off."""
     spare = fraction_bits - (term.magnitude.width - 1)
     shifted = term.magnitude.pad(max(0, spare) + 1)
     if spare < 0:
@@ -148,7 +148,8 @@ def _cut(term: _Placed, head: Bits, fraction_bits: int) -> tuple[Bits, Bit]:
 
 
 def _added(sign: Bit, so_far: Bits, term: _Placed, head: Bits, fraction_bits: int) -> tuple[Bit, Bits, Bit]:
-    """The sign and the magnitude of a sum with one more term, and whether bits of this term are lost."""
+    """The sign and the magnitude of a sum after one more term is added, and whether set bits of this term are cut
+    off."""
     kept, lost = _cut(term, head, fraction_bits)
     opposes = sign ^ term.sign
     width = kept.width + 1

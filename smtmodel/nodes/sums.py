@@ -1,4 +1,4 @@
-"""What all sums of terms have in common."""
+"""The common part of all sums of terms."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Sum(Node):
     def check_alignment(
         self, fraction_bits: int | tuple[int, ...], floors: tuple[int | None, ...], reach: tuple[int | None, ...]
     ) -> None:
-        """Raises ParameterError for an impossible number of bits, and for a parameter of the operands without exactly
-        one value for each operand; `floors` and `reach` may be empty."""
+        """Raises ParameterError for an impossible number of bits, and for a parameter with another number of values
+        than there are operands; `floors` and `reach` may be empty."""
         self.check_items()
         every = fraction_bits if isinstance(fraction_bits, tuple) else (fraction_bits,) * len(self.items)
         for name, given in (("fraction_bits", every), ("floors", floors), ("reach", reach)):
@@ -47,12 +47,12 @@ class Sum(Node):
 
     @property
     def raises_of_terms(self) -> tuple[int, ...]:
-        """How much higher than its own exponent each term counts in the alignment, in the order of the terms."""
+        """For each term, by how much its exponent in the alignment exceeds the term's own exponent."""
         return (0,) * len(self.bits_of_terms)
 
     @property
     def kept_of_terms(self) -> tuple[int, ...]:
-        """The number of bits kept of each term below the largest exponent with which a term counts."""
+        """For each term, the number of bits kept below the largest exponent of the alignment."""
         return tuple(bits + more for bits, more in zip(self.bits_of_terms, self.raises_of_terms, strict=True))
 
     @property
@@ -62,17 +62,17 @@ class Sum(Node):
 
     @property
     def frame_term(self) -> int | None:
-        """The place, among the terms, of the term whose sign is the frame (see `GridSum`)."""
+        """The index of the term whose sign is the frame (see `GridSum`); None without a frame."""
         return None
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
-        """The same sum of other terms, each given with the position of the operand whose parameters it gets."""
+        """The same sum of other terms, each given with the position of the operand whose parameters the term gets."""
         names = [name for name in self.field_names() if isinstance(getattr(self, name), tuple)]
         changed = {name: tuple(given[at] for at, _ in terms) for name in names if (given := getattr(self, name))}
         return replace(self, **{**changed, "items": tuple(term for _, term in terms)})  # type: ignore[type-var]
 
     def key_of(self, position: int) -> tuple[str, ...]:
-        """The parameters of the operand at a position."""
+        """The texts of the parameters of the operand at a position."""
         values = (getattr(self, name) for name in self.field_names() if name != "items")
         return tuple(str(given[position]) for given in values if isinstance(given, tuple) and given)
 
@@ -86,12 +86,12 @@ class Sum(Node):
         return [value for item, value in zip(self.items, each, strict=True) for _ in range(item.count)]
 
     def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
-        """The value of a parameter that every operand has, for each term."""
+        """The value of a parameter for each term, for a parameter that every operand has."""
         return tuple(value or 0 for value in self.each_term(given))
 
 
 def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:
-    """The names and the values of the terms for which some operands stand."""
+    """The names and the values of the terms of some operands."""
     named = [pair for item in items for pair in item.terms(context)]
     return [name for name, _ in named], [value for _, value in named]
 
@@ -100,8 +100,8 @@ def summed(
     node: Node, context: Context, key: Hashable, sum_of: Callable[..., Term], names: Sequence[str],
     values: Sequence[Value], *given: object,
 ) -> Total:  # fmt: skip
-    """The value of an aligned sum: `sum_of` is called with a trace, the names, the further arguments `given`, and the
-    terms; these come without their special values where no signals are kept."""
+    """The value of an aligned sum. `sum_of` is called with a trace, the names, the further arguments `given`, and the
+    terms; if no signals are kept, the terms are without flags of special values."""
     with context.within(context.prefix(node)):
         form = partial(sum_of, context.trace, names)
         if context.trace.keeps:
@@ -116,9 +116,9 @@ def counted_exponents(
     zeros: int | None = None,
     least: int | None = None,
 ) -> list[Exponent]:
-    """The exponents with which terms count in an alignment, each at least its floor, on one scale on which `least`
-    lies, too. A zero counts with the exponent `zeros`; None: with the smallest exponent of all, which changes no sum,
-    since a sum of zeros is zero at any scale."""
+    """The exponents with which terms count in an alignment, each at least its floor, in one offset that also fits
+    `least`. A zero counts with the exponent `zeros`; if `zeros` is None, with the smallest exponent of all, which
+    changes no sum, since a sum of zeros is zero in any unit."""
     bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
     floats = any(exponent.floats for exponent in exponents)
     low = min([item.term.exponent.low for item in items] + bounds) - floats
@@ -134,7 +134,7 @@ def counted_exponents(
 
 
 def bare(value: Value) -> Unpacked:
-    """The term of a value, and whether it counts as zero: what an alignment reads."""
+    """A value without flags of special values: its term, and whether it counts as zero, as alignments read it."""
     no = truth(value.sign.carrier, False)
     return Unpacked(value.term, value.is_zero, no, no)
 
@@ -142,7 +142,7 @@ def bare(value: Value) -> Unpacked:
 def enter_terms(
     trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], exponents: Sequence[Exponent]
 ) -> None:
-    """Record the terms to be aligned, with the exponents that count."""
+    """Record the terms to be aligned, with their exponents in the alignment."""
     if trace.keeps:
         trace.enter(names, [item.item if isinstance(item, Value) else item for item in items])
         for name, exponent in zip(names, exponents, strict=True):

@@ -1,4 +1,4 @@
-"""Plans: how a matrix product of any K uses units. A plan is an expression whose sums are formed by stages."""
+"""Plans: how a matrix product of any K uses units. A plan is an expression; stages compute its sums of products."""
 
 from mmaprobe.smtmodel.plans.partitions import Fold
 from mmaprobe.smtmodel.plans.plan import Plan, Products

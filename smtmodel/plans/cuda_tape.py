@@ -1,7 +1,7 @@
-"""A plan as a CUDA kernel: one thread computes an output, and does the steps of the plan at one K (tape.py) for it.
+"""A plan as a CUDA kernel, in which each thread computes one output by the steps of the plan at one K (tape.py).
 
-The kernel's text holds the plan's units and expressions; the steps are a table that all threads read in the same order,
-so that one kernel serves for every K.
+The kernel's text has the plan's units and expressions. The steps are a table, which all threads read in the same order,
+so that one kernel computes products of any K.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.plans.tape import FACTORS, NUMBERS, PRODUCTS, VALUES, Tap
 from mmaprobe.smtmodel.plans.words import over_given
 
 NAME = "product"
-THREADS = 256  # in a block
+THREADS = 256  # threads of a block
 
 _KERNEL = """{prelude}
 struct Sides {{ const {a} *a; const {b} *b; {scales_of} uint64_t columns; }};
@@ -52,8 +52,8 @@ extern "C" __global__ void {name}({parameters}, uint32_t blocks, uint32_t rows, 
 
 
 class CudaTape(Tape):
-    """The steps of a plan for K products, as tables, and the text of its kernel. Raises ParameterError for a K that
-    does not fit, UncompiledError for a plan without a kernel."""
+    """The steps of a plan at K = `length` as tables, and the text of the plan's kernel. Raises ParameterError for a K
+    that the plan does not take, UncompiledError for a plan without a kernel."""
 
     def __init__(self, plan: Plan, length: int) -> None:
         self._functions: dict[tuple[object, ...], int] = {}
@@ -83,7 +83,7 @@ class CudaTape(Tape):
         return self._functions[key]
 
     def _reader(self, side: int, number: int) -> str:
-        """The function that reads an element of a side as a word; empty for the element itself."""
+        """The name of the function that makes a word of an element of a side; empty for the element itself."""
         word = self.words[side][number]
         if word is None:
             return ""
@@ -106,13 +106,13 @@ class CudaTape(Tape):
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The steps (steps x NUMBERS), and the places that they read."""
+        """The table of steps (steps x NUMBERS), and the table of the places that steps read."""
         steps, places = self._program
         return steps.astype(np.int32), places if len(places) else np.zeros(1, np.int32)
 
     @property
     def result(self) -> int:
-        """The place of the result among the values."""
+        """The index of the result among the values."""
         return self._result
 
     @cached_property
@@ -134,7 +134,7 @@ class CudaTape(Tape):
             functions="\n".join(self._texts),
             parameters=", ".join(parameters),
             kept="uint64_t" if self._wide else "uint32_t",
-            values=1 << max(2, self._values - 1).bit_length(),  # one text for many K
+            values=1 << max(2, self._values - 1).bit_length(),  # a power of two, so that many K share a text
             c=c,
             negative="\n".join(f"  v[{place}] = {fmt.sign_bit:#x}ull;" for place, fmt in self._negative.items()),
             numbers=NUMBERS,
@@ -146,5 +146,5 @@ class CudaTape(Tape):
 
 @lru_cache(maxsize=512)
 def cuda_tape(plan: Plan, length: int) -> CudaTape:
-    """The kernel of a plan and its steps at a K, noted once."""
+    """The kernel of a plan and the plan's steps at K = `length`, cached."""
     return CudaTape(plan, length)

@@ -1,4 +1,4 @@
-"""A plan on one sum of products, over any carrier, with its steps: values whose text is the step's name."""
+"""The evaluation of a plan on one sum of products, over any carrier, with the values of its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Pair = tuple[int, int]  # the word of a and the word of b; word 0 is the leading
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a factor: `number` counts the words of a number, `place` the products."""
+    """The step that makes a word of a factor. `number`: the index of the word; `place`: the index of the product."""
 
     side: Literal["a", "b"]
     number: int
@@ -32,7 +32,8 @@ class Word:
 
 @dataclass(frozen=True)
 class InUnit:
-    """The unit's running sum after products `start` to before `stop`, of `words` where factors have several."""
+    """The unit's running sum after the products from `start` to before `stop`. `words`: the words of the factors; None
+    if factors have a single word."""
 
     words: Pair | None
     start: int
@@ -44,7 +45,8 @@ class InUnit:
 
 @dataclass(frozen=True)
 class Outside:
-    """A sum outside of the unit, `number` (from 0) after its instruction on products of `words` to before `stop`."""
+    """A sum outside the unit. `number`: its index among the sums that follow the unit's instruction on the products of
+    `words` that end before `stop`."""
 
     words: Pair | None
     stop: int
@@ -56,7 +58,7 @@ class Outside:
 
 @dataclass(frozen=True)
 class Result:
-    """The last step."""
+    """The step that gives the result."""
 
     def __str__(self) -> str:
         return "d"
@@ -79,7 +81,7 @@ class Value:
 
 
 class Dot(Results[Value]):
-    """A plan on patterns of its formats. `steps`: found so far."""
+    """The evaluation of a plan on patterns of its formats. `steps`: the values of the steps evaluated so far."""
 
     def __init__(self, plan: Plan, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
         self.plan, self.sides, self.c = plan, (a, b), Value(c, plan.c)
@@ -90,9 +92,9 @@ class Dot(Results[Value]):
         self._gathered: dict[tuple[Gathered, int], Value] = {}
 
     def all_steps(self) -> dict[Step, Bits]:
-        """The steps in order, RESULT last. Their texts: `a.word0[k]`, a word of a number; `unit.a0b1[0:8]`, the unit's
-        running sum after products 0 to 7 of words a0 and b1; `outside.a0b1[:8]`, a sum outside after product 7. Raises
-        ParameterError for a number of products that does not fit."""
+        """The values of all steps in order, RESULT last. Texts of steps are: `a.word0[k]`, a word of a number;
+        `unit.a0b1[0:8]`, the unit's running sum after products 0 to 7 of words a0 and b1; `outside.a0b1[:8]`, a sum
+        outside the unit after product 7. Raises ParameterError for a number of products that the plan does not take."""
         with self.plan.named():
             self._all_words()
             self.steps[RESULT] = self.value(self.plan.result, len(self.sides[0])).bits
@@ -115,7 +117,8 @@ class Dot(Results[Value]):
         return pattern_of(node, given, *(self.gathered(part, place).bits for part in read))
 
     def gathered(self, node: Gathered, place: int = 0) -> Value:
-        """What a side's elements give, or, with blocks, the elements of the block that has `place`."""
+        """The value of a `Gathered` node over all elements of its side, or, if the node has blocks, over the elements
+        of the block with `place`."""
         elements = self.sides["ab".index(node.operand)]
         first = place - place % node.block if node.block else 0
         if (node, first) not in self._gathered:
@@ -124,7 +127,8 @@ class Dot(Results[Value]):
         return self._gathered[node, first]
 
     def factors(self, model: Model, places: Sequence[int]) -> list[list[Bits]]:
-        """The scale factors of an instruction's products at some places, of a and of b, that come with words."""
+        """The scale factors, of a and of b, of an instruction's products at `places`; empty for a plan without
+        factors."""
         every = []
         for factor in self.plan.factors or ():
             node, read = factor_over(factor)
@@ -158,13 +162,13 @@ class Dot(Results[Value]):
     def instruction(
         self, model: Model, a: Sequence[Bits], b: Sequence[Bits], addend: Bits, *factors: Sequence[Bits]
     ) -> Bits:
-        """The result of one of a unit's instructions; missing products are zero."""
+        """The result of one instruction of a unit; missing products are zero."""
         return evaluate(model, a, b, addend, *factors).d
 
 
 class ByFirstWords(Dot):
-    """A plan on finite numbers that equal their first words (`firsts`, of a and of b, in the units' formats): other
-    words are constant zeros, and so are units' results on zero words with addend +0."""
+    """The evaluation of a plan on finite numbers that equal their first words (`firsts`, of a and of b, in the units'
+    formats). All other words are constant zeros, and so is a unit's result on zero words with addend +0."""
 
     def __init__(self, plan: Plan, firsts: tuple[Sequence[Bits], Sequence[Bits]], c: Bits) -> None:
         super().__init__(plan, *firsts, c)
@@ -182,6 +186,6 @@ class ByFirstWords(Dot):
 
 
 def word_format(plan: Plan, side: int, number: int = 0) -> Format:
-    """The format of a word of a (0) or of b (1)."""
+    """The format of a word of a (`side` 0) or b (`side` 1). `number`: the index of the word."""
     word = plan.words_read(side)[number]
     return (plan.a, plan.b)[side] if word is None else word.rounding.format

@@ -1,5 +1,5 @@
-"""Engines carry out the steps of a plan: an engine makes an expression (lowering.py), computes with matrices
-(matrices.py), or writes steps down."""
+"""The interface of engines, which execute the steps of a plan: an engine makes an expression (lowering.py), computes
+with matrices (matrices.py), or records the steps (tape.py)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ Way = Literal["neumaier", "kahan"]
 
 
 class Engine(ABC, Generic[V]):
-    """An engine carries out the steps of a plan; V: the type of a sum so far."""
+    """An executor of a plan's steps. V: the type of a sum."""
 
     @abstractmethod
     def zero(self, fmt: Format) -> V:
-        """+0."""
+        """The sum +0 of a format."""
 
     @abstractmethod
     def tile(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """One use of a unit, on the words of at most as many products as its length; missing products are zero."""
+        """The result of a unit on the words of a span's products. The span has at most as many products as the unit;
+        zero products fill up the rest. `start`: the addend."""
 
     def tiles(self, model: Model, words: Words, span: Span, start: V) -> V:
-        """Uses of a unit for all products of a span, a multiple of the unit's length; each result is the next use's
-        addend."""
+        """The result of successive uses of a unit on all products of a span, whose number is a multiple of the unit's
+        length. Each result is the next use's addend."""
         return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, words, part, x))[0]
 
     @abstractmethod
@@ -47,39 +48,39 @@ class Engine(ABC, Generic[V]):
     def compensated(
         self, start: V, parts: Sequence[tuple[Span, str]], body: Callable[[Span], V], rounding: Rounding, by: Way
     ) -> V:
-        """The sums of parts (each with its name) added to a start one after another, each addition rounded. The
-        rounding errors are added up in a sum of their own, which is added to the result in the end; by Kahan's way,
-        each error is computed from the rounded sum (fast 2Sum), and added to the next part."""
-        value, beside = start, list[V]()
+        """The sum of `start` and the sums of parts (each a span and a name), added one after another with rounding. By
+        Neumaier's way the rounding errors are added up in another sum, which is added to the result at the end; by
+        Kahan's way each error is computed from the rounded sum (fast 2Sum) and added to the next part."""
+        value, errors = start, list[V]()
         for span, name in parts if by == "kahan" else ():
             with self.part(name):
-                own = body(span)
-                own = self.rounded([own, beside.pop()], rounding) if beside else own
-                total = self.rounded([value, own], rounding)
-                beside.append(self.lost([own], self.lost([total], value, rounding), rounding))
+                part_sum = body(span)
+                part_sum = self.rounded([part_sum, errors.pop()], rounding) if errors else part_sum
+                total = self.rounded([value, part_sum], rounding)
+                errors.append(self.lost([part_sum], self.lost([total], value, rounding), rounding))
                 value = total
         if by == "kahan":
             return value
         for span, name in parts:
             with self.part(name):
-                own = body(span)
-                total = self.rounded([value, own], rounding)
-                beside.append(self.lost([value, own], total, rounding))
+                part_sum = body(span)
+                total = self.rounded([value, part_sum], rounding)
+                errors.append(self.lost([value, part_sum], total, rounding))
                 value = total
-        return self.rounded([value, self.in_order(beside, rounding)], rounding)
+        return self.rounded([value, self.in_order(errors, rounding)], rounding)
 
     def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
-        """The body, applied `count` times to the loop variable and the result so far."""
+        """The result of a loop: the body is applied `count` times, to the loop variable and the result so far."""
         for number in range(count):
             start = body(Index(number), start)
         return start
 
     def part(self, name: str) -> AbstractContextManager[None]:
-        """Within this context, steps belong to a part with this name."""
+        """A block whose steps belong to the part `name`."""
         return nullcontext()
 
     def in_order(self, values: Sequence[V], rounding: Rounding) -> V:
-        """Values added one after another, each addition rounded."""
+        """The sum of values that are added one after another, each addition rounded."""
         value, *others = values
         for other in others:
             value = self.rounded([value, other], rounding)
@@ -89,7 +90,8 @@ class Engine(ABC, Generic[V]):
 def in_turn(
     engine: Engine[V], span: Span, count: int, name: str, start: V, body: Callable[[Span, V], V]
 ) -> tuple[V, Span | None]:
-    """The result of the body on every `count` products of a span in turn, and the rest of the span."""
+    """The result of applying the body to every `count` products of a span in turn, and the rest of the span. `name`:
+    the name of the parts."""
     whole, rest = span.cut(span.count - span.count % count)
     if whole is None:
         return start, rest

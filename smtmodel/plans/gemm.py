@@ -20,15 +20,17 @@ from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape, UncompiledError, block_of, noted
 
-#: by NumPy, by generated C, or by the quicker of the two; the results are the same
+#: who computes: NumPy, generated C, or ("auto") the quicker one of these; all give the same bits
 Engine = Literal["auto", "numpy", "compiled"]
-SMALL = 1 << 20  # products below which compiling does not pay,
-LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
+# engine "auto" compiles a plan for at least SMALL products, or for at least LONG instructions one after another (NumPy
+# takes some milliseconds for each instruction, however few the rows)
+SMALL = 1 << 20
+LONG = 512
 
-#: a plan's whole product by other means: D of patterns A, B and C, and scale factors
+#: an engine of the caller: D as patterns, from a plan, patterns A, B and C, scale factors and `progress`
 Product = Callable[[Plan, Matrix, Matrix, Matrix, Mapping[str, Matrix], Callable[[int, int], None] | None], Matrix]
 
-ROWS = 128  # rows that NumPy computes together; no result depends on their number
+ROWS = 128  # the number of rows that NumPy computes together; the results are the same for any number
 
 
 def simulate(
@@ -43,14 +45,14 @@ def simulate(
     scales: Mapping[str, Matrix] | None = None,
     times: int = 1,
 ) -> Matrix:
-    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, which may
-    be one row or one column for all (`addend`).
+    """The matrix D of bit patterns (rows x columns, unsigned integers), computed from patterns A (rows x K), B (K x
+    columns) and C (rows x columns, or one row or one column as `addend` describes).
 
-    A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
+    A model takes K in tiles of its length; zero products fill up the last tile, and each tile's result is the next
     tile's addend. `scales`: for models with scale factors, `scale_a` (rows x K / scale block) and `scale_b` (K / scale
-    block x columns). `progress(done, total)` counts rows. `times`: how many products of these shapes are asked for, one
-    after another: compiling pays sooner. Raises ParameterError for shapes that do not fit, and for a C
-    that is not +0 where c is not read.
+    block x columns). `progress(done, total)` counts rows. `times`: the number of matrix products of these shapes that
+    the caller computes; engine "auto" compiles for a larger number. Raises ParameterError for shapes that do not fit,
+    for patterns wider than their formats, and for a C with nonzero patterns where the model does not read c.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
     if not isinstance(plan, Plan):
@@ -77,8 +79,8 @@ def simulate(
                 assert isinstance(work, Job)
                 results = Strip(work, rows, Patterns(c[rows], plan.c)).result()
             else:
-                own = (NAMED[name].part(side, rows, columns)[None] for name, side in scales.items())
-                results = work.played(sides.part(rows, columns), c[None, rows, columns], *own)[0]
+                factors = (NAMED[name].part(side, rows, columns)[None] for name, side in scales.items())
+                results = work.play_sides(sides.part(rows, columns), c[None, rows, columns], *factors)[0]
             out[rows, columns] = results
             return results.size
 
@@ -90,7 +92,7 @@ def simulate(
                     done += outputs
                     if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
                         progress(done // out.shape[1], out.shape[0])
-            except BaseException:  # an interrupt: the pool waits for the strips under way
+            except BaseException:  # an interrupt: the pool waits for running strips, and `ended` ends these
                 if isinstance(work, Job):
                     work.ended.set()
                 raise
@@ -100,9 +102,9 @@ def simulate(
 def simulate_each(
     a: Matrix, b: Matrix, c: Matrix | None, model: Model | Plan, scales: Mapping[str, Matrix] | None = None
 ) -> Matrix:
-    """D of each block (blocks x rows x columns) of patterns A (blocks x rows x K), B (blocks x K x columns), C (blocks
-    x rows x columns) and scale factors: as `simulate` computes each, small blocks together. Raises ParameterError as
-    `simulate` does."""
+    """The results of `simulate` for several products of the same shape: D (blocks x rows x columns) of patterns A
+    (blocks x rows x K), B (blocks x K x columns), C (blocks x rows x columns) and scale factors (with a first axis of
+    blocks). Small blocks are computed together. Raises ParameterError as `simulate` does."""
     plan = Plan.chained(model) if isinstance(model, Model) else model
     each = a.shape[1] * b.shape[2]
     if len(a) > 1 and each and plan.scale is None and not scales:
@@ -121,16 +123,16 @@ def simulate_each(
                 return np.concatenate(list(pool.map(lambda part: work.play(a[part], b[part], c[part]), parts)))
 
     def block(n: int) -> Matrix:
-        own = {name: side[n] for name, side in (scales or {}).items()}
-        return simulate(a[n], b[n], None if c is None else c[n], model, scales=own)
+        factors = {name: side[n] for name, side in (scales or {}).items()}
+        return simulate(a[n], b[n], None if c is None else c[n], model, scales=factors)
 
     results = [block(n) for n in range(len(a))]
     return np.stack(results) if results else np.empty((0, a.shape[1], b.shape[2]), dtype=kind_of(plan.d))
 
 
 def _tape(plan: Plan, length: int, products: int, engine: Engine, times: int = 1) -> Tape | None:
-    """The steps of a plan for generated C; None for NumPy. Raises ParameterError for a K that does not fit, and where C
-    is asked for and cannot be had."""
+    """The steps of a plan for generated C; None if NumPy is to compute. Raises ParameterError for a K that does not
+    fit, and for engine "compiled" where no compiled code is possible."""
     steps = length // min(model.length for model in plan.models)
     if engine == "numpy" or (engine == "auto" and products * times < SMALL and steps * times < LONG):
         return None
@@ -144,16 +146,16 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine, times: int = 1
 
 
 def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
-    """The matrix C of a product of a shape. A bias of one row (1 x columns, or numbers without rows) is repeated for
-    every row, a bias of one column (rows x 1) for every column. Raises ParameterError for other shapes."""
-    given, c = c.shape, with_rows(c)
-    if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
-        raise ParameterError("C", f"shape {given} is not that of the product, {shape}, or of a row or column of it")
+    """C with the shape of the product. A bias of one row (1 x columns, or a vector) is repeated for every row, a bias
+    of one column (rows x 1) for every column. Raises ParameterError for other shapes."""
+    own, c = c.shape, with_rows(c)
+    if c.ndim != 2 or any(extent not in (1, size) for extent, size in zip(c.shape, shape, strict=True)):
+        raise ParameterError("C", f"shape {own} is not that of the product, {shape}, or of a row or column of it")
     return np.broadcast_to(c, shape)
 
 
 def with_rows(c: Matrix) -> Matrix:
-    """C with rows and columns: a bias of N numbers becomes one row, a single number a matrix of 1 x 1."""
+    """C as a matrix: a vector becomes one row, and a scalar a matrix of 1 x 1."""
     return c.reshape((1,) * (2 - c.ndim) + c.shape) if c.ndim < 2 else c
 
 
@@ -165,20 +167,20 @@ def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
 
-def filled_scales(plan: Plan, given: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
-    """The scale factors of one product, filled up with zeros beside zero products; none for a plan that takes none.
-    Raises ParameterError."""
+def filled_scales(plan: Plan, scales: Mapping[str, Matrix], a: Matrix, b: Matrix) -> dict[str, Matrix]:
+    """The scale factors of one matrix product by name, with zeros for the zero products that fill up the last tile; an
+    empty dictionary for a plan without scale factors. Raises ParameterError for missing, unknown or unfit factors."""
     unit = plan.models[0]
     wanted = [row for row in FACTORS if row.name in plan.formats]
-    if unknown := given.keys() - {row.name for row in wanted}:
+    if unknown := scales.keys() - {row.name for row in wanted}:
         name = min(unknown)
         called = NAMED[name].called if name in NAMED else name
         raise ParameterError(called, f"{plan.reference} takes none")
-    if wanted and len(given) < len(wanted):
+    if wanted and len(scales) < len(wanted):
         raise ParameterError(wanted[0].called, f"{plan.reference} needs them on both sides")
     filled = {}
     for row in wanted:
-        side, fmt, axis = given[row.name], plan.formats[row.name], int(row.of == "row")
+        side, fmt, axis = scales[row.name], plan.formats[row.name], int(row.of == "row")
         needed = -(-a.shape[1] // unit.scale_block)
         steps = -(-a.shape[1] // unit.length) * unit.scales
         expected = row.shape(a.shape[0], b.shape[1], needed)

@@ -1,4 +1,4 @@
-"""The loop of a plan: a step that takes a fixed number of products from one sum to the next."""
+"""The loop of a plan: a step that adds a fixed number of products to a running sum."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Step:
-    """A step that takes `period` products from one sum to the next: on every multiple of `period` products, the stage
-    that repeats it is this step repeated from the stage's start, and then `last`, the roundings of the result."""
+    """A step that adds `period` products to a running sum of format `sums`. On any multiple of `period` products,
+    the loop computes this step repeatedly from the start of `stage`, and then `last`, the roundings of the result."""
 
     stage: Stage
     period: int
@@ -28,7 +28,7 @@ class Step:
 
 
 def step_of(stage: Stage) -> Step | None:
-    """The step that a stage repeats; None for a stage that keeps several sums."""
+    """The step that a stage repeats; None for a stage that does not repeat a single step."""
     if isinstance(stage, Parted) and isinstance(stage.partition, All):
         inner = step_of(stage.body)
         return None if inner is None or stage.rounding is None else replace(inner, last=(*inner.last, stage.rounding))
@@ -39,13 +39,13 @@ def step_of(stage: Stage) -> Step | None:
 
 
 def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
-    """A stage of a plan for some number of products, as a unit whose c is any sum so far."""
+    """A stage of a plan on `length` products as a unit, whose c (of format `sums`) is the running sum."""
     return unit_of_plan(plan.with_result(Products(stage, Element("c")), c=sums), length)
 
 
 def around(plan: Plan, node: Node) -> Node:
-    """A part of a plan's result as an expression over its sums of products, each replaced by a given number (its place
-    among the sums)."""
+    """A part of a plan's result as an expression over the plan's sums of products: each sum becomes a `Given` node
+    with the sum's place in `plan.sums`."""
 
     def leaf(part: Node) -> Node | None:
         return Given(plan.sums.index(part), part.stage.d) if isinstance(part, Products) else None

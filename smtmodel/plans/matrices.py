@@ -1,4 +1,4 @@
-"""A plan computed by NumPy with matrices of bit patterns: a strip of rows of D at a time."""
+"""NumPy computes a plan on matrices of bit patterns, a strip of rows of D at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Gathered, Words, factor_over, over_given
 
-INPUTS = 4  # the most inputs of an expression computed at once; with more, each rounding is computed apart
+# an expression with at most this many inputs is computed at once; otherwise each rounding in it is computed apart
+INPUTS = 4
 
 
 class Formatted(Protocol):
@@ -50,23 +51,24 @@ class Patterns:
 
 
 class EndedError(Exception):
-    """The result under way is not wanted any more."""
+    """Another thread has ended the computation of this result."""
 
 
 class Job:
-    """A plan with its whole inputs: A and B as the units take them, one matrix for each word.
+    """A plan with its whole inputs: A and B as the units read them, one matrix for each word.
 
-    `scales`: by name the scale factors of A (rows x K / block) and B (K / block x columns), of a unit that has them.
-    `ended`: set where the result is not wanted any more; the next tile of a strip raises EndedError.
+    `scales`: by name, the scale factors of A (rows x K / block) and B (K / block x columns); empty for units without
+    scale factors. `ended`: an event that another thread sets to end the computation; the next tile of a strip then
+    raises EndedError.
     """
 
     def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: Mapping[str, Matrix] | None = None) -> None:
         self.plan, self.ended = plan, threading.Event()
         self.length = a.shape[1]
-        self.found = {part: found_of(part, side, axis)
+        self.gathered = {part: gathered_numbers(part, side, axis)
                       for axis, name, side in ((1, "a", a), (0, "b", b)) for part in plan.gathered
                       if part.operand == name}  # fmt: skip
-        self.scales = scales or factors_of(plan, self.length, self.found, (1, 0))
+        self.scales = scales or factors_of(plan, self.length, self.gathered, (1, 0))
         self.a, self.b = (
             {
                 word: side if word is None else self.word_matrix(word, Patterns(side, fmt))
@@ -76,16 +78,19 @@ class Job:
         )
 
     def word_matrix(self, word: Round, side: Patterns) -> Matrix:
-        """A word of each element of a side."""
+        """A word (an expression over an element) of each element of A or of B."""
         node, read = over_given(word)
         axis = int(read[0].operand == "a") if read else 0
-        spread = [Patterns(spread_over(self.found[part], part.block, self.length, axis), part.given) for part in read]
+        spread = [
+            Patterns(spread_over(self.gathered[part], part.block, self.length, axis), part.given) for part in read
+        ]
         return of_matrices(node, [side, *spread]).matrix
 
 
 @dataclass(frozen=True)
 class OwnPattern:
-    """The pattern of each element, of which the largest decides the common number, as a function of bit vectors."""
+    """A function of bit vectors: the pattern that an element contributes to a gathered number (which is a function of
+    the largest one)."""
 
     part: Gathered
 
@@ -93,56 +98,59 @@ class OwnPattern:
         return (self.part.own(pattern),)
 
 
-def found_of(part: Gathered, side: Matrix, axis: int) -> Matrix:
-    """The patterns of the numbers found from the elements along an axis, which has length one in the result, or from
-    every block of these elements. Missing elements of a last block are zeros."""
-    own, width = OwnPattern(part), part.given.width
+def gathered_numbers(part: Gathered, side: Matrix, axis: int) -> Matrix:
+    """The patterns of the numbers that `part` gathers along an axis of A or of B: one number of all elements (the axis
+    has length one in the result), or one of each block of elements. Zeros fill up the last block."""
+    contribution, width = OwnPattern(part), part.given.width
     count = part.block or max(1, side.shape[axis])
     with np.errstate(over="ignore"):
-        (each,) = ARRAYS.formed(own, own, ARRAYS.lanes(side.astype(np.uint64), part.format.width))
+        (each,) = ARRAYS.formed(contribution, contribution, ARRAYS.lanes(side.astype(np.uint64), part.format.width))
         every = np.moveaxis(np.broadcast_to(np.asarray(each.node), side.shape), axis, -1)
         every = np.pad(every, [(0, 0)] * (side.ndim - 1) + [(0, -every.shape[-1] % count)])
         largest = every.reshape(*every.shape[:-1], -1, count).max(axis=-1, initial=0)
-        found = part.found(ARRAYS.lanes(largest.astype(np.uint64), width))
-    patterns = np.broadcast_to(np.asarray(found.node), largest.shape).astype(kind_of(part.given))
+        number = part.found(ARRAYS.lanes(largest.astype(np.uint64), width))
+    patterns = np.broadcast_to(np.asarray(number.node), largest.shape).astype(kind_of(part.given))
     return np.moveaxis(patterns, -1, axis)
 
 
-def spread_over(found: Matrix, block: int | None, length: int, axis: int) -> Matrix:
-    """The values of blocks along an axis, each repeated for its elements, `length` in all; a single value of all
-    elements stays as it is."""
+def spread_over(values: Matrix, block: int | None, length: int, axis: int) -> Matrix:
+    """The values of blocks along an axis, each repeated for every element of its block, up to `length` elements in
+    all. Without blocks, the single value along the axis stays as it is."""
     if not block:
-        return found
-    return np.take(np.repeat(found, block, axis), range(length), axis)
+        return values
+    return np.take(np.repeat(values, block, axis), range(length), axis)
 
 
-def factors_of(plan: Plan, length: int, found: Mapping[Gathered, Matrix], axes: tuple[int, int]) -> dict[str, Matrix]:
-    """By name the scale factors of A and of B that come with the words of a plan, along the axis of K in each, filled
-    up with zeros beside zero products; none for another plan. `found`: the patterns of the plan's gathered numbers."""
+def factors_of(
+    plan: Plan, length: int, gathered: Mapping[Gathered, Matrix], axes: tuple[int, int]
+) -> dict[str, Matrix]:
+    """By name, the scale factors that a plan computes for the words of A and of B; empty for a plan without such
+    factors. `gathered`: the patterns of the plan's gathered numbers. `axes`: the axis of K in the factors of A and of
+    B; along it, zeros stand for the zero products that fill up the last tile."""
     scales, unit = dict[str, Matrix](), plan.models[0]
     for name, factor, axis in zip(("scale_a", "scale_b"), plan.factors or (), axes, strict=False):
         node, read = factor_over(factor)
-        own = np.broadcast_arrays(*(found[part] for part in read))
-        matrix = of_matrices(node, [Patterns(x, part.given) for x, part in zip(own, read, strict=True)]).matrix
+        numbers = np.broadcast_arrays(*(gathered[part] for part in read))
+        matrix = of_matrices(node, [Patterns(x, part.given) for x, part in zip(numbers, read, strict=True)]).matrix
         short = -(-length // unit.length) * unit.scales - matrix.shape[axis]
         scales[name] = np.pad(matrix, [(0, short if place == axis else 0) for place in range(matrix.ndim)])
     return scales
 
 
 def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
-    """A rounded expression over `Given` nodes for matrices of one shape."""
+    """A rounded expression over `Given` nodes, computed for each element of matrices of one shape."""
     function, fmt = Elementwise(node, tuple(x.format for x in given)), node.rounding.format
     return Patterns(function.of([x.matrix for x in given]).astype(kind_of(fmt), copy=False), fmt)
 
 
 class Results(Engine[F]):
-    """The results that a plan computes from its sums and c."""
+    """An engine that also computes a plan's result from the sums of its stages and c."""
 
     c: F
 
     @abstractmethod
     def elementwise(self, node: Round, given: Sequence[F]) -> F:
-        """A rounded expression over `Given` nodes."""
+        """A rounded expression over `Given` nodes, computed for each element of some values."""
 
     @abstractmethod
     def zeros(self, fmt: Format, negative: bool) -> F:
@@ -150,7 +158,7 @@ class Results(Engine[F]):
 
     @abstractmethod
     def gathered(self, node: Gathered) -> F:
-        """The number found from all elements of a row or a column."""
+        """The number that a plan gathers from all elements of a row of A or of a column of B."""
 
     def zero(self, fmt: Format) -> F:
         return self.zeros(fmt, False)
@@ -178,7 +186,8 @@ class Results(Engine[F]):
         return self.elementwise(_round(replaced(node, leaf)), given)
 
     def in_format(self, value: F, fmt: Format) -> F:
-        """The same numbers in a format that holds them. Bits that a format ignores are zeros in every value."""
+        """The same numbers in another format, which holds these. Low bits that a format ignores are zeros in every
+        value."""
         if fmt.takes(value.format):
             return value
         return self.elementwise(Round(Given(0, value.format), Rounding(fmt)), [value])
@@ -197,7 +206,7 @@ class Strip(Results[Patterns]):
 
     def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
         self.job, self.rows, self.c = job, rows, Patterns(kept(c.matrix, c.format), c.format)
-        self._zeros: dict[tuple[Format, bool], Patterns] = {}  # made once: no computation overwrites its inputs
+        self._zeros: dict[tuple[Format, bool], Patterns] = {}  # shared: no computation overwrites its inputs
 
     def result(self) -> Matrix:
         return self.value(self.job.plan.result, self.job.length).matrix
@@ -206,8 +215,8 @@ class Strip(Results[Patterns]):
         return of_matrices(node, given)
 
     def gathered(self, node: Gathered) -> Patterns:
-        found = self.job.found[node]
-        part = found[self.rows] if node.operand == "a" else found
+        numbers = self.job.gathered[node]
+        part = numbers[self.rows] if node.operand == "a" else numbers
         return Patterns(np.broadcast_to(part, self.c.matrix.shape), node.given)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
@@ -242,7 +251,7 @@ def kept(matrix: Matrix, fmt: Format) -> Matrix:
 
 @lru_cache(maxsize=256)
 def _sum(formats: tuple[Format, ...], rounding: Rounding) -> Round:
-    """The node of a sum, made once, so that its hash is computed once."""
+    """The node of a rounded sum. The cache keeps one node for each sum, so that the hash is computed once."""
     leaves = tuple(Given(slot, fmt) for slot, fmt in enumerate(formats))
     return Round(ExactSum(leaves) if len(leaves) > 1 else leaves[0], rounding)
 

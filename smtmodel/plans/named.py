@@ -1,4 +1,4 @@
-"""Stages that have names of their own in plan files: a partition with its usual join, or sums that are promoted."""
+"""Functions that make the stages with names in plan files: partitions with their usual joins, and promoted sums."""
 
 from __future__ import annotations
 

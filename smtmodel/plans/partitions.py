@@ -1,9 +1,9 @@
 """Partitions: how a stage divides the products of a span into parts. A partition is a frozen value with a name in plan
-files. It forms the parts, describes them in words, and knows the numbers of products that two stages with this
+files. It forms the parts, describes them in words, and knows which numbers of products two stages with this
 partition divide in the same way.
 
-A further partition is one more class in `PARTITIONS`; from a method that the class does not override, rules prove
-nothing.
+A further partition is one more class in `PARTITIONS`. A method that the class does not override returns a value from
+which rules prove nothing.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # numbers of parts of a kernel that splits K
 GRAINS = (1, 2, 4, 8, 16, 32, 64)  # likely lengths of parts are multiples of one of these
-SPLIT_GRAINS = (*GRAINS, 128)  # the same of the equal runs of a kernel that splits K
-TRIED_SIZES = 4  # sizes of runs for which partitions with equal last runs, or equal runs, are tried
-MOST_BLOCKS, MOST_SHARED = 12, 24  # largest sizes tried for each: with equal last runs, with equal runs
+SPLIT_GRAINS = (*GRAINS, 128)  # likely grains of the equal runs of a kernel that splits K
+TRIED_SIZES = 4  # the number of observed sizes for which the rarer partitions are tried
+MOST_BLOCKS, MOST_SHARED = 12, 24  # numbers of sizes tried for each observed size: with `even`, with `share`
 MOST_LANES = 4096  # every lane has a sum, even without products
 
 
 @dataclass(frozen=True)
 class All(Partition):
-    """All products: one part."""
+    """All products as one part."""
 
     word: ClassVar[str] = ""
     usual: ClassVar[str] = ""
@@ -57,11 +57,10 @@ class All(Partition):
 
 @dataclass(frozen=True)
 class Runs(Partition):
-    """Runs of `every` products. The products left at the end are a shorter run, or go through the tail. With `even`
-    (not 0) the shorter run and the run before it are made equal: the first of the two has half of their products,
-    rounded down (up where `even` is 1), then up to a multiple of `even`. With `share` (not 0) all runs are made equal:
-    each has as many products as an equal share, rounded up to the next multiple of `share`; the last run has the
-    products left."""
+    """Runs of `every` products. The products left over at the end are a shorter run, or go through the tail. With
+    `even` (not 0) the last two runs share their products: the first of these has half of the products, rounded down
+    (up where `even` is 1), then up to a multiple of `even`. With `share` (not 0) all runs are equal: each has an equal
+    share of the products, rounded up to the next multiple of `share`; the last run has the rest."""
 
     word: ClassVar[str] = "turns"
     usual: ClassVar[str] = "through"
@@ -98,7 +97,7 @@ class Runs(Partition):
             raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
     def size(self, count: int) -> int:
-        """The number of products in each run but the last ones, for `count` products in all."""
+        """The number of products in each run before the last two, for `count` products in all."""
         if not self.share or count <= self.every or count % self.every == 0:
             return self.every
         return (count // (self.share * (count // self.every + 1)) + 1) * self.share
@@ -135,7 +134,7 @@ class Runs(Partition):
         return "ordered" if stage.join.in_order else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """If the runs are added in order, the first run begins with the start of the sum and is taken once."""
+        """If the sums of the runs are added in order, only the first run begins with the start; it is not repeated."""
         return (self.every, stage.period) if self.grows(stage) == "ordered" else super().repeats(stage)
 
     def turn(self, stage: Parted) -> int:
@@ -186,9 +185,9 @@ def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
 
 @dataclass(frozen=True)
 class Equal(Sized):
-    """`ways` runs of K / `ways` products, rounded up to a multiple of `grain` (0: of the body's period); the last runs
-    may be shorter, or missing. With `tiles` even, K is divided into tiles of `grain` products, and run i ends after i /
-    `ways` of the tiles, rounded up; a run without tiles is left out."""
+    """`ways` runs of K / `ways` products, rounded up to a multiple of `grain` (0: of the body's period); the last run
+    may be shorter, and last runs may be missing. With `tiles` "even", K is divided into tiles of `grain` products, and
+    run i (from 1) ends after i / `ways` of the tiles, rounded up; a run without tiles is left out."""
 
     unused: ClassVar[frozenset[str]] = frozenset({"grain", "tiles"})
     later: ClassVar[frozenset[str]] = frozenset({"tiles"})
@@ -204,7 +203,7 @@ class Equal(Sized):
         sizes = structure.sizes[:TRIED_SIZES]  # a run fills whole grains
         own = {n for size in sizes for n in range(3, size + 1) if size % n == 0}
         odd = product(SPLITS, sorted(own - {*SPLIT_GRAINS}, reverse=True))
-        # where there are no more grains than runs, each run is one grain: the runs of another partition
+        # with at most as many grains as runs, each run is one grain, and another partition has the same runs
         pairs = product(ways, SPLIT_GRAINS), (one for one in odd if math.prod(one) < structure.count)
         every = [cls(*one) for one in chain(*pairs) if math.prod(one) < 2 * structure.count]
         yield from (one for one in every if one.full(structure.count))
@@ -216,7 +215,7 @@ class Equal(Sized):
         return -(-count // size) == self.ways
 
     def uneven(self, count: int) -> bool:
-        """Whether runs of full tiles leave the last runs more than one tile shorter, or empty."""
+        """Whether `tiles` "full" would make the last runs more than one tile shorter than the others, or empty."""
         return 0 < -(-count // self.grain) % self.ways < self.ways - 1
 
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
@@ -248,8 +247,8 @@ def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
 
 @dataclass(frozen=True)
 class At(Sized):
-    """Runs that end at given numbers of products, the last run at the end of K: stream-K deals tiles of K to workers,
-    and a worker may end one result and begin the next."""
+    """Runs that end after the numbers of products in `at`; the last run ends at the end of K. Stream-K kernels have
+    such runs: a worker takes a range of tiles that may begin within one result and end within the next."""
 
     growth: ClassVar[Growth] = "last"
     divided: ClassVar[str] = "at"
@@ -289,7 +288,7 @@ class At(Sized):
         return len(self.at) + 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """K may be any number beyond the last place."""
+        """Any K beyond the last place is divided in the same way."""
         return number
 
 
@@ -321,7 +320,8 @@ class Dealt(Partition):
 
 @dataclass(frozen=True)
 class Interleaved(Dealt):
-    """`ways` parts that take runs of `grain` products in turn. The products that fill no turn go through the tail."""
+    """`ways` parts that take runs of `grain` products in turn. The products after the last whole turn go through the
+    tail."""
 
     word: ClassVar[str] = "interleave"
     usual: ClassVar[str] = "add"
@@ -357,9 +357,9 @@ def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
 
 @dataclass(frozen=True)
 class Swizzled(Dealt):
-    """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of them, and
-    so on. In each pass the body takes the pass's products alone: it divides only these, and fills up their last
-    tile."""
+    """`ways` passes: pass 0 takes the first `grain` of every `ways` * `grain` products, pass 1 the next `grain`, and
+    so on. The body takes each pass as a sum of its own: it divides the products of the pass into tiles and fills up
+    the last tile."""
 
     word: ClassVar[str] = "swizzle"
     usual: ClassVar[str] = "through"
@@ -387,8 +387,9 @@ class Swizzled(Dealt):
 
 @dataclass(frozen=True)
 class Whole(Partition):
-    """Whole multiples of `number` products. The products left over go through the tail after them, or through the head
-    before them; if none are left over, the head takes `number` products."""
+    """The body takes a multiple of `number` products. The products left over go through the tail (they are the last
+    ones) or through the head (they are the first ones); if no products are left over, a head takes `number`
+    products."""
 
     word: ClassVar[str] = "whole"
     usual: ClassVar[str] = "through"
@@ -422,7 +423,7 @@ class Whole(Partition):
         return f"multiples of {counted(self.number, 'product')}{first}{joined}"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """Of a multiple of `number` products, a head takes `number` once."""
+        """A head takes `number` products once where K is a multiple of `number`."""
         return (0 if stage.head is None else self.number), stage.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -467,10 +468,10 @@ class First(Partition):
 
 @dataclass(frozen=True)
 class Halves(Partition):
-    """More than `most` products are two halves. The first half is a multiple of `grain`: the least multiple that is at
-    least half of the products (`first` is larger), or the largest multiple that is at most half of them (`first` is
-    smaller). Products of which one half would be empty are not halved. In a tree (pairwise summation), the sums of two
-    halves are added."""
+    """Products in halves (pairwise summation), which are halved again until a part has at most `most` products. The
+    first half is a multiple of `grain`: the least multiple that is at least half of the products (`first` "larger"),
+    or the largest multiple that is at most half of the products (`first` "smaller"). A part that would have an empty
+    half is not halved. With the join `tree`, the sums of two halves are added."""
 
     word: ClassVar[str] = "halve"
     usual: ClassVar[str] = "tree"
@@ -493,8 +494,8 @@ class Halves(Partition):
 
     @property
     def width(self) -> int:
-        """The number w for which w times 2^t products, or fewer, have at most t levels of halves."""
-        over = 0 if self.first == "larger" else self.grain - 1  # by this much a second half may be longer
+        """A number w: at most w * 2^t products have at most t levels of halves."""
+        over = 0 if self.first == "larger" else self.grain - 1  # the products that a second half may have more
         return (self.longest - over) // self.grain * self.grain
 
     def _halved(self, span: Span) -> tuple[Span, Span] | None:
@@ -537,7 +538,7 @@ class Halves(Partition):
         return "halves" if stage.join.word == "tree" else ""
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
-        """In a tree, halves may have any number of products; with other joins the parts are multiples of the grain."""
+        """A stage of halves takes any number of products."""
         return 0, 1
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
@@ -546,9 +547,9 @@ class Halves(Partition):
 
 @dataclass(frozen=True)
 class Windows(Partition):
-    """Windows of `every` products. If whole windows would need more products, the first and the last window are
-    shorter, each by half of the difference (the last by the larger half). In a tree, more than `every` sums are added
-    in windows in the same way, and the last `every` or fewer sums in order."""
+    """Windows of `every` products. If K is not a multiple of `every`, the first and the last window are shorter, each
+    by half of the missing products (the last window by the larger half). With the join `tree`, the sums are added in
+    windows of `every` sums, and so on until one sum is left."""
 
     word: ClassVar[str] = "windows"
     usual: ClassVar[str] = "tree"
@@ -567,7 +568,7 @@ class Windows(Partition):
             raise ParameterError("windows", "windows of one product leave as many sums as products: at least 2")
 
     def sizes(self, count: int) -> list[int]:
-        """The number of products, or of sums, in each window, for `count` in all."""
+        """The number of products (or of sums) in each window, for `count` products (or sums) in all."""
         number = -(-count // self.every)
         first = self.every - (number * self.every - count) // 2
         return (
@@ -578,15 +579,15 @@ class Windows(Partition):
         return Cut(_numbered("window", _of_sizes(span, self.sizes(span.count))))
 
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        found = list[V]()
+        values = list[V]()
         for number, part in enumerate(self.cut(span, stage).parts):
             with engine.part(part.name):
                 begin = engine.zero(stage.body.accumulator) if number else start
-                found.append(stage.alone(engine, stage.body.run(engine, part.span, begin)))
-        while len(found) > 1:
-            sums, sizes = iter(found), self.sizes(len(found))
-            found = [stage.added(engine, list(islice(sums, size))) for size in sizes]
-        return found[0]
+                values.append(stage.alone(engine, stage.body.run(engine, part.span, begin)))
+        while len(values) > 1:
+            sums, sizes = iter(values), self.sizes(len(values))
+            values = [stage.added(engine, list(islice(sums, size))) for size in sizes]
+        return values[0]
 
     def period(self, stage: Parted) -> int:
         return stage.body.period
@@ -602,39 +603,40 @@ class Windows(Partition):
 
 @dataclass(frozen=True)
 class Fold:
-    """Each group of `ways` lanes, `stride` apart, becomes one lane: the lanes' sums are added in order, each addition
-    rounded. With fewer than `ways` * `stride` lanes, the last groups have one lane less."""
+    """A step that adds the sums of each group of `ways` lanes, `stride` lanes apart, in order into one lane; each
+    addition is rounded. With fewer than `ways` * `stride` lanes, the last groups have one lane less."""
 
     ways: int
     stride: int
 
     def takes(self, lanes: int) -> bool:
-        """Whether some number of lanes forms groups of this fold."""
+        """Whether `lanes` lanes form groups of this fold."""
         size = self.ways * self.stride
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
     def groups(self, lanes: int) -> Iterator[Sequence[int]]:
-        """For each lane left after a step, the lanes whose sums it adds."""
+        """For each lane after the fold, the lanes whose sums are added into it."""
         size = self.ways * self.stride
         for first in range(0, lanes, size):
             for inner in range(self.stride):
                 yield range(first + inner, min(first + size, lanes), self.stride)
 
     def left(self, lanes: int) -> int:
-        """The number of lanes left of `lanes` lanes."""
+        """The number of lanes after a fold of `lanes` lanes."""
         return self.stride * -(-lanes // (self.ways * self.stride))
 
 
 @dataclass(frozen=True)
 class Lanes(Partition):
-    """The lanes of vectors, by steps. A step is a number of lanes, which take whole turns of `grain` products each; or
-    a fold, which adds lanes to each other. A later number of lanes takes the products left by earlier steps into as
-    many of the first lanes. Lane 0 begins with the start, the others with +0. The products left at the end go through
-    the tail, from the sum; without a tail, the last number of lanes takes them in a short turn: the first lanes take
-    `grain` products each, the next lane the rest. With `head` (not 0) a short turn comes first: the largest multiple of
-    `head` among the products that fill no turn of the first lanes. With `unroll` (not 0) the first lanes take a
-    multiple of `unroll` products; with `order` backwards they take each `unroll` products from the last turn to the
-    first. The rest goes to later steps or the tail."""
+    """The lanes of vectors. Lane 0 begins with the start, the other lanes with +0. Each step is a number or a fold. A
+    number n adds products to the first n lanes in whole turns: `grain` products for each lane. A fold adds lanes to
+    one another. The last step leaves one lane.
+    Products that fill no turn go to later numbers, and in the end through the tail. Without a tail, the last number
+    takes these products in a short turn: the first lanes take `grain` products each, and the next lane the rest.
+    `head` (not 0): a short turn comes before all steps; of the products that fill no turn of the first number, the
+    short turn takes the largest multiple of `head`.
+    `unroll` (not 0): the first number takes only a multiple of `unroll` products; with `order` "backwards", the lanes
+    take each `unroll` products from the last turn to the first."""
 
     word: ClassVar[str] = "lanes"
     usual: ClassVar[str] = "tree"
@@ -708,7 +710,7 @@ class Lanes(Partition):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """In backwards order, a body takes one product at a time."""
+        """In backwards order, the body takes one product at a time."""
         return (1,) if self.order == "backwards" else ()
 
     def words(self, stage: Parted, joined: str) -> str:
@@ -731,31 +733,31 @@ class Lanes(Partition):
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
         if span.groups > 1:
             raise span.unfit(self.lanes)
-        found = [start, *(engine.zero(stage.body.accumulator) for _ in range(self.lanes - 1))]
+        sums = [start, *(engine.zero(stage.body.accumulator) for _ in range(self.lanes - 1))]
         rest: Span | None = span
         if self.head:
             left = span.count % self.lanes
-            rest = self._taken(engine, stage, "head", found, span, left - left % self.head, self.lanes)
+            rest = self._taken(engine, stage, "head", sums, span, left - left % self.head, self.lanes)
         last = max(number for number, step in enumerate(self.steps) if not isinstance(step, Fold))
         for number, step in enumerate(self.steps):
             if isinstance(step, Fold):
-                groups = list(step.groups(len(found)))
+                groups = list(step.groups(len(sums)))
                 with engine.part(f"fold{number}"):
-                    found = [stage.added(engine, [found[lane] for lane in group]) for group in groups]
+                    sums = [stage.added(engine, [sums[lane] for lane in group]) for group in groups]
             elif rest is not None:
                 short = stage.tail is None and number == last
                 turn = self.unroll if self.unroll and not number else step * self.grain
                 count = rest.count if short else rest.count - rest.count % turn
                 back = number == 0 and self.order == "backwards"
-                rest = self._taken(engine, stage, f"step{number}", found, rest, count, step, back)
-        return found[0] if rest is None else stage.run_tail(engine, rest, found[0])
+                rest = self._taken(engine, stage, f"step{number}", sums, rest, count, step, back)
+        return sums[0] if rest is None else stage.run_tail(engine, rest, sums[0])
 
     def _taken(
         self, engine: Engine[V], stage: Parted, name: str, sums: list[V], span: Span, count: int, lanes: int,
         back: bool = False,
     ) -> Span | None:  # fmt: skip
-        """Add the first products of a span to lanes in turn, and return the rest of the span; `back`: each unrolled
-        turn backwards."""
+        """Add the first `count` products of a span to the sums of `lanes` lanes in place, and return the rest of the
+        span. `back`: the turns of each `unroll` products are taken from the last one to the first."""
 
         def unrolled(part: Span, running: V) -> V:
             for turn in reversed(range(part.count)):
@@ -775,7 +777,7 @@ class Lanes(Partition):
         return rest
 
     def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:
-        """The products of one lane among the first `count`: whole turns, then one with fewer products."""
+        """The products of one lane among the first `count`: those of whole turns, then those of a short turn."""
         turn, first = lanes * self.grain, lane * self.grain
         if (own := count - first) <= 0:
             return

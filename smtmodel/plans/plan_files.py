@@ -1,4 +1,4 @@
-"""The plans that ship as plan files: plan:NAME is the path of its file below smtmodel/plans/library."""
+"""Plan files, shipped and of users. NAME in plan:NAME is the path of a shipped file below smtmodel/plans/library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
 
 
 def beside(folder: Path, reference: str) -> str:
-    """A reference in a file: a path that it has is looked for in the folder of this file first."""
+    """A reference that stands in a file of a folder: if the reference has the path of a file below this folder, the
+    path then begins with the folder."""
     match = _FILE.fullmatch(reference.strip())
     if match is None or not is_file(str(folder / match["path"])):
         return reference
@@ -48,7 +49,8 @@ def beside(folder: Path, reference: str) -> str:
 
 
 def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
-    """The plan of a file. Raises InputError with file, line, key and column."""
+    """The plan in a file. Raises InputError (with file, line, key and column) for a file that is not a plan, and for a
+    plan that is one of its own units."""
     from mmaprobe.smtmodel.base.yamlfile import read_file
     from mmaprobe.smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
 

@@ -9,20 +9,19 @@ from mmaprobe.smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:
-    """The place `places` places after an index."""
+    """An index with `places` added."""
     return Index(index.offset + places, index.factors)
 
 
 def added(one: Index, other: Index, factor: int = 1) -> Index:
-    """One place plus another place times a factor. The loop variables of the two have different levels."""
+    """One index plus `factor` times another index. No loop variable is in both."""
     factors = tuple((level, factor * own) for level, own in other.factors)
     return Index(one.offset + factor * other.offset, one.factors + factors)
 
 
 @dataclass(frozen=True)
 class Span:
-    """`groups` groups of `size` products each: the first product of group i is at `start` + i * `pitch`, each next
-    product `step` places further."""
+    """`groups` groups of `size` products each: product j of group i is at place `start` + i * `pitch` + j * `step`."""
 
     start: Index
     groups: int
@@ -40,20 +39,20 @@ class Span:
         return self.groups * self.size
 
     def __post_init__(self) -> None:
-        if self.groups > 1 and (self.size == 1 or self.pitch == self.size * self.step):  # one group will do
+        if self.groups > 1 and (self.size == 1 or self.pitch == self.size * self.step):  # the same as one group
             step = self.pitch if self.size == 1 else self.step
             for name, value in (("size", self.count), ("step", step), ("groups", 1)):
                 object.__setattr__(self, name, value)
             object.__setattr__(self, "pitch", self.count * step)
 
     def distance(self, number: int) -> int:
-        """The distance from the first product to the product with a number, in places."""
+        """The number of places from the first product to the product with this number (from 0)."""
         group, within = divmod(number, self.size)
         return group * self.pitch + within * self.step
 
     @property
     def places(self) -> list[int]:
-        """The places of all products, for a start that depends on no loop."""
+        """The places of all products; `start` must not depend on a loop variable."""
         return [self.start.offset + self.distance(number) for number in range(self.count)]
 
     def scales(self, block: int) -> Index:
@@ -66,7 +65,8 @@ class Span:
         return Index(parts[0] // block, tuple((level, factor // block) for level, factor in start.factors))
 
     def cut(self, count: int) -> tuple[Span | None, Span | None]:
-        """The first `count` products, and the rest; None stands for no products. Raises ParameterError."""
+        """The first `count` products, and the rest; None stands for no products. Raises ParameterError where the cut
+        would divide one of several groups."""
         if not 0 < count < self.count:
             return (self, None) if count else (None, self)
         if self.groups == 1:
@@ -79,9 +79,9 @@ class Span:
         return replace(self, groups=groups), rest
 
     def loops(self, count: int) -> tuple[Span, tuple[tuple[int, int], ...]]:
-        """The first `count` products, and the loops (number of turns, distance of a turn) that lead from these to all
-        products of the span, the outer loop first. `count` divides the span's number of products. Raises
-        ParameterError."""
+        """The first `count` products, and the loops (number of turns, places from turn to turn), the outer loop first,
+        that repeat these over all products of the span. `count` divides the span's number of products. Raises
+        ParameterError where neither of `size` and `count` divides the other."""
         if self.size % count == 0:
             inner, step = self.size // count, count * self.step
             return Span.of(count, self.start, self.step), ((self.groups, self.pitch), (inner, step))

@@ -1,6 +1,6 @@
 """Stages: how a plan adds the products of a span. A stage is a unit that takes products in tiles; or a partition of the
-products (partitions.py), another stage that adds each part, and a join (joins.py) of the parts' sums. A stage is a
-frozen value that directs an engine (engine.py)."""
+products (partitions.py) with another stage that adds each part and a join (joins.py) of the parts' sums. A stage is a
+frozen value. Its method `run` calls the operations of an engine (engine.py)."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from mmaprobe.smtmodel.plans.words import Words
 
 V = TypeVar("V")
 P = TypeVar("P", bound="Partition")
-#: the value with which a part of a stage begins: the sum so far; +0; the start in the first part, +0 in the others
+#: the value with which parts begin: each with the sum so far; each with +0; the first with the start, others with +0
 Begin = Literal["so far", "zero", "start"]
-#: how a stage takes n times as many products: in n times as many parts ("parts"); in n times as many parts, the first
-#: from the start, the sums of the others added to it in order ("ordered"); in parts of n times as many products
-#: ("each"); in a longer last part, the other parts unchanged ("last"); by halves ("halves"); in n times as many parts
-#: that carry on more than the sum so far ("carried"); in none of these ways ("")
+#: how a stage takes n times as many products: in n times as many parts ("parts"); in n times as many parts whose sums
+#: are added in order to the sum of the first part ("ordered"); in parts of n times as many products ("each"); in a
+#: longer last part after unchanged parts ("last"); in more levels of halves ("halves"); in n times as many parts that
+#: hand on more than the sum so far ("carried"); in none of these ways ("")
 Growth = Literal["parts", "ordered", "each", "last", "halves", "carried", ""]
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
-    """Raises ParameterError where a format does not hold every number of the other one."""
+    """Raises ParameterError where `fmt` does not hold every number of the other format."""
     if not fmt.holds(other):
         message = f"{other.name} and {fmt.name} cannot be chained: not every {other.name} is one of {fmt.name}"
         raise ParameterError(what, f"{message}; round it first")
 
 
 def check_positive(name: str, number: int, or_zero: bool = False) -> None:
-    """Raises ParameterError for a number that is not positive; 0, which means none, is allowed if `or_zero`."""
+    """Raises ParameterError for a number that is not positive; `or_zero` allows 0, which means none."""
     if number < 1 - or_zero:
         none = ", or 0 for none" if or_zero else ""
         raise ParameterError(name, f"{number} is impossible; it takes a positive whole number{none}")
 
 
 def check_takes(what: str, stage: Stage) -> None:
-    """Raises ParameterError where a stage would lose the sum so far: its units do not read c."""
+    """Raises ParameterError for a stage that loses its start, because a unit does not read c."""
     if not stage.takes_start:
         units = ", ".join(model.reference or "a unit" for model in stage.models if not model.addend)
         raise ParameterError(what, f"{units} does not read c, and an earlier sum would be lost")
@@ -76,7 +76,7 @@ class Stage(ABC):
     @property
     @abstractmethod
     def parts(self) -> tuple[Stage, ...]:
-        """The stages directly within this stage."""
+        """The stages that this stage consists of."""
 
     def walk(self) -> Iterator[Stage]:
         """The stage and all stages within it."""
@@ -85,7 +85,7 @@ class Stage(ABC):
             yield from part.walk()
 
     def changed(self, change: Callable[[Chain], Stage]) -> Stage:
-        """The stage with each use of a unit replaced by another stage."""
+        """The stage with each use of a unit replaced by the stage that `change` returns."""
         own: dict[str, Any] = {
             one.name: part.changed(change) if isinstance(part, Stage) else tuple(body.changed(change) for body in part)
             for one in fields(self)  # type: ignore[arg-type]
@@ -95,23 +95,24 @@ class Stage(ABC):
 
     @property
     def takes_start(self) -> bool:
-        """Whether the start enters the result: a unit that does not read c loses it."""
+        """Whether the result depends on the start: a unit that does not read c ignores the start."""
         return all(part.takes_start for part in self.parts)
 
     @property
     def repeats_one_step(self) -> bool:
-        """Whether the stage repeats one step any number of times, each time from the sum so far."""
+        """Whether the stage is a loop that repeats one step from the sum so far."""
         return False
 
     @abstractmethod
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
-        """The result from a start. Raises ParameterError for a number of products that does not fit."""
+        """The sum of a span's products and a start. Raises ParameterError for a number of products that does not
+        fit."""
 
     def from_zero(self, engine: Engine[V], span: Span) -> V:
         return self.run(engine, span, engine.zero(self.accumulator))
 
     def run_tail(self, engine: Engine[V], span: Span, start: V) -> V:
-        """The result of the tail on the products left over."""
+        """The sum of the products left over and a start, computed by the tail."""
         assert self.tail is not None
         with engine.part("tail"):
             return self.tail.run(engine, span, start)
@@ -128,12 +129,12 @@ class Stage(ABC):
 
     @cached_property
     def roundings(self) -> tuple[Rounding, ...]:
-        """The roundings of sums outside units: the stage's own first, then those of the stages within it."""
+        """The roundings of sums outside units: the stage's own rounding, then the roundings of the stages within."""
         every = (stage.rounding for stage in self.walk() if isinstance(stage, Parted))
         return tuple(how for how in every if how is not None)
 
     def _check_tail(self) -> None:
-        """Raises ParameterError where the tail cannot take the sum so far, or its results have another format."""
+        """Raises ParameterError for a tail that cannot take the sum so far, or that gives another format."""
         if self.tail is not None:
             check_takes("tail", self.tail)
             check_holds("tail", self.tail.accumulator, self.d)
@@ -146,10 +147,12 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class Chain(Stage):
-    """Tiles of the unit's length in order, each result the next tile's addend. The products left over at the end go
-    through `tail` (a shorter unit, or a unit of one product), or into a last tile filled up with zeros.
+    """A unit that takes products in tiles of its length, in order; each tile's result is the next tile's addend. The
+    products left over at the end go through `tail` (such as a shorter unit), or into a last tile that zero products
+    fill up.
 
-    `a`, `b`: the word that the unit reads of each element of A or of B; None: the element as the plan converts it."""
+    `a`, `b`: the word that the unit reads of each element of A or of B; None stands for the element itself, converted
+    as the plan says."""
 
     model: Model
     tail: Stage | None = None
@@ -204,8 +207,8 @@ class Chain(Stage):
 
 @dataclass(frozen=True)
 class Then(Stage):
-    """The same products in several stages one after another, each from the sum of the stage before: the products of
-    several words."""
+    """Several stages that take the same products one after another, each from the sum of the stage before. A plan that
+    represents an element by several words has one stage for each pair of words."""
 
     bodies: tuple[Stage, ...]
     tail: Stage | None = field(default=None, init=False)
@@ -245,7 +248,7 @@ class Then(Stage):
 
 @dataclass(frozen=True)
 class Part:
-    """Products that a body adds at once; with `each` (not 0), `each` products at a time, in a loop."""
+    """A span that the body adds. With `each` (not 0), a loop takes `each` products at a time."""
 
     span: Span
     name: str = ""
@@ -255,7 +258,7 @@ class Part:
 @dataclass(frozen=True)
 class Cut:
     """A divided span: the parts that the body adds, the products before the parts (for the stage's head), and the
-    products after the parts (for its tail)."""
+    products after the parts (`rest`, for the stage's tail)."""
 
     parts: Sequence[Part] = ()
     head: Span | None = None
@@ -264,8 +267,8 @@ class Cut:
 
 @dataclass(frozen=True)
 class SumStructure:
-    """The observed structure of a sum of `count` products. `sizes`: likely numbers of products of one part or of
-    several parts together; `places`: likely places at which parts end."""
+    """What is known of the structure of a sum of `count` products. `sizes`: likely numbers of products of one part or
+    of several adjacent parts. `places`: likely tuples of the places at which parts end."""
 
     count: int
     sizes: Sequence[int] = ()
@@ -274,47 +277,47 @@ class SumStructure:
 
 @dataclass(frozen=True)
 class Partition(ABC):
-    """A division of the products of a span into parts. The fields are the parameters in a plan file: a parameter with a
-    default is given by name, and 0 means none."""
+    """A division of the products of a span into parts. The fields are the parameters in a plan file. A parameter with
+    a default stands there with its name; 0 means none."""
 
     word: ClassVar[str]
-    """the name in a plan file, also of a stage with the usual join"""
+    """the name in a plan file; a stage with the usual join has the same name"""
     usual: ClassVar[str]
-    """the word of the usual join"""
+    """the name of the usual join"""
     joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "compensate")
-    """the words of possible joins"""
+    """the names of the joins that this partition may have"""
     takes: ClassVar[str] = ""
     """further stages, besides the body: "tail", "head", both ("head tail", one of which is needed), or "first" """
     alone: ClassVar[bool] = False
     """whether all products are one part"""
     loops: ClassVar[bool] = False
-    """whether the parts are the steps of a loop, of as many products each"""
+    """whether the parts have equally many products, as the steps of a loop"""
     continues: ClassVar[bool] = False
     """whether a part may begin with the sum of another part, whatever the join"""
     growth: ClassVar[Growth] = ""
-    """how n times as many products are taken in the same steps"""
+    """how n times as many products are divided"""
     unused: ClassVar[frozenset[str]] = frozenset()
-    """parameters without effect where the products fill whole parts"""
+    """parameters that have no effect where the products fill whole parts"""
     divided: ClassVar[str] = ""
-    """the parameter with the number of products of whole parts, or with the places at which parts end"""
+    """the name of the parameter with the number of products in a whole part, or with the places at which parts end"""
     equal: ClassVar[str] = "parts alike, each one equal"
     """the words for two stages that are equal because their parts are"""
 
     @classmethod
     def likely(cls, structure: SumStructure) -> Iterable[Partition]:
-        """The likely partitions of a library whose sum has this structure."""
+        """The partitions that a library with a sum of this structure is likely to have, likeliest first."""
         return ()
 
     @abstractmethod
     def cut(self, span: Span, stage: Parted) -> Cut:
-        """The parts. Raises ParameterError for a number of products that does not fit."""
+        """The parts of a span. Raises ParameterError for a number of products that does not fit."""
 
     @abstractmethod
     def words(self, stage: Parted, joined: str) -> str:
-        """The parts in words; `joined`: the words of their sums' join."""
+        """The description of the parts for users; `joined`: the description of the join, which follows."""
 
     def equal_words(self, stage: Parted) -> str:
-        """`equal`, with this partition's parameters."""
+        """The text `equal` with the values of this partition's parameters."""
         return self.equal.format(**vars(self))
 
     def check(self, stage: Parted) -> None:
@@ -329,9 +332,9 @@ class Partition(ABC):
         return self.multiple(stage.body.period, (stage,)) or stage.body.period
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
-        """A number m of products: stages with this partition (`unused` parameters apart) divide any multiple of m
-        products in the same way and into whole parts; if all `counts` are multiples of `number`, each part is as well.
-        0: no m is known."""
+        """A number m of products, or 0 if no m is known. Any stages with this partition (the parameters `unused` may
+        differ) divide any multiple of m products in the same way into whole parts. If all `counts` are multiples of
+        `number`, the size of each part is a multiple of `number` too."""
         return 0
 
     @property
@@ -341,7 +344,7 @@ class Partition(ABC):
         return given if isinstance(given, tuple) else (given,)
 
     def grows(self, stage: Parted) -> Growth:
-        """The growth with the stage's join."""
+        """The growth of a stage with this partition and the stage's join."""
         return self.growth
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
@@ -350,23 +353,24 @@ class Partition(ABC):
 
     @property
     def sums(self) -> int:
-        """The largest number of sums; 0 where it is not known."""
+        """The largest number of sums of parts; 0 if no largest number is known."""
         return 0
 
     def starts(self, length: int, stage: Parted) -> Iterable[int]:
-        """The places at which the parts of K products begin; a search for a difference tries these."""
+        """The places at which the parts of `length` products begin; a search for a difference tries these."""
         return ()
 
     def turn(self, stage: Parted) -> int:
-        """The number of products from the begin of one turn to the next."""
+        """The number of products from the start of one turn to the start of the next."""
         return stage.period
 
     def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        """The place of each sum's first product, for K products: large products there lead to large errors."""
+        """The places of the first products of all sums, for `length` products: a large first product leads to a large
+        error."""
         return ()
 
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        """The sums of the parts added in the order of this partition's own tree."""
+        """The sum of a span's products and a start, where the sums of parts are added in this partition's tree."""
         raise ParameterError(self.word, "these parts have no tree")
 
 
@@ -375,7 +379,7 @@ class Join(ABC):
     """A way to add the sums of parts. The fields are the parameters in a plan file: a rounding, and options."""
 
     word: ClassVar[str]
-    """its name in a plan file"""
+    """the name in a plan file"""
     begin: ClassVar[Begin]
     """the value with which parts begin"""
     carries: ClassVar[bool] = False
@@ -383,19 +387,20 @@ class Join(ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether the sums of parts, each from a start of its own, are added to the first sum one after another."""
+        """Whether parts have sums of their own, which are added one after another to the first sum."""
         return False
 
     @abstractmethod
     def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
-        """The sums of some parts, added to a start."""
+        """The sum of some parts' products and a start."""
 
     @abstractmethod
     def words(self) -> str:
-        """The words for the addition of the sums, to follow the words of the partition."""
+        """The description of the addition for users, which follows the description of the partition."""
 
     def run(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        """The sum of a span's products from a start: the head's products, the parts, then the tail's."""
+        """The sum of a span's products and a start: first the head's products, then the parts, then the tail's
+        products."""
         cut = stage.partition.cut(span, stage)
         if cut.head is not None:
             assert stage.head is not None
@@ -407,8 +412,8 @@ class Join(ABC):
 
 @dataclass(frozen=True)
 class Parted(Stage):
-    """A partition whose parts the body adds, and a join of their sums. `head`: the stage for the products before the
-    parts; `tail`: the stage for the products left over, from the sum so far."""
+    """A partition, the stage `body` that adds each part, and the join of the parts' sums. `head`: the stage for the
+    products before the parts. `tail`: the stage that adds the products after the parts to the sum so far."""
 
     partition: Partition
     join: Join
@@ -444,7 +449,7 @@ class Parted(Stage):
         check_holds(word, self.body.accumulator, self.d if self.head is None else self.head.d)
 
     def words(self) -> str:
-        """The parts and how their sums are added, in words."""
+        """The description of the parts and of their join for users."""
         only = self.partition.alone and self.join.begin == "so far"
         return self.partition.words(self, "" if only else self.join.words())
 
@@ -494,8 +499,8 @@ class Parted(Stage):
 
     @property
     def grows(self) -> Growth:
-        """How the stage takes n times as many products in the same steps. Parts that begin with the sum so far and
-        repeat one step together form one loop over products in another order: n times as many steps."""
+        """How the stage takes n times as many products. If parts of growth "each" begin with the sum so far and repeat
+        one step, all parts together are one loop over products in another order, which takes n times as many steps."""
         growth = self.partition.grows(self)
         if self.join.carries:
             return "carried" if growth == "parts" else growth if growth == "each" else ""
@@ -507,25 +512,25 @@ class Parted(Stage):
         return self.join.run(engine, self, span, start)
 
     def added(self, engine: Engine[V], values: Sequence[V]) -> V:
-        """Sums added one after another, each addition rounded."""
+        """The values added one after another, with each addition rounded."""
         assert self.rounding is not None
         return engine.in_order(values, self.rounding)
 
     def alone(self, engine: Engine[V], value: V) -> V:
-        """A sum to which nothing is added, rounded to the stage's format."""
+        """A sum that needs no addition, rounded to the stage's format."""
         assert self.rounding is not None
         return value if self.body.d == self.d else engine.rounded([value], self.rounding)
 
 
 def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:
-    """The partition of a stage, if the partition is of a kind and the join of a class; else None."""
+    """The partition of a stage if the partition and the join have these classes; else None."""
     if isinstance(stage, Parted) and isinstance(stage.partition, kind) and isinstance(stage.join, join):
         return stage.partition
     return None
 
 
 def with_words(stage: Stage, change: Callable[[Round], Round]) -> Stage:
-    """The stage with each word that its units read changed by a function."""
+    """The stage with `change` applied to each word that its units read."""
 
     def changed(use: Chain) -> Chain:
         a, b = (None if word is None else change(word) for word in use.words)

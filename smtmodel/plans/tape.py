@@ -1,5 +1,5 @@
-"""A plan computed by generated C: its steps at one K are recorded first; then one loop in C runs them, for a block of a
-product at a time or for many small products of one shape.
+"""Generated C computes a plan. First the steps of the plan at one K are recorded. Then one loop in C runs the steps for
+a block of a matrix product, or for many small products of one shape.
 
 A plan of many short sums has thousands of steps of a microsecond each; a call from Python for each step would take a
 hundred times as long.
@@ -25,22 +25,23 @@ from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, co
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Index, Round
-from mmaprobe.smtmodel.plans.matrices import Results, factors_of, found_of, kept, spread_over
+from mmaprobe.smtmodel.plans.matrices import Results, factors_of, gathered_numbers, kept, spread_over
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import Gathered, Words, over_given
 
-#: the columns of a step: the number of values that it reads, its own value, the values that it reads; for its products
-#: and its scale factors: where their places begin, their number, whether they follow one another; its words of a and of
-#: b
-MOST_READ = 16  # values that a step reads
+# The columns of a step, as in the C struct `step`: the address of its function; the number of values that it reads, its
+# own value, the values that it reads (at most MOST_READ); the number of units that it runs, the bytes of a value of c
+# and of d; for its products and then its scale factors, the index of the first place, the number of places, and whether
+# the places follow one another; the indices of its words of a and of b.
+MOST_READ = 16
 READ, VALUES, PRODUCTS, FACTORS, NUMBERS = 1, slice(2, 3 + MOST_READ), 6 + MOST_READ, 9 + MOST_READ, 14 + MOST_READ
 NONE = -1  # the place of a missing product: zero times zero
 
-#: rows and columns of a block, whose steps all run before those of the next block: the sums stay in a near cache; no
-#: result depends on it
+# rows and columns of a block of D. All steps of a block run before those of the next block, so that the sums stay in a
+# near cache; the results are the same for any block
 BLOCK = 128, 512
-SIDE = 1 << 25
+SIDE = 1 << 25  # the most elements of A or of B that a block reads, if the block has more than 64 rows or columns
 
 _PLAYER = """
 #include <stdint.h>
@@ -51,7 +52,8 @@ typedef struct { int64_t first, count, straight; } range;
 typedef struct { int64_t call, inputs, out, in[MOST_READ], steps, wc, wd; range products, factors; int64_t a, b; } step;
 typedef struct { const char *at; long width; } side;
 
-/* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
+/* The rows of `width` bytes at some places of `from`, as one array: in `from`, if the places follow one another, else
+   copied to `to`. */
 static const char *gathered(range of, const int32_t *places, char *to, const char *from, long width) {
   const int32_t *at = places + of.first;
   if (of.straight) return from + at[0] * width;
@@ -62,8 +64,9 @@ static const char *gathered(range of, const int32_t *places, char *to, const cha
   return to;
 }
 
-/* sums: values of `word` bytes, or fewer, for each element of each block. a: of each word, blocks x k x rows; b: of
-   each, blocks x k x columns; p, q: the same, of `factors` for k. A step without inputs is a tile. */
+/* sums: for each value, an array of at most `word` bytes for each element of each block. a: an array blocks x k x rows
+   for each word; b: an array blocks x k x columns for each word. p, q: the scale factors, blocks x factors x rows and
+   blocks x factors x columns. A step without inputs runs a unit. */
 void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k,
           long factors, long word, const side *a, const side *b, const char *p, const char *q, char *sums,
           char **scratch) {
@@ -95,7 +98,7 @@ CASES
 
 @cache
 def _player() -> str:
-    """The source of the player, with a call for each number of values that a step reads."""
+    """The C source of the player, with a call for each number of values that a step may read."""
     types, cases = [], []
     for count in range(1, MOST_READ + 1):
         types.append(f"typedef void of{count}(long{', void *' * (count + 1)});")
@@ -110,7 +113,7 @@ def _player() -> str:
 
 @dataclass(frozen=True)
 class Noted:
-    """A value of every element of D: its number in the tape, and its format."""
+    """A recorded value, of which every element of D has its own: the value's number in the tape, and its format."""
 
     number: int
     format: Format
@@ -118,28 +121,29 @@ class Noted:
 
 @dataclass(frozen=True)
 class Sides:
-    """The words that units read of A (blocks x K x rows) and of B (blocks x K x columns), a matrix for each word; the
-    numbers computed from whole rows and columns (blocks x 1 x rows or columns); and the scale factors of words (blocks
-    x factors x rows or columns), if any."""
+    """The inputs of a tape. `a`, `b`: for each word of A and of B that units read, the matrix of its patterns (blocks x
+    K x rows, and blocks x K x columns). `gathered`: the numbers gathered from rows of A and columns of B (blocks x 1 x
+    rows or columns; with blocks of K, a number for each of these). `scales`: the scale factors of the words (blocks x
+    factors x rows or columns), if any."""
 
     a: Sequence[Matrix]
     b: Sequence[Matrix]
-    found: Mapping[Gathered, Matrix]
+    gathered: Mapping[Gathered, Matrix]
     scales: Sequence[Matrix] = ()
 
     def part(self, rows: slice, columns: slice) -> Sides:
-        """The sides of some rows and columns."""
-        found = {node: own[:, :, rows if node.operand == "a" else columns] for node, own in self.found.items()}
+        """The inputs of some rows and columns of D."""
+        gathered = {node: own[:, :, rows if node.operand == "a" else columns] for node, own in self.gathered.items()}
         scales = [x[:, :, part] for x, part in zip(self.scales, (rows, columns), strict=False)]
-        return Sides([x[:, :, rows] for x in self.a], [x[:, :, columns] for x in self.b], found, scales)
+        return Sides([x[:, :, rows] for x in self.a], [x[:, :, columns] for x in self.b], gathered, scales)
 
 
 class UncompiledError(Exception):
-    """A unit or an expression of a plan cannot be compiled."""
+    """No compiled code is possible for a unit or an expression of a plan."""
 
 
 class Tape(Results[Noted]):
-    """The recorded steps of a plan for K products. Raises ParameterError for a K that does not fit, and
+    """The recorded steps of a plan for `length` products. Raises ParameterError for a `length` that does not fit, and
     UncompiledError."""
 
     def __init__(self, plan: Plan, length: int) -> None:
@@ -153,7 +157,7 @@ class Tape(Results[Noted]):
         self._word = 8 if self._wide else 4
         places = np.array(self._places, dtype=np.int32)
         kept = [*self._negative, *(value.number for value in self._gathered.values()), result.number]
-        steps, self._values, (*given, self._result) = _reused(_marked(self._steps, places), self._count, kept)
+        steps, self._values, (*given, self._result) = _with_slots(_with_marks(self._steps, places), self._count, kept)
         self._negative = dict(zip(given, self._negative.values(), strict=False))
         self._found = dict(zip(given[len(self._negative) :], self._gathered, strict=True))
         self._program = steps, places
@@ -195,7 +199,8 @@ class Tape(Results[Noted]):
     def _tiles(
         self, model: Model, words: Words, places: Any, starts: Sequence[int], first: Span, start: Noted
     ) -> Noted:
-        """Steps of one unit with products at some places; `starts`: the places where spans like `first` begin."""
+        """One step, which runs a unit once for each of `starts` (the places where spans like `first` begin), on the
+        products at `places`."""
         c = self.in_format(start, model.c)
         factors: list[int] = []
         if model.scales:
@@ -214,8 +219,8 @@ class Tape(Results[Noted]):
         )
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
-        """Records the body twice: the difference of the two turns' places is that of all later turns, and each turn
-        begins with the sum of the turn before."""
+        """Record the body twice, and copy the second turn for all later turns: the places of a turn differ from those
+        of the turn before by the same distance, and each turn begins with the sum of the turn before."""
         if count < 4:
             return super().repeat(count, name, start, body)
         ends, sums = [self._end()], [start]
@@ -240,7 +245,7 @@ class Tape(Results[Noted]):
         return Noted(start.number + size * (count - 2), start.format)
 
     def _end(self) -> tuple[int, int, int]:
-        """The numbers of values, steps and places so far."""
+        """How many values, steps and places are recorded."""
         return self._count, len(self._steps) // NUMBERS, len(self._places)
 
     def elementwise(self, node: Round, given: Sequence[Noted]) -> Noted:
@@ -251,11 +256,12 @@ class Tape(Results[Noted]):
         return self._step((call, len(given)), (*numbers, *[0] * (NUMBERS - PRODUCTS + 3)), node.rounding.format)
 
     def unit(self, model: Model, a: int, b: int) -> int:
-        """The address of a unit's code for some words of a and of b; steps call it. Raises UncompiledError."""
+        """The address of the function that computes a tile of a unit. `a`, `b`: the indices of the words that the unit
+        reads. Raises UncompiledError."""
         return _compiled(model).address
 
     def lanes(self, function: Elementwise) -> int:
-        """The address of the code of an expression over values; steps call it. Raises UncompiledError."""
+        """The address of the function that computes an expression over values. Raises UncompiledError."""
         compiled = compile_lanes(function, tuple(fmt.width for fmt in function.formats))
         if compiled is None:
             raise UncompiledError(str(function.node))
@@ -266,25 +272,25 @@ class Tape(Results[Noted]):
         return self._new(fmt)
 
     def read(self, a: Matrix, b: Matrix) -> Sides:
-        """Patterns A (blocks x rows x K) and B (blocks x K x columns) as units read them."""
+        """The inputs of this tape from patterns A (blocks x rows x K) and B (blocks x K x columns)."""
         plan, turned = self.plan, (a.transpose(0, 2, 1), b)
-        found = {node: found_of(node, turned["ab".index(node.operand)], 1) for node in plan.gathered}
-        words = [[_read_as(word, side, fmt, found) for word in read]
+        gathered = {node: gathered_numbers(node, turned["ab".index(node.operand)], 1) for node in plan.gathered}
+        words = [[_read_as(word, side, fmt, gathered) for word in read]
                  for side, fmt, read in zip(turned, (plan.a, plan.b), self.words, strict=True)]  # fmt: skip
-        return Sides(words[0], words[1], found, list(factors_of(plan, b.shape[1], found, (1, 1)).values()))
+        return Sides(words[0], words[1], gathered, list(factors_of(plan, b.shape[1], gathered, (1, 1)).values()))
 
     def play(self, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
-        """D of each block, from patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
-        columns), and from scale factors (blocks x rows x factors, blocks x factors x columns) for units that take
-        them."""
-        return self.played(self.read(a, b), c, *scales)
+        """D of each block (blocks x rows x columns), from patterns A (blocks x rows x K), B (blocks x K x columns) and
+        C (blocks x rows x columns), and, for units with scale factors, from scale factors (blocks x rows x factors,
+        blocks x factors x columns)."""
+        return self.play_sides(self.read(a, b), c, *scales)
 
-    def played(self, given: Sides, c: Matrix, *scales: Matrix) -> Matrix:
-        """D of each block, from words read before."""
-        plan, sides = self.plan, [[np.ascontiguousarray(x) for x in words] for words in (given.a, given.b)]
-        (blocks, rows, columns), k, factors = c.shape, given.a[0].shape[1], 0
+    def play_sides(self, inputs: Sides, c: Matrix, *scales: Matrix) -> Matrix:
+        """D of each block, as `play` computes it, from the inputs that `read` returns."""
+        plan, sides = self.plan, [[np.ascontiguousarray(x) for x in words] for words in (inputs.a, inputs.b)]
+        (blocks, rows, columns), k, factors = c.shape, inputs.a[0].shape[1], 0
         own: list[NDArray[Any] | None] = [None, None]
-        turned = [scales[0].transpose(0, 2, 1), scales[1]] if scales else given.scales
+        turned = [scales[0].transpose(0, 2, 1), scales[1]] if scales else inputs.scales
         if turned:
             own = [np.ascontiguousarray(x, dtype=np.uint32) for x in turned]
             factors = turned[1].shape[1]
@@ -295,8 +301,8 @@ class Tape(Results[Noted]):
         for number, fmt in self._negative.items():
             sums[number].view(_word(fmt))[:size] = fmt.sign_bit
         for number, node in self._found.items():
-            found = given.found[node]
-            whole = np.broadcast_to(found.transpose(0, 2, 1) if node.operand == "a" else found, c.shape)
+            gathered = inputs.gathered[node]
+            whole = np.broadcast_to(gathered.transpose(0, 2, 1) if node.operand == "a" else gathered, c.shape)
             sums[number].view(_word(node.given))[:size] = whole.ravel()
         steps, places = self._program
         longest = [int(steps[:, part + 1].max(initial=1)) for part in (PRODUCTS, FACTORS)]
@@ -313,8 +319,8 @@ class Tape(Results[Noted]):
 
 
 def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, int]:
-    """The rows and columns of a block of a product's D: each thread has a block, and each side of a block has at most
-    `SIDE` elements, or 64 rows or columns."""
+    """The rows and columns of a block of D, whose shape is `shape`. Each thread has at least one block, and a block
+    reads at most `SIDE` elements of A and of B, or 64 rows of A and 64 columns of B."""
     outputs, most = math.prod(BLOCK), max(64, SIDE // max(length, 1))
     columns = max(1, min(BLOCK[1], shape[1], most))
     rows = max(1, min(outputs // columns, -(-shape[0] // threads) if shape[1] <= columns else shape[0], most))
@@ -323,12 +329,12 @@ def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, in
 
 @lru_cache(maxsize=8192)
 def noted(plan: Plan, length: int) -> Tape:
-    """The steps of a plan, recorded once: many products have the same K."""
+    """The steps of a plan; the cache keeps them, because many products have the same K."""
     return Tape(plan, length)
 
 
-def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The steps, each with marks that say whether its places follow one another."""
+def _with_marks(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The table of steps, in which two columns now say whether the places of a step follow one another."""
     table = np.array(steps, dtype=np.int64).reshape(-1, NUMBERS)
     breaks = np.cumsum(np.diff(places, prepend=places[:1]) != 1)
     for part in (PRODUCTS, FACTORS):
@@ -338,18 +344,18 @@ def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
     return table
 
 
-def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[NDArray[np.int64], int, list[int]]:
-    """The steps with memory reused: a later value takes the slot of a value that no further step reads. Also the number
-    of slots, and the slots of `some` values: the last of these is the result, the others exist from the start (c and
-    zero)."""
+def _with_slots(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[NDArray[np.int64], int, list[int]]:
+    """The steps with slots in memory for values: a value takes the slot of a value that no later step reads. Also the
+    number of slots, and the slots of `some` values. Slots 0 and 1 hold c and zeros. The last one of `some` is the
+    result; the others have values before the first step."""
     last = np.full(count, -1)
     for slot in range(MOST_READ):
         reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
         np.maximum.at(last, table[reads, VALUES.start + 1 + slot], reads)
     last[some[-1]] = len(table)
-    own = [0, 1, *some[:-1]]
-    spots = dict(zip(own, range(count), strict=False))
-    free, most = list[int](), len(own)
+    initial = [0, 1, *some[:-1]]
+    spots = dict(zip(initial, range(count), strict=False))
+    free, most = list[int](), len(initial)
     ends = last.tolist()
     for number, (read, out, *values) in enumerate(table[:, READ : VALUES.stop].tolist()):
         if free:
@@ -373,19 +379,19 @@ def _compiled(model: Model) -> CompiledModel:
 
 
 def _word(fmt: Format) -> Any:
-    """The type in which compiled functions take patterns."""
+    """The NumPy type of patterns of a format in compiled functions."""
     return np.dtype(lane_type(fmt.width))
 
 
-def _read_as(word: Round | None, side: Matrix, fmt: Format, found: Mapping[Gathered, Matrix]) -> Matrix:
-    """A side of the product as units read it: one word of each element."""
+def _read_as(word: Round | None, side: Matrix, fmt: Format, gathered: Mapping[Gathered, Matrix]) -> Matrix:
+    """A side of the product as units read it: the patterns of one word (None: of the elements themselves)."""
     if word is not None:
-        node, own = over_given(word)
-        formats = (fmt, *(part.given for part in own))
+        node, parts = over_given(word)
+        formats = (fmt, *(part.given for part in parts))
         lanes = compile_lanes(Elementwise(node, formats), tuple(x.width for x in formats))
         if lanes is None:
             raise UncompiledError(str(word))
-        each = (spread_over(found[part], part.block, side.shape[1], 1) for part in own)
+        each = (spread_over(gathered[part], part.block, side.shape[1], 1) for part in parts)
         side = lanes(side, *(np.broadcast_to(x, side.shape) for x in each))[0]
         fmt = word.rounding.format
     return np.ascontiguousarray(side, dtype=_word(fmt))

@@ -1,4 +1,4 @@
-"""Existing instructions that are not in the table, and why."""
+"""Why some existing instructions are not in the table."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ _ABSENT = (
 
 
 def not_modelled(reference: str) -> str | None:
-    """Why a plausible instruction is not in the table; None for a name that is simply unknown."""
+    """Why an instruction that exists is not in the table; None for a reference without a known reason."""
     return next((reason for pattern, reason in _ABSENT if pattern.fullmatch(reference)), None)

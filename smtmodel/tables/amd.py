@@ -27,7 +27,7 @@ SOURCES = {
     "gtr-fdpa": _xie("Tables 6 and 7, Algorithm 11", LATE, ZEROS),
 }
 
-# name -> M, N, K and input format; the names up to CDNA2 lack the underscore before the format
+# MxNxK in the name -> the number of products; up to CDNA2, names have no underscore before the format
 _F32 = {"32x32x1": 1, "16x16x1": 1, "4x4x1": 1, "32x32x2": 2, "16x16x4": 4}
 _F16 = {"32x32x4": 4, "16x16x4": 4, "4x4x4": 4, "32x32x8": 8, "16x16x16": 16}
 _BF16 = {"32x32x2": 2, "16x16x2": 2, "4x4x2": 2, "32x32x4": 4, "16x16x8": 8}
@@ -36,19 +36,19 @@ _FP8 = {"fp8": "e4m3fnuz", "bf8": "e5m2fnuz"}
 
 
 def exact_dot(length: int, block: int) -> Call:
-    """CDNA1's exact sums, rounded to nearest."""
+    """The family and parameters of CDNA1's exact sums, rounded to nearest."""
     values = {"length": length, "block": min(length, block), "output_rounding": "nearest_even", "overflow": "ieee"}
     return "e-fdpa", values
 
 
 def add_mul(length: int, group: int) -> Call:
-    """CDNA2's products and sums, rounded to nearest, subnormals flushed."""
+    """The family and parameters of CDNA2's products and sums, which round to nearest and flush subnormals to zero."""
     flushed = {"flush_inputs": True, "input_zeros": "positive", "flush_outputs": True}
     return "ftz-addmul", {"length": length, "group": group, "output_rounding": "nearest_even", **flushed}
 
 
 def late_sums(length: int, block: int, family: str = "tr-fdpa", **values: Any) -> Call:
-    """CDNA3's sums (Table 7)."""
+    """The family and parameters of CDNA3's truncated sums (Table 7), with `values` as further parameters."""
     cuts = {"fraction_bits": 24, "late_fraction_bits": 32, "late_sum_bits": 31, "late_rounding": "down"}
     common = {"length": length, "block": min(length, block), **cuts, "output_rounding": "nearest_even"}
     return family, common | values

@@ -1,10 +1,10 @@
 """The rows of Arm's FP8 instructions (FEAT_FP8DOT2, FP8DOT4, FP8FMA, F8F16MM, F8F32MM, SME_F8F16, SME_F8F32).
 
-A row is one element of the result.
+A row models one element of the result.
 
-FPMR's fields: F8S1 and F8S2 are the formats of a and b, in the names; LSCALE is the parameter `downscale`, OSM = 1 is
-`overflow=saturate`. FDOT stands for its vector, indexed and multi-vector forms, FMLAL for FMLALB and FMLALT, FMLALL for
-FMLALLBB to FMLALLTT, FMOPA for FMOP4A too.
+Fields of the register FPMR: F8S1 and F8S2, the formats of a and b, are part of a row's name; LSCALE is the parameter
+`downscale`; OSM = 1 is `overflow=saturate`. The row fdot stands for the vector, indexed and multi-vector forms of FDOT,
+fmlal for FMLALB and FMLALT, fmlall for FMLALLBB to FMLALLTT, and fmopa also for FMOP4A.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.sources import Source
 
-#: instruction -> result's format -> product count
+#: instruction -> format of the result -> number of products
 _PRODUCTS = {
     "fdot": {"f16": 2, "f32": 4},
     "fmlal": {"f16": 1},

@@ -1,7 +1,8 @@
-"""The contents of the tables, a row for each model, kept in models.json so that a list need not build the models.
+"""The contents of the tables, a row for each model. The file models.json keeps the rows, so that a list of the models
+needs no built models.
 
-`python -m mmaprobe.smtmodel.tables.catalogue` writes the file. If the tables have changed since, the rows are made
-anew.
+`python -m mmaprobe.smtmodel.tables.catalogue` writes the file. If the tables have changed after that, `catalogue`
+builds the rows from the tables.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parents[1]
 FILE = FOLDER / "tables" / "models.json"
-#: the sources of the rows: the tables, the families, the unit files, the counts of recorded results
+#: the files on which the rows depend: the tables, the families, the unit files, the counts of recorded results
 SOURCES = (
     *(
         f"tables/{name}"
@@ -40,19 +41,19 @@ Entry = dict[str, Any]
 
 
 def catalogue() -> list[Entry]:
-    """The rows of all models: from FILE if the tables have not changed since FILE was made."""
+    """The rows of all models: from FILE if FILE has the digest of the present sources, else built from the tables."""
     try:
         kept = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return rows_made()
+        return build_rows()
     if not isinstance(kept, dict) or kept.get("sources") != _digest():
-        return rows_made()
+        return build_rows()
     rows: list[Entry] = kept["models"]
     return rows
 
 
-def rows_made() -> list[Entry]:
-    """The rows of all models, made from the tables."""
+def build_rows() -> list[Entry]:
+    """The rows of all models, built from the tables."""
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import parse_reference
     from mmaprobe.smtmodel.tables.sparse import sparse_rows
@@ -82,7 +83,7 @@ def rows_made() -> list[Entry]:
 
 
 def kept_bits(unit: Unit) -> int | str:
-    """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
+    """The number of bits that the sum of products keeps below the largest exponent; "exact" if it loses no bits."""
     from mmaprobe.smtmodel.nodes import Sum
     from mmaprobe.smtmodel.nodes.node import of_kind
 
@@ -91,7 +92,7 @@ def kept_bits(unit: Unit) -> int | str:
 
 
 def _row_of_file(reference: str, unit: Unit) -> Entry:
-    """The row of a unit that ships as a file, with the first line of its evidence."""
+    """The row of a unit that ships as a file; its summary has the first part of the unit's evidence."""
     return {
         "id": reference,
         "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence.partition('; ')[0]}]",
@@ -104,7 +105,7 @@ def _row_of_file(reference: str, unit: Unit) -> Entry:
 
 
 def _digest() -> str:
-    """The digest of all sources, in the order of their paths."""
+    """The SHA-256 digest of all sources (paths and contents, in the order of the paths), in hexadecimal."""
     digest = sha256()
     for path in sorted(path for pattern in SOURCES for path in FOLDER.glob(pattern)):
         digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
@@ -112,8 +113,8 @@ def _digest() -> str:
 
 
 def catalogue_text() -> str:
-    """The text of FILE for the present tables."""
-    rows = ",\n".join(json.dumps(row) for row in rows_made())
+    """The text that FILE should have for the present tables."""
+    rows = ",\n".join(json.dumps(row) for row in build_rows())
     return f'{{"sources": "{_digest()}", "models": [\n{rows}\n]}}\n'
 
 

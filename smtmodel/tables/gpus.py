@@ -1,4 +1,4 @@
-"""Product names of GPUs, and for each its architecture in the instruction table."""
+"""Product names of GPUs and their architectures in the instruction table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import cache
 from mmaprobe.smtmodel.base.errors import NotModelledError
 from mmaprobe.smtmodel.tables.absent import not_modelled
 
-#: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus) and the CUDA C++ Programming Guide, where
-#: 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x and 11.0 (Thor) Blackwell,
-#: 12.x RTX Blackwell; AMD, the processors of LLVM's AMDGPU user guide: gfx908 CDNA1, gfx90a CDNA2, gfx942 CDNA3,
-#: gfx950 CDNA4, gfx110x RDNA3, gfx1151 RDNA3.5, gfx120x RDNA4
+#: Sources. NVIDIA: "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus) and the CUDA C++ Programming Guide,
+#: where 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x and 11.0 (Thor) Blackwell,
+#: 12.x RTX Blackwell. AMD: the processors in LLVM's AMDGPU user guide, where gfx908 is CDNA1, gfx90a CDNA2, gfx942
+#: CDNA3, gfx950 CDNA4, gfx110x RDNA3, gfx1151 RDNA3.5, gfx120x RDNA4
 GPUS: Mapping[str, tuple[str, ...]] = {
     "volta": ("V100", "Titan V", "Quadro GV100"),
     "turing": ("T4", "RTX 2060", "RTX 2070", "RTX 2080", "Titan RTX", "Quadro RTX 6000", "Quadro RTX 8000"),
@@ -41,21 +41,23 @@ def _names() -> dict[tuple[str, ...], tuple[str, str]]:
 
 
 def _words(name: str) -> tuple[str, ...]:
-    """The words of a name, to compare: (a100, sxm4, 80gb) for `NVIDIA A100-SXM4-80GB`, (rtx, 4090) for `RTX4090`."""
+    """The words of a name in a form that can be compared: (a100, sxm4, 80gb) for `NVIDIA A100-SXM4-80GB`, (rtx, 4090)
+    for `RTX4090`."""
     parts = re.sub(r"\b(rtx|rx|ti)(?=\d)|(?<=\d)(?=ti\b)", r"\1 ", name.lower()).replace("-", " ").split()
     return tuple(part for part in parts if part not in _MAKERS)
 
 
 def gpu_named(name: str) -> tuple[str, str] | None:
-    """The table's name and the architecture of a GPU, however it is spelt, with or without the memory and form factor
-    that drivers append; None for an unknown GPU."""
+    """The name of a GPU in `GPUS` and its architecture; None for an unknown GPU. `name` may have another spelling, a
+    maker before the name, and memory and form factor after it, as drivers report these."""
     words = _words(name)
     longest = min(len(words), max(map(len, _names())))  # linear time in the input
     return next((_names()[words[:end]] for end in range(longest, 0, -1) if words[:end] in _names()), None)
 
 
 def architecture_of(name: str) -> str | None:
-    """The architecture of a GPU; None for an unknown GPU. Raises NotModelledError."""
+    """The architecture of a GPU; None for an unknown GPU. Raises NotModelledError for an architecture of which no model
+    is published."""
     named = gpu_named(name)
     if named is None:
         return None
@@ -66,5 +68,5 @@ def architecture_of(name: str) -> str | None:
 
 
 def gpus_of(arch: str) -> tuple[str, ...]:
-    """The GPUs of an architecture."""
+    """The product names of an architecture's GPUs; empty for an unknown architecture."""
     return GPUS.get(arch, ())

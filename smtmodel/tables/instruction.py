@@ -22,9 +22,9 @@ Call = tuple[str, dict[str, Any]]  # a family's name, and the arguments of its f
 
 @dataclass(frozen=True)
 class Instruction:
-    """One matrix instruction. `shape` is (M, N, K); formats by name; `family`, `values`: the function that makes its
-    unit, and its arguments; `source`, `origin`: who published these, and how they are known; `emulated`: the
-    instruction runs on another unit."""
+    """One matrix instruction. `shape` is (M, N, K). `a`, `b`, `c`: names of formats. `family`, `values`: the name and
+    the arguments of the function that makes the instruction's unit. `source`, `origin`: who published the arguments,
+    and how the arguments are known. `emulated`: a unit for other input formats runs the instruction."""
 
     arch: str
     unit: str
@@ -52,13 +52,14 @@ class Instruction:
         return FUNCTIONS[self.family].completed(self.values)
 
     def changed(self, model: Model) -> set[str]:
-        """The parameters, and the family, in which a model differs from this instruction."""
+        """The names of the parameters (and FAMILY, if the families differ) in which a model differs from this
+        instruction."""
         assert model.member is not None
         own, theirs = ({FAMILY: member.family, **member.values} for member in (self.member, model.member))
         return {name for name in own | theirs if own.get(name, ...) != theirs.get(name, ...)}
 
     def source_of(self, parameters: Collection[str]) -> str:
-        """The publications of some parameters of its family."""
+        """The publications of some parameters; names that are not parameters of the family are ignored."""
         return self.source.of([name for name in parameters if name == FAMILY or name in self._parameters])
 
     @property
@@ -73,7 +74,7 @@ class Instruction:
 
     @property
     def scale(self) -> Format | None:
-        """The format of the scale factors, if there are any."""
+        """The format of the scale factors; None for an instruction without scale factors."""
         name = self.values.get("scale_format")
         return None if name is None else format_named(name)
 
@@ -84,11 +85,11 @@ class Instruction:
 
     @property
     def recorded(self) -> Mapping[str, int]:
-        """The number of recorded results of this instruction by GPU; empty where there are none."""
+        """The number of recorded results of this instruction by GPU; empty if no GPU has recorded results."""
         return RECORDED.get(self.reference, {})
 
     @property
     def evidence(self) -> str:
-        """How firmly the instruction is known: "recorded: H100 500 rows, ...", or the origin of its parameters."""
+        """The evidence for the instruction: "recorded: H100 500 rows, ...", or the origin of its parameters."""
         rows = [f"{gpu} {count} rows" for gpu, count in self.recorded.items()]
         return f"recorded: {', '.join(rows)}" if rows else self.origin

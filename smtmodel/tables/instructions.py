@@ -1,4 +1,4 @@
-"""The instruction table: the family and parameters of each matrix instruction, their source and evidence.
+"""The instruction table: for each matrix instruction, a family with parameters, and their source and evidence.
 
 nvidia.py, amd.py, arm.py and riscv.py hold the rows of the units.
 """

@@ -1,8 +1,8 @@
 """The rows of NVIDIA's tensor cores.
 
-Sources: Xie et al. 2026, Tables 3 to 5; exponent floors, signs of zeros and some instructions from its authors' later
-simulator, MMA-Sim 2.1.1 (the questions in hypotheses/pairs/mma-sim are about its differences from earlier readings).
-Which instructions have recorded results: recordings.py.
+Sources: Xie et al. 2026, Tables 3 to 5; for exponent floors, signs of zeros and some instructions, the later simulator
+of the same authors, MMA-Sim 2.1.1. The questions in hypotheses/pairs/mma-sim are about the differences between the two.
+The module recordings.py says which instructions have recorded results.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
 @dataclass(frozen=True)
 class UnitRow:
-    """The datapath of a unit for some input formats: an instruction for each K of `lengths`, each result format of
-    `outputs` and each pair of input formats (`mixed`)."""
+    """The datapath of a unit for some input formats. It has an instruction for each K in `lengths`, each result format
+    in `outputs`, and each input format (if `mixed`, each pair of input formats)."""
 
     arch: str
     unit: str
@@ -38,17 +38,17 @@ class UnitRow:
     lengths: tuple[int, ...]
     block: int
     fraction_bits: int
-    floors: tuple[int, int]  # with f32 results, and with f16 results
+    floors: tuple[int, int]  # exponent floors with f32 results, and with f16 results
     outputs: tuple[str, ...] = ("f32",)
     origin: Origin = "published model"
     mn: str = "m16n8"
-    f32_as: str = "f32"
-    addend: str = ""  # format of the addend, where it differs from the result's
-    mixed: bool = False  # the input formats combine freely
-    emulated: bool = False  # chained steps of the f16 unit from zero, c added at the end
+    f32_as: str = "f32"  # the format to which f32 results are rounded
+    addend: str = ""  # the format of the addend; empty: the format of the result
+    mixed: bool = False  # whether a and b may have different formats
+    emulated: bool = False  # whether the f16 unit computes the sum of products in chained steps, to which c is added
     scale_format: str | None = None
     scale_block: int = 32
-    group: int = 0  # number of products that are summed exactly before they are scaled
+    group: int = 0  # the number of products that are summed exactly before the scale factors apply
     source: Source = XIE
 
 
@@ -110,7 +110,7 @@ UNITS = (
          scale_block=16, group=16, source=NEWER),
 )  # fmt: skip
 
-#: f64 instructions: shapes by architecture
+#: architecture -> the shapes of its f64 instructions
 DOUBLE = {
     "ampere": ("m8n8k4",),
     "ada-lovelace": ("m8n8k4",),
@@ -133,7 +133,7 @@ def instructions() -> Iterator[Instruction]:
 
 
 def fma_chain(length: int, output: str) -> Call:
-    """A chain of IEEE fused multiply-adds, to nearest."""
+    """The family and parameters of a chain of IEEE fused multiply-adds, rounded to nearest even."""
     return "fma-chain", {"length": length, "output": output, "output_rounding": "nearest_even"}
 
 
@@ -164,7 +164,7 @@ def _rows(unit: UnitRow) -> Iterator[Instruction]:
 
 
 def _truncated(unit: UnitRow, length: int, output: str) -> Call:
-    """The family of a row of `UNITS`, and its parameters."""
+    """The family and parameters of a row of `UNITS`, for a K (`length`) and a result format (`output`)."""
     single = output == "f32"
     result = unit.f32_as if single else "f16"
     values: dict[str, Any] = {

@@ -1,7 +1,8 @@
-"""Tables of the results recorded on GPUs: for each instruction the number of results, and the parameters that they
-decide. The rows are in tests/data.
+"""Tables about the results recorded on GPUs: the number of results for each instruction, and the parameters that the
+results decide. The results themselves are in tests/data.
 
-`python -m benchmarks.recorded_rows` writes the tables; tests/tables/test_recordings.py compares them with the rows.
+`python -m benchmarks.recorded_rows` writes the tables; tests/tables/test_recordings.py compares the tables with the
+results.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TypedDict
 
 
 class Decided(TypedDict):
-    """The parameters of an instruction that the results of one GPU decide: every near value disagrees with some result.
-    For the other parameters, the near values that agree with all results."""
+    """What the results of one GPU decide about an instruction's parameters. `decided`: the parameters of which every
+    near value disagrees with some result. `open`: for each other parameter, the near values that agree with all
+    results."""
 
     decided: list[str]
     open: dict[str, list[str]]
@@ -26,5 +28,5 @@ def _text(name: str) -> str:
 
 #: instruction -> GPU -> number of recorded results
 RECORDED: Mapping[str, Mapping[str, int]] = json.loads(_text("recorded.json"))
-#: instruction -> GPU -> parameters that its results decide
+#: instruction -> GPU -> the parameters that the GPU's results decide
 DECIDED: Mapping[str, Mapping[str, Decided]] = json.loads(_text("decided.json"))

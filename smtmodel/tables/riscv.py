@@ -1,6 +1,6 @@
 """The rows of RISC-V's dot products with bulk normalisation (drafts Zvdota and Zvbdota), one output of each.
 
-A row has n products: as many as a vector register has elements (n4 of bf16: VLEN = 64), fewer where vl is shorter.
+A row has n products: the number of elements of a vector register (n4 of bf16: VLEN = 64), or vl, if vl is smaller.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ SOURCE = Source(
 NAN = 0x7FC00000
 _BF16 = (4, 8, 16)
 _FP8 = (8, 16, 32)
-#: extension -> the part of its instructions' names before the formats
+#: extension -> the middle part of its instructions' names
 _EXTENSIONS = {"zvdota": "dota", "zvbdota": "bdota"}
 
 
 def bulk_normalised(length: int) -> Call:
-    """n products aligned with 23 + log2(n) bits below the largest exponent, the bits cut off ORed into the last bit;
-    both roundings are to odd."""
+    """The family and parameters of bulk normalisation for n = `length` products. The products are aligned with 23 +
+    log2(n) (rounded up) bits below the largest exponent; the alignment and the result are rounded to odd."""
     bits = 23 + (length - 1).bit_length()
     odd = {"align_rounding": "to_odd", "output_rounding": "to_odd", "zero_sign": "always_positive", "nan": NAN}
     return "rvbna", {"length": length, "block": length, "fraction_bits": bits, **odd}

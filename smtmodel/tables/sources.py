@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourcePart:
-    """Some parameters that are from another publication; `what` names them in words."""
+    """Parameters with a publication of their own; `what` describes the parameters for users."""
 
     what: str
     parameters: tuple[str, ...]
@@ -17,8 +17,8 @@ class SourcePart:
 
 @dataclass(frozen=True)
 class Source:
-    """A publication, and other publications for some parameters; `note` says what the main publication is about. The
-    text of a source names all publications."""
+    """The main publication of an instruction's parameters, and other publications for some parameters (`parts`).
+    `note`: a remark on the main publication. `str` of a source names all publications."""
 
     publication: str
     parts: tuple[SourcePart, ...] = ()
@@ -29,7 +29,7 @@ class Source:
         return "; ".join([first, *(f"{part.what} from {part.publication}" for part in self.parts)])
 
     def of(self, parameters: Collection[str]) -> str:
-        """The publications of some parameters; the main publication for parameters without one of their own."""
+        """The publications of some parameters: the main publication, except for the parameters in `parts`."""
         others = {name: part.publication for part in self.parts for name in part.parameters}
         return " and ".join(dict.fromkeys(others.get(name, self.publication) for name in parameters or ("",)))
 

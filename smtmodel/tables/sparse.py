@@ -1,9 +1,10 @@
-"""Sparse instructions: the dense row of the same inputs, with zeros in the places that the metadata leaves out.
+"""Sparse instructions: each has the row of a dense instruction with the same input formats.
 
-Of each four products of a row of A two are kept, of tf32 one of two (PTX ISA, "mma.sp", "wgmma.mma_async.sp"; CDNA3
-ISA, V_SMFMAC). A has K / 2 elements, and the metadata gives the place of each in its group of four. How such an
-instruction adds is published nowhere: that it adds as the dense instruction of the same inputs, over steps of as many
-places, is inferred (the question `sparse-steps` has the other reading).
+A row of A keeps two of each four elements, in tf32 one of each two (PTX ISA, "mma.sp", "wgmma.mma_async.sp"; CDNA3 ISA,
+V_SMFMAC). A has K / 2 elements in a row, and the metadata gives the place of each element in its group. No publication
+says how a sparse instruction adds. The rows here are inferred: a sparse instruction adds as the dense instruction does,
+in steps of as many places, where the places that are not kept hold zeros. The question `sparse-steps` has another
+reading, in steps of as many kept elements.
 """
 
 from __future__ import annotations
@@ -31,23 +32,24 @@ _SHAPES = {"32x32x8": "32x32x16", "16x16x16": "16x16x32", "32x32x16": "32x32x32"
 
 @cache
 def sparse_rows() -> Mapping[str, Instruction]:
-    """The row of each sparse instruction by reference: the row of the dense instruction with as many products or,
-    without one, with half."""
-    found = {}
+    """The row of each sparse instruction by reference, made from the row of the dense instruction with the same K or,
+    if there is no such instruction, with K / 2."""
+    rows = {}
     for row in INSTRUCTIONS.values():
         if reference := _sparse_name(row):
             arch, unit, name = reference.split("/")
             dense = INSTRUCTIONS.get(f"{arch}/{unit.removesuffix('_sp')}/{name}", row)
             k, source = 2 * row.length, replace(row.source, note=NOTE.format(dense.reference))
-            found[reference] = replace(
+            rows[reference] = replace(
                 dense, unit=unit, name=name, shape=(*row.shape[:2], k), values={**dense.values, "length": k},
                 source=source, origin="inferred",
             )  # fmt: skip
-    return found
+    return rows
 
 
 def _sparse_name(row: Instruction) -> str | None:
-    """The sparse instruction that keeps as many products as a dense one has; None where there is none."""
+    """The reference of the sparse instruction that keeps as many products as a dense instruction has; None if no such
+    sparse instruction exists."""
     narrow, fp8 = row.a in ("f16", "bf16", "tf32"), row.a in _FP8 and row.b in _FP8
     if row.emulated or row.scale or not (narrow or (fp8 and row.length in (16, 32))):
         return None
@@ -60,13 +62,14 @@ def _sparse_name(row: Instruction) -> str | None:
 
 
 def is_sparse(reference: str) -> bool:
-    """Whether a reference, with changes or without, is of a sparse instruction."""
+    """Whether a reference (perhaps with changed parameters after @) names a sparse instruction."""
     return reference.strip().lower().partition("@")[0] in sparse_rows()
 
 
 def spread(kept: Matrix, metadata: Matrix, fmt: Format) -> tuple[Matrix, Matrix]:
-    """A with zeros (rows x K), from kept elements (rows x K / 2) and their places in groups (same shape); and which
-    elements are kept. Raises ParameterError for metadata that does not fit."""
+    """The whole matrix A (rows x K, with zeros at places that are not kept), and a mask of the kept elements (rows x
+    K). `kept`: patterns of the kept elements (rows x K / 2). `metadata`: the place of each kept element in its group
+    (same shape). Raises ParameterError for metadata that does not fit."""
     group = 2 if fmt == FORMATS["tf32"] else 4
     half = group // 2
     if metadata.shape != kept.shape or kept.shape[1] % half:
@@ -88,15 +91,16 @@ def spread(kept: Matrix, metadata: Matrix, fmt: Format) -> tuple[Matrix, Matrix]
 def sparse_product(
     kept: Matrix, metadata: Matrix, b: Matrix, c: Matrix | None, model: Model, multiply: Callable[..., Matrix]
 ) -> Matrix:
-    """D (rows x columns) of the kept elements of A (rows x K / 2), their places in groups, B (K x columns) and C;
-    `multiply(A, B, C)` takes rows that keep the same places. Elements of B that a row does not read are zeros, so that
-    no infinity or NaN among them counts. Raises ParameterError as `spread` does and for shapes that do not fit."""
+    """D (rows x columns) of the kept elements of A (rows x K / 2), their places in groups (`metadata`, same shape), B
+    (K x columns) and C. `multiply(A, B, C)` computes the rows that keep the same places. In B, zeros replace the
+    elements that these rows do not read, so that an infinity or NaN there has no effect. Raises ParameterError as
+    `spread` does and for shapes that do not fit."""
     whole, there = spread(kept, metadata, model.a)
     shape = product_shape(whole, b)
     patterns, which = np.unique(there, axis=0, return_inverse=True)
     out = np.empty(shape, dtype=kind_of(model.d))
     for number, pattern in enumerate(patterns):
         rows = which.reshape(-1) == number
-        own = c if c is None or len(c) != len(whole) else c[rows]
-        out[rows] = multiply(whole[rows], np.where(pattern[:, None], b, b.dtype.type(0)), own)
+        addend = c if c is None or len(c) != len(whole) else c[rows]
+        out[rows] = multiply(whole[rows], np.where(pattern[:, None], b, b.dtype.type(0)), addend)
     return out

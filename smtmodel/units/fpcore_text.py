@@ -1,4 +1,4 @@
-"""The text of an FPCore as nested words, each with its line."""
+"""The text of an FPCore as nested expressions with line numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mmaprobe.smtmodel.base.errors import InputError
 
-#: how FPCore calls roundings and formats
+#: rounding modes and formats of this package -> their names in FPCore
 MODES = {
     "nearest_even": "nearestEven", "nearest_away": "nearestAway", "toward_zero": "toZero", "up": "toPositive",
     "down": "toNegative",
@@ -19,7 +19,7 @@ _DEPTH = 200
 
 @dataclass(frozen=True)
 class Word:
-    """A symbol, number or string, and its line."""
+    """A symbol, number or string, and its line in the file."""
 
     text: str
     line: int
@@ -41,7 +41,7 @@ Expression = Word | Group
 
 
 def parsed(text: str, file: str) -> Group:
-    """The one core of a text. Raises InputError with its line."""
+    """The single FPCore expression of a text. Raises InputError (with the line) for any other text."""
     open_groups: list[tuple[str, int, list[Expression]]] = [("", 1, [])]
     line, at = 1, 0
     for found in _WORDS.finditer(text):

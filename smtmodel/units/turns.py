@@ -1,10 +1,9 @@
-"""Units of one turn of an unrolled loop, by their order: `ieee/turn/f32/c+1+0` adds the second product to c, then the
-first one.
+"""Units of one turn of an unrolled loop, named by the order of additions: `ieee/turn/f32/c+1+0` adds the second product
+to c, then the first product.
 
-The order is a sum of products, by their numbers, and of sums in brackets, from c on the left. A product that is added
-to a sum is fused with the addition; one that begins a sum in brackets is rounded; a sum in brackets is added, and the
-result rounded: c+6+(7+5) means d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)), where r rounds to nearest even (IEEE
-754-2019, 5.4.1).
+An order is a sum from left to right, with c first, then numbers of products (from 0) and sums in brackets. Adding a
+product is a fused multiply-add. A product that begins a sum in brackets is rounded. Each addition is rounded to nearest
+even (IEEE 754-2019, 5.4.1): c+6+(7+5) means d = r(r(c + a6*b6) + r(r(a7*b7) + a5*b5)).
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
-TURN = "ieee/turn/"  # how the references begin
-MOST_PRODUCTS = 64  # products
+TURN = "ieee/turn/"  # the first part of every reference
+MOST_PRODUCTS = 64
 _TOKENS = re.compile("[0-9]{1,9}|[c()+]")
 
 
 @lru_cache(maxsize=512)
 def unit_of_turn(reference: str) -> Unit:
-    """The unit of `ieee/turn/FORMAT/ORDER`. Raises UnknownNameError for the format, ParameterError for the order."""
+    """The unit of a reference `ieee/turn/FORMAT/ORDER`. Raises UnknownNameError for an unknown format, and
+    ParameterError for an impossible order."""
     name, _, order = reference.removeprefix(TURN).partition("/")
     fmt = format_named(name)
     reader = _Reader(order, Rounding(fmt))
@@ -40,9 +40,9 @@ def unit_of_turn(reference: str) -> Unit:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=512)  # every order of a turn asks for it
+@lru_cache(maxsize=512)  # callers ask this of the same unit for every order of a turn
 def is_turn_of_one(unit: Unit) -> bool:
-    """Whether a unit is d = r(c + a[0] * b[0]) in one format of the table, as a turn adds each product."""
+    """Whether a unit is the fused multiply-add d = r(c + a[0] * b[0]) in one of the formats `FORMATS`, as in a turn."""
     fmt = unit.d
     if FORMATS.get(fmt.name) != fmt or {unit.a, unit.b, unit.c} != {fmt}:
         return False
@@ -69,8 +69,7 @@ class _Reader:
         return result
 
     def _sum(self, total: Node, end: str) -> Node:
-        """The sum of a first term and the terms that follow, up to the bracket `end`, or to the text's end if `end` is
-        empty."""
+        """`total` plus the terms that follow, up to the bracket `end`, or to the end of the text if `end` is empty."""
         while (token := self._next()) != end:
             if token != "+":
                 raise self._error(f"+ is missing before {token!r}" if token else "a bracket is not closed")

@@ -1,4 +1,5 @@
-"""The units shipped as unit files: the file of arch/unit/instruction has that path below smtmodel/units/library."""
+"""Unit files, shipped and of users. A reference arch/unit/instruction is the path of a shipped file below
+smtmodel/units/library."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def shipped_unit(reference: str) -> Unit:
 
 
 def read_unit(path: Path) -> Unit:
-    """The unit of a file. Raises InputError with file, line, key and column."""
+    """The unit in a file. Raises InputError (with file, line, key and column) for a file that is not a unit."""
     from mmaprobe.smtmodel.base.yamlfile import read_file
     from mmaprobe.smtmodel.units.unitfile import parse_unit  # a served model reads no YAML
 

@@ -1,4 +1,4 @@
-"""The keys of unit files, and those that plan files share with them."""
+"""The keys of unit files, of which plan files share those of `ExpressionFile`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from mmaprobe.smtmodel.base.yamlfile import Strict
 
 
 class OwnFormat(Strict):
-    """A format of one's own."""
+    """A format that a file defines: the numbers of exponent and fraction bits, the exponent bias, the special values,
+    and whether there is a sign bit."""
 
     exponent: int = Field(strict=True)
     fraction: int = Field(strict=True)
@@ -19,7 +20,7 @@ class OwnFormat(Strict):
 
 
 class ExpressionFile(Strict):
-    """The keys of every file of an expression."""
+    """The keys of unit files and plan files."""
 
     about: str = ""
     source: str = ""
@@ -31,7 +32,7 @@ class ExpressionFile(Strict):
 
 
 class UnitFile(ExpressionFile):
-    """The further keys of a unit file."""
+    """The keys of a unit file."""
 
     unit: str
     length: StrictInt

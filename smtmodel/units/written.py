@@ -1,5 +1,5 @@
-"""The calls of nodes in unit files: for each its form, its arguments and an example. The types of a node's fields
-determine how its options are read and written."""
+"""The calls of nodes in unit files. A row for each call has the form, the arguments and an example. The types of a
+node's fields determine how the options of its call are read and written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ TRUTH = "true, false"
 
 @dataclass(frozen=True)
 class Option:
-    """An argument of a call, given by place (an upper-case name) or by name: its meaning, values and default."""
+    """An argument of a call besides its operands, with its meaning, values and default (all for users). Options with
+    upper-case names are positional arguments (except F); the others are keyword arguments."""
 
     name: str
     meaning: str
@@ -31,25 +32,25 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The field of the node that has the option's value."""
+        """The name of the node's field with the option's value."""
         return {"F": "fraction_bits", "carry": "carry_bits"}.get(self.name, self.name.lower())
 
     @property
     def by_name(self) -> bool:
-        """Whether the option is given by name; F is too, though upper-case as in papers."""
+        """Whether the option is a keyword argument. F is one, though its name is upper-case as in papers."""
         return self.name == "F" or not self.name.isupper()
 
     def line(self) -> str:
-        """The option's row as text."""
+        """The description of the option as one line of text."""
         given = "" if self.default == "needed" else f" (if not given: {self.default})"
         return f"{self.name}: {self.meaning}: {self.values}{given}"
 
 
 @dataclass(frozen=True)
 class Written:
-    """The call of one node: its form, its meaning, its options, and the step `d` of an example unit. `formats`,
-    `length`, `more`: the example's formats, length and further lines. `ranged`: around a range of terms, the call is a
-    node for each term."""
+    """The call of one class of nodes. `written`: the form of the call. `example`: the step `d` of an example unit, with
+    `formats`, `length` and further lines (`more`). `ranged`: a call whose operand is a range of terms stands for a node
+    of each term."""
 
     node: type[nodes.Node]
     written: str
@@ -68,49 +69,50 @@ class Written:
 
     @property
     def file(self) -> str:
-        """The unit file of the example."""
+        """The text of the example's unit file."""
         roundings = "roundings: {r: 'round(f32, nearest_even)'}\n" if "r(" in self.example.replace("or(", "") else ""
         return (f"unit: with-{self.name}\nformats: {{{self.formats}}}\nlength: {self.length}\n{self.more}{roundings}"
                 f"steps:\n  d: {self.example}\n")  # fmt: skip
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The options that are given by name."""
+        """The names of the options that are keyword arguments."""
         return tuple(option.name for option in self.options if option.by_name)
 
     def text(self, node: nodes.Node, operands: Iterable[str]) -> str:
-        """The text of a call: the texts of the operands, the options given by place, and the options that differ from
-        their defaults."""
+        """The text of a node's call. `operands`: the texts of the node's operands. Positional options follow, then the
+        keyword options that differ from their defaults."""
         kind: Any = self.node
-        own = {item.name for item in fields(kind)}  # an option given by place may be an operand, too
+        field_names = {item.name for item in fields(kind)}  # other positional options are among the operands
         placed = [_value_text(getattr(node, option.field))
-                  for option in self.options if not option.by_name and option.field in own]  # fmt: skip
+                  for option in self.options if not option.by_name and option.field in field_names]  # fmt: skip
         named = [(option.name, option.field) for option in self.options if option.by_name]
         return f"{self.name}({', '.join([*operands, *placed, *changed(node, named)])})"
 
 
 @cache
 def types_of(kind: type, name: str) -> tuple[Any, ...]:
-    """The types of a field's values, without None."""
+    """The types that a field's annotation allows, without None."""
     hint = typing.get_type_hints(kind)[name]
-    every = get_args(hint) if get_origin(hint) in (typing.Union, UnionType) else (hint,)
-    return tuple(one for one in every if one is not NoneType)
+    types = get_args(hint) if get_origin(hint) in (typing.Union, UnionType) else (hint,)
+    return tuple(one for one in types if one is not NoneType)
 
 
 def words_of(types: Iterable[Any]) -> tuple[Any, ...]:
-    """The words that are values of some types."""
+    """The words that are values of the Literal types among some types."""
     return tuple(word for one in types if get_origin(one) is typing.Literal for word in get_args(one))
 
 
 def changed(value: Any, options: Iterable[tuple[str, str]]) -> list[str]:
-    """The texts of the options (each given with its field) that differ from their defaults."""
+    """The texts NAME=VALUE of the options of a value that differ from their defaults. `options`: pairs of an option's
+    name and its field."""
     defaults = {item.name: item.default for item in fields(value)}
     given = ((name, field, getattr(value, field)) for name, field in options)
     return [f"{name}={_value_text(own)}" for name, field, own in given if own != defaults[field]]
 
 
 def rounding_text(how: Rounding) -> str:
-    """The text of a rounding."""
+    """The text of a rounding in a unit file."""
     parts = [how.format.name, how.mode, *changed(how, [(word, word) for word in ("overflow", "subnormals", "zero")])]
     return f"round({', '.join([*parts, *([] if how.nan is None else [f'nan=0x{how.nan:x}'])])})"
 
@@ -131,8 +133,8 @@ _FLOORS = Option("floors", "the least exponent with which terms of each operand 
 _REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
                 "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
 
-#: the calls of nodes: the source of error messages, `mmaprobe list nodes` and docs/nodes.md, and of reading and writing
-#: files. An option in no row does not exist
+#: the calls of nodes by name. The reader and the writer of files, error messages, `mmaprobe list nodes` and
+#: docs/nodes.md use these rows
 NODES = {row.name: row for row in (
     Written(nodes.Product, "product(X, Y)",
             "the exact product X * Y; its exponent is the sum of both, also where the significand is 2 or more",
