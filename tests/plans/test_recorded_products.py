@@ -22,6 +22,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.dealt_sums import DealtSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
@@ -31,6 +32,7 @@ from mmaprobe.queries.plans.summed import summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.given import Given
@@ -222,6 +224,56 @@ def test_sums_of_promoted_runs_are_those_of_their_plans(started: bool) -> None:
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
         assert (sums.view(np.uint32) == wanted.ravel()).all(), plan
+
+
+@pytest.mark.parametrize("length", [97, 96])
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("unit", [HOPPER.reference, "ieee/muladd/f16"])
+def test_sums_of_accumulators_are_those_of_their_plans(unit: str, started: bool, length: int) -> None:
+    """With products that fill no turn, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    stages, sums = DealtSums(model, form, sample, Candidates(asked).results).every
+    assert len(stages) > 40
+    for stage, own in zip(stages, sums, strict=True):
+        plan = form.sum_of(stage)
+        assert plan is not None
+        wanted = Candidates(asked).results(plan, sample)
+        assert wanted is not None
+        assert (own.view(wanted.dtype) == wanted.ravel()).all(), plan
+
+
+def accumulated(a: Numbers, b: Numbers, ways: int, backwards: bool = False) -> Numbers:
+    """The product of matrices in accumulators that take the products in turn."""
+    sums = [np.zeros((len(a), b.shape[1]), a.dtype) for _ in range(ways)]
+    for k in range(a.shape[1]):
+        sums[k % ways] = sums[k % ways] + np.outer(a[:, k], b[k])
+    total, *others = sums[::-1] if backwards else sums
+    for other in others:
+        total = total + other
+    return total
+
+
+@pytest.mark.parametrize(
+    ("ways", "length", "dtype", "backwards", "stage"),
+    [
+        (3, 100, np.float32, False, "lanes(muladd, r, 3, fold(3, 1))"),
+        (5, 150, np.float32, True, "interleave(5, muladd, r, order=backwards)"),
+        pytest.param(6, 200, np.float16, False, "lanes(muladd, r, 6, fold(6, 1))", marks=pytest.mark.slow),
+    ],
+)
+def test_accumulators_that_take_products_in_turn_are_found(
+    save: Save, ways: int, length: int, dtype: Any, backwards: bool, stage: str
+) -> None:
+    """Of a number that is no power of two, with K that it divides or not."""
+    a, b = (side.astype(dtype) for side in factors(24, length, 32))
+    files = save(a=a, b=b, d=accumulated(a, b, ways, backwards))
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--timeout", "100")
+    assert code == 0, text
+    assert f"sum({stage}, +0)" in found["plans"], text
 
 
 @pytest.mark.parametrize("narrow", [False, pytest.param(True, marks=pytest.mark.slow)])
