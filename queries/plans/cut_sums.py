@@ -29,6 +29,7 @@ from mmaprobe.queries.plans.dealt_sums import (
 )
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.tree_sums import TreeSums
 from mmaprobe.queries.plans.unit_stages import PartRoundings
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans, type_of
@@ -64,7 +65,7 @@ def cuts_of(
     for alike in begun.values():
         sums = CutSums(model, alike[0], samples[0], evaluate)
         every: Iterator[CutSums | DealtSums] = chain(
-            [sums, DealtSums(model, alike[0], samples[0], evaluate)],
+            [sums, *(kind(model, alike[0], samples[0], evaluate) for kind in (DealtSums, TreeSums))],
             (sums.keeping(*how) for how in kept if how is not None),
         )
         for own in every:

@@ -42,7 +42,9 @@ Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
-UNEVEN = "K cut at one to three places, into runs promoted in equal parts, or dealt to 2 to 16 accumulators"
+UNEVEN = (
+    "K cut at one to three places, in runs promoted in equal parts, dealt to 2 to 16 accumulators, or added in trees"
+)
 KINDS = (TABLE, CUTS, UNEVEN)
 
 

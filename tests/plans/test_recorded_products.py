@@ -29,6 +29,7 @@ from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
+from mmaprobe.queries.plans.tree_sums import FEW, TreeSums
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, state
@@ -272,6 +273,86 @@ def test_accumulators_that_take_products_in_turn_are_found(
     a, b = (side.astype(dtype) for side in factors(24, length, 32))
     files = save(a=a, b=b, d=accumulated(a, b, ways, backwards))
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--timeout", "100")
+    assert code == 0, text
+    assert f"sum({stage}, +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("length", [97, 320])
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("unit", ["ieee/muladd/f16", "ieee/fma/f32.f16.f16.f32"])
+def test_sums_of_trees_are_those_of_their_plans(unit: str, started: bool, length: int) -> None:
+    """With blocks and turns that are not full, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    trees, sums = TreeSums(model, form, sample, Candidates(asked).results).trees
+    assert len(trees) > 50
+    for tree, own in zip(trees, sums, strict=True):
+        plan = form.sum_of(tree())
+        assert plan is not None
+        wanted = Candidates(asked).results(plan, sample)
+        assert wanted is not None
+        assert (own.view(kind_of(model.d)) == wanted.ravel()[:FEW]).all(), plan
+
+
+def shuffled(lanes: Numbers) -> Numbers:
+    """The sum over the last axis as a warp's shuffles add it: lane i takes what lane i + n/2 has."""
+    while (half := lanes.shape[-1] // 2) > 0:
+        lanes = lanes[..., :half] + lanes[..., half:]
+    return lanes[..., 0]
+
+
+def neighbours(lanes: Numbers) -> Numbers:
+    """The sum over the last axis, in pairs of neighbours."""
+    while lanes.shape[-1] > 1:
+        lanes = lanes[..., ::2] + lanes[..., 1::2]
+    return lanes[..., 0]
+
+
+def in_order(sums: Numbers) -> Numbers:
+    """The sum over the last axis, one after another."""
+    total: Numbers = np.add.accumulate(sums, axis=-1)[..., -1]
+    return total
+
+
+def threads(products: Numbers) -> Numbers:
+    """The sum of 128 threads: each adds every 128th product, then each warp its threads, then one thread the warps."""
+    turns = products.reshape(*products.shape[:-1], -1, 128)
+    return in_order(shuffled(in_order(turns.swapaxes(-1, -2)).reshape(*products.shape[:-1], -1, 32)))
+
+
+def blocks(size: int, tree: Callable[[Numbers], Numbers], join: Callable[[Numbers], Numbers]) -> Any:
+    """The sum of blocks of products, each in a tree."""
+    return lambda products: join(tree(products.reshape(*products.shape[:-1], -1, size)))
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "kernel", "stage"),
+    [
+        (384, np.float32, blocks(32, neighbours, in_order), "promote(32, halve(1, muladd, r), r)"),
+        (
+            128, np.float32, blocks(16, shuffled, neighbours),
+            "add(16, lanes(muladd, r, 16, fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1)), r, order=pairwise)",
+        ),
+        (
+            96, np.float16, blocks(32, shuffled, in_order),
+            "promote(32, lanes(fma, r, 32, fold(2, 16), fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1)), r)",
+        ),
+        (
+            512, np.float32, threads,
+            "lanes(muladd, r, 128, fold(2, 16), fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1), fold(4, 1))",
+        ),
+    ],
+)  # fmt: skip
+def test_trees_over_blocks_and_over_threads_are_found(
+    save: Save, length: int, dtype: Any, kernel: Callable[[Numbers], Numbers], stage: str
+) -> None:
+    """As CUDA kernels add what their threads have; of f16 factors, with sums in f32."""
+    a, b = (side.astype(dtype) for side in factors(24, length, 24))
+    d = kernel(a.astype(np.float32)[:, None] * b.astype(np.float32).T[None])
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
     assert code == 0, text
     assert f"sum({stage}, +0)" in found["plans"], text
 
