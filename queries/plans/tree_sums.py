@@ -72,9 +72,7 @@ class TreeSums(DealtSums):
         """Trees over lanes that take all of K in turn."""
         chain, how = Chain(self.model), Rounding(self.model.c)
         for ways, grain in LANES:
-            if ways * grain < self.length * (
-                2 if grain == 1 else 1
-            ):  # more than one turn, or one product for each lane
+            if ways * grain < (2 * self.length if grain == 1 else self.length):  # else it is a tree over blocks
                 lanes, _ = self._lanes(self.length + -self.length % (ways * grain), ways, grain)
                 for folds in _trees(ways):
                     yield partial(in_vectors, chain, how, (ways, *folds), grain=grain), _folded(lanes, folds)[0]
@@ -95,7 +93,7 @@ class TreeSums(DealtSums):
             for folds in _trees(lanes):
                 sums = _folded(own, folds)
                 if lanes == size and folds == _paired(size):
-                    last = [_halved(ends[-left:])] if left else sums[-1:]
+                    last = _halved(ends[-left:])[None] if left else sums[-1:]
                     yield partial(promoted, size, halves, how), self._in_order(np.append(sums[:-1], last, axis=0))
                     if left:
                         yield partial(promoted, size, pairs, how), self._in_order(sums)
