@@ -412,12 +412,15 @@ class _Trial:
 
     def beside(self, model: Model, stage: Stage) -> Iterator[Stage]:
         """The stages nearest to a plan that was found: the same stage of the other units, and the other stages of this
-        unit."""
+        unit; of a unit of one product, those of the likeliest such unit that gives the results as well."""
         for other in self._units:
             if (other.a, other.b) == (model.a, model.b):
                 with suppress(ParameterError):
                     yield with_unit(stage, model, other)
-        yield from self.candidates.stages(model, self.asked.length)
+        used = (x for fits in self.found for plan in fits for x in plan.models)
+        loops = [x for x in used if (x.length, x.a, x.b, x.d) == (1, model.a, model.b, model.d)]
+        own = min([model, *loops], key=likelihood) if model.length == 1 else model
+        yield from self.candidates.stages(own, self.asked.length)
 
 
 def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:

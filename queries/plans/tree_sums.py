@@ -78,16 +78,17 @@ class TreeSums(DealtSums):
                     yield partial(in_vectors, chain, how, (ways, *folds), grain=grain), _folded(lanes, folds)[0]
 
     def _of_blocks(self) -> Iterator[Made]:
-        """Trees over the products of each block, or over the lanes of a warp that takes the block in turn; the sums of
-        blocks are added in order or in pairs. A block that is not full is added as if it were, with zeros, or is halved
-        by itself."""
+        """Trees over the products of each block, or over the lanes of a warp that takes the block in turn, or blocks
+        added in order; the sums of blocks are added in order or in pairs. A block that is not full is added as if it
+        were, with zeros, or is halved by itself."""
         chain, how = Chain(self.model), Rounding(self.model.c)
         pairs, halves = Parted(Runs(1), Add(how, "pairwise"), chain), in_halves(1, chain, how)
         leaves, ends = (one[: self.length, 0] for one in self._lanes(1, 1))
         yield lambda: pairs, in_order([*leaves], "pairwise")
         yield lambda: halves, _halved(leaves)
         blocks = [size for size in BLOCKS if size < self.length]
-        for size, lanes in (*((size, size) for size in blocks), *((size, WARP) for size in blocks if size > WARP)):
+        every = [(size, lanes) for size in blocks for lanes in (size, WARP, 1) if lanes == size or lanes < size]
+        for size, lanes in sorted(every, key=lambda one: one[0] != one[1]):
             begun, own = self._lanes(size, lanes)
             left = self.length % size
             for folds in _trees(lanes):
@@ -98,7 +99,7 @@ class TreeSums(DealtSums):
                     if left:
                         yield partial(promoted, size, pairs, how), self._in_order(sums)
                     continue
-                tree = in_vectors(chain, how, (lanes, *folds))
+                tree = in_vectors(chain, how, (lanes, *folds)) if lanes > 1 else chain
                 yield partial(promoted, size, tree, how), self._in_order(sums)
                 in_pairs = partial(Parted, Runs(size), Add(how, "pairwise"), tree)
                 yield in_pairs, in_order([*_folded(begun, folds)], "pairwise")

@@ -350,11 +350,27 @@ def test_trees_over_blocks_and_over_threads_are_found(
     save: Save, length: int, dtype: Any, kernel: Callable[[Numbers], Numbers], stage: str
 ) -> None:
     """As CUDA kernels add what their threads have; of f16 factors, with sums in f32."""
-    a, b = (side.astype(dtype) for side in factors(24, length, 24))
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((24, length), (length, 24)))
     d = kernel(a.astype(np.float32)[:, None] * b.astype(np.float32).T[None])
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
     assert code == 0, text
     assert f"sum({stage}, +0)" in found["plans"], text
+
+
+def test_a_loop_of_a_warp_is_named_by_the_operation_of_a_loop_first() -> None:
+    """Matrix units that add one product give the same results; by both commands, which have one search."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 1024), (1024, 24)))
+    lanes = np.zeros((24, 24, 32), np.float32)
+    for turn in range(0, 1024, 32):
+        own = slice(turn, turn + 32)
+        lanes = (lanes + a[:, None, own].astype(float) * b.T[None, :, own]).astype(np.float32)
+    recorded = Recorded(parse_signature("f32,f32,f32", 1024), a.view(np.uint32), b.view(np.uint32), None,
+                        tuple(tree(lanes).view(np.uint32) for tree in (neighbours, shuffled)))  # fmt: skip
+    for found, folds in zip(plans_of_results(recorded, (), print, 100), ((1,) * 5, (16, 8, 4, 2, 1)), strict=True):
+        assert f"sum(lanes(fma, r, 32, {', '.join(f'fold(2, {fold})' for fold in folds)}), +0)" in found.names()
+        assert "/" not in found.names()[0]
 
 
 @pytest.mark.parametrize("narrow", [False, pytest.param(True, marks=pytest.mark.slow)])
