@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Opened = tuple[Device, AnswersFile | None]
 
 INSTRUCTIONS = ("model:", "cpu:", "cuda:", "hip:")  # kinds of devices that have their own formats and length
+EXAMPLE = "--formats f32,f32,f32 --length 64 (a, b and the result; a,b,c,d where c is added)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,26 @@ class DeviceQuestion:
     device_timeout: float
     timeout: float | None
 
+    def __post_init__(self) -> None:
+        """A plan named for any K is asked at the length given."""
+        from mmaprobe.smtmodel.tables.reference import LENGTH
+
+        if self.length is not None and self._of_any_length:
+            object.__setattr__(self, "device_name", f"{self.device_name}{LENGTH}{self.length}")
+
+    @property
+    def _is_plan(self) -> bool:
+        from mmaprobe.smtmodel.tables.reference import is_plan
+
+        kind, _, name = self.device_name.partition(":")
+        return kind == "model" and is_plan(name)
+
+    @property
+    def _of_any_length(self) -> bool:
+        from mmaprobe.smtmodel.tables.reference import LENGTH
+
+        return self._is_plan and LENGTH not in self.device_name
+
     @property
     def until(self) -> float | None:
         """The end of the time, in seconds of time.monotonic."""
@@ -49,21 +70,29 @@ class DeviceQuestion:
 
     def signature(self) -> Signature:
         """The signature given by formats, length and scale factors; the signature of the device's instruction if all
-        three are missing. Raises click.UsageError, and what parse_signature and open_device raise."""
+        three are missing, and of its plan if formats are. Raises click.UsageError, and what parse_signature and
+        open_device raise."""
         from mmaprobe.runner.devices import open_device
         from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 
         formats, length = self.formats, self.length
         if formats is not None and length is not None:
             return parse_signature(formats, length, self.scale)
-        if (formats, length, self.scale) == (None, None, None) and self.device_name.startswith(INSTRUCTIONS):
+        if self._of_any_length:
+            raise click.UsageError(f"give the number of products: --device {self.device_name} --length 64")
+        own = formats is None and (length is None or self._is_plan) and self.scale is None
+        if own and self.device_name.startswith(INSTRUCTIONS):
             with open_device(self.device_name) as opened:
-                if opened.model is not None:
+                if opened.model is not None and length in (None, opened.model.length):
                     return signature_of(opened.model)
+                if opened.model is not None:
+                    raise click.UsageError(
+                        f"--length {length}: {self.device_name} takes {opened.model.length} products"
+                    )
         wanted = f"--{'length' if length is None else 'formats'} is missing"
         if formats is None and length is None:
             wanted = "this device does not say its own (model:, cpu:, cuda: and hip: do)"
-        raise click.UsageError(f"give --formats and --length: {wanted}")
+        raise click.UsageError(f"give --formats and --length: {wanted}; for example {EXAMPLE}")
 
     @contextmanager
     def opened(self, asked: Model | None, first: Callable[[Vector], bool]) -> Iterator[Opened]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.bound_matrices import Magnitudes, Numbers, evaluated, is_evaluated, summed
-from mmaprobe.products import number_of
+from mmaprobe.products import MOST_AXES, number_of
 from mmaprobe.queries.kernel.bounds.forms import number
 from mmaprobe.queries.kernel.bounds.largest import OfLargest, of_largest
 from mmaprobe.queries.kernel.bounds.parts import adds_products_once
@@ -57,10 +57,10 @@ def value_of(
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
     if c is not None:
-        z = patterns_of("c", number_of(c) if axes < 2 else c, how.c, 2 * (axes == 2), convert)
+        z = patterns_of("c", number_of(c), how.c, 0, convert, MOST_AXES if axes == 2 else 0)
     check_rounded((a, b, number_of(c)), convert)
     if axes < 2:
-        x, y, z = x.reshape(1, -1), y.reshape(-1, 1), z.reshape(1, 1)
+        x, y = x.reshape(1, -1), y.reshape(-1, 1)
     if x.shape[1] != y.shape[0]:
         raise ParameterError("a and b", f"the shapes {x.shape} and {y.shape} do not fit each other")
     if x.shape[1] != length:

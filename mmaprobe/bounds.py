@@ -63,7 +63,8 @@ class Bound(Verdicts):
         """The bound as a number, for given inputs.
 
         Shapes: as for `dot`, `a` and `b` of K elements and `c` one number, which gives one number; or as for `matmul`,
-        `a` M x K, `b` K x N and `c` M x N, which gives M x N. K is the bound's `length`.
+        `a` M x K, `b` K x N and `c` M x N (or a bias, a column, or one number), which gives M x N. K is the bound's
+        `length`.
 
         Units: float64, rounded up; `convert` as for `matmul`. For up to 16,384 products M x K x N the bound is computed
         in exact fractions; for more, by products of matrices in f64, whose own errors are added. The bound holds under

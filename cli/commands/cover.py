@@ -79,6 +79,7 @@ def cover(
     result = unit if flags is not None else None
     coverage = covering.run(replace(options, timeout=left(options.timeout)))
     seconds = time.monotonic() - start
+    over = left(options.timeout) == 0
     allow(None)  # what was found is written, however long that takes
     progress("")
     vectors = vectors_of(coverage, result)
@@ -92,6 +93,10 @@ def cover(
         say(f"no vector was found{'' if output in (None, '-') else f': {output} is not written'}")
     if coverage.interrupted:
         say(f"{why_ended()}{'; what was found so far is written' * bool(vectors)}")
+    if coverage.open and not coverage.interrupted:
+        why = f"the time was over: give more than --timeout {options.timeout:g}" if over else (
+            "no engine answered in the seconds that one question has")  # fmt: skip
+        say(f"not decided: {len(coverage.open)} in all; {why}")
 
     def write(folder: Path) -> Iterable[Certificate]:
         from mmaprobe.queries.covering.certify import certify_cover

@@ -151,6 +151,7 @@ def _gives(mapped: Mapped, plan: Plan) -> str:
 
 
 def _show(mapped: Mapped, seconds: float) -> None:
+    from mmaprobe.cli.text.plan_results import activation_text
     from mmaprobe.queries.plans.library import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
@@ -188,6 +189,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
         say(f"{where}no plan tried gives its arithmetic{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+    if mapped.activation and (mapped.fails or not mapped.plans):
+        say(activation_text(mapped.activation))
     why = "not relied on" if mapped.fails else "that at most half of the new shapes there bear out"
     if left_out:
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")

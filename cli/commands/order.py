@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 FORMATS = click.option(
     "--formats", metavar="A,B,C,D",
-    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have their own.",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions and plans have "
+    "their own.",
 )  # fmt: skip
 LENGTH = click.option(
     "--length",
@@ -78,15 +79,15 @@ def order(
     tree: Tree | None = None
     failure: MmaprobeError | None = None
     questions: tuple[Question, ...] = ()
-    with question.kept(asked) as device:
+    with question.kept(asked) as opened:
         try:
-            tree = revealed(device, asked, start + timeout, progress, ends=True)
+            tree = revealed(opened, asked, start + timeout, progress, ends=True)
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, device_name)
-        description = device.description
+            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
+        description = opened.description
     progress("")
     seconds = time.monotonic() - start
     title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)
@@ -102,7 +103,9 @@ def order(
         outline = tree.outline()
         pictures.write(lambda width: order_drawing(outline, title, notes, width))
     if as_json:
-        print_json(document_of(tree, asked, {"name": device_name, **description}, len(questions), seconds, failure))
+        print_json(
+            document_of(tree, asked, {"name": question.device_name, **description}, len(questions), seconds, failure)
+        )
     if failure is not None:
         raise failure
     sys.exit(0)

@@ -66,7 +66,9 @@ def sentences(
                                 if how not in best.plan.reference)  # fmt: skip
             share = f"{best.agree} of {best.looked} ({percent(best.agree, best.looked)})"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
-        if not found.untried:
+        if found.activation:
+            lines.append(activation_text(found.activation))
+        elif not found.untried:
             lines.append(ELSE)
     if found.untried:
         more = "" if seconds is None else f"; to go on, give more than --timeout {seconds:g}"
@@ -75,9 +77,18 @@ def sentences(
 
 
 ELSE = (
-    "a function that computes such products shows its order, and other K (identify --gemm --device "
-    "python:FILE.py:FUNCTION); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
+    "after the sum alpha, beta, a bias and ReLU are tried, not GELU, SiLU, tanh or another activation; a function that "
+    "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); a plan "
+    "file of your own is compared by what `mmaprobe simulate --plan` gives"
 )
+
+
+def activation_text(name: str) -> str:
+    """What is said of results that look like an activation of the sums."""
+    return (
+        f"the results are near {name} of the sums, and no plan has an activation other than ReLU: record the product "
+        "before it, or ask a function without it"
+    )
 
 
 def percent(part: int, whole: int) -> str:

@@ -466,7 +466,9 @@ class Covering:
         return self.options.engines(seconds if seconds != float("inf") else None, self._state(), solver, self.heard)
 
     def _show_changes(self) -> None:
-        """Rows for changes that no sample showed: with few products, then with all, for each change by itself."""
+        """Rows for changes that no sample showed: with few products, then with all, for each change by itself. Before
+        that, the changes whose unit has the same normal form, which takes less time than a question has."""
+        self._rewrite_changes(SMALL_SECONDS)
         sets = free_sets(Problem(self.model, self.model))
         for free in sets[:-1][:SMALL_SETS]:
             self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
@@ -486,16 +488,23 @@ class Covering:
         symbols = tuple(bits.node for bits in operands.every if bits.value is None)
         return Query(symbols, (*carrier.definitions, any_of(differ).node))
 
+    def _rewrite_changes(self, seconds: float) -> None:
+        """The proofs by rewriting that changes have no effect; `seconds`: the most for each."""
+        for change in self._left(self.changes):
+            if (limit := min(seconds, self._remaining())) <= 0:
+                return
+            by_rules = by_rewriting(Problem(self.model, change.model), replace(self.options, timeout=limit))
+            if by_rules is not None:
+                self.found.same[change] = by_rules
+
     def _prove_changes(self) -> None:
         """A row for each change that no sample showed, or the proof that the change has no effect."""
+        self._rewrite_changes(PROOF_SECONDS)
         for change in self._left(self.changes):
             limit = min(PROOF_SECONDS, self._remaining())
             if limit <= 0:
                 return
             problem = Problem(self.model, change.model)
-            if (by_rules := by_rewriting(problem, replace(self.options, timeout=limit))) is not None:
-                self.found.same[change] = by_rules
-                continue
             proof = prove(problem, replace(self.options, timeout=limit))
             if proof.interrupted:
                 raise KeyboardInterrupt

@@ -1,4 +1,5 @@
-"""The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting K at once.
+"""The sums of K cut at a few places, or into runs promoted in equal parts, for all ways of cutting K at once; and the
+stages that these, and the sums of accumulators dealt K in turn, choose.
 
 Every run of neighbouring tiles is summed once; a way of cutting K gives the sum of some of these runs, added by NumPy.
 These sums only choose candidates, each of which is then compared with results as a plan of its own.
@@ -6,7 +7,7 @@ These sums only choose candidates, each of which is then compared with results a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -15,15 +16,26 @@ from itertools import accumulate, chain, combinations, islice, pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.plans.dealt_sums import (
+    ADDED,
+    DealtSums,
+    Evaluate,
+    Numbers,
+    agreeing,
+    begun_with_c,
+    ended,
+    in_order,
+    starts_of,
+)
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.tree_sums import TreeSums
 from mmaprobe.queries.plans.unit_stages import PartRoundings
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.numbers import nans, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
+from mmaprobe.smtmodel.plans import Chain, Stage
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order
 from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
 from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
@@ -32,12 +44,8 @@ from mmaprobe.smtmodel.plans.stages import Parted
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
 MOST_TILES = 64  # the most tiles in K, for one or two cuts
 FEWER = 32  # the most tiles in K, for three cuts at any of them
-ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 HELD = 128  # the most ways of cutting K that are given for one form and one sample
 FIRST = 2  # results of a sample that are compared first, as they refute most ways of cutting
-
-Numbers = NDArray[np.floating]
-Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 
 def cuts_of(
@@ -56,7 +64,11 @@ def cuts_of(
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
         sums = CutSums(model, alike[0], samples[0], evaluate)
-        for own in chain([sums], (sums.keeping(*how) for how in kept if how is not None)):
+        every: Iterator[CutSums | DealtSums] = chain(
+            [sums, *(kind(model, alike[0], samples[0], evaluate) for kind in (DealtSums, TreeSums))],
+            (sums.keeping(*how) for how in kept if how is not None),
+        )
+        for own in every:
             for form, sample in product(alike, samples):
                 for stage, results in islice(own.stages(form, sample), HELD):
                     yield form, stage, results
@@ -71,7 +83,7 @@ class CutSums:
         fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST_TILES]
         self.tile = fitting[0] if fitting else 0
         self.count = -(-length // self.tile) if fitting else 0
-        self.length, self.begun = length, form.start == Element("c")
+        self.length = length
         self.body: Stage = Chain(model)
         self._table: Numbers | None = None  # (first tile, end, element): the sum of the tiles from the first to the end
         takes = model.addend and model.c.name in ADDED and form.format == model.c
@@ -82,16 +94,12 @@ class CutSums:
         """The table of the sums of all runs of tiles (first tiles x ends x elements), made by adding one tile at a time
         to the runs from all places. The runs of the first row begin with the start of the whole sum; the last row has
         the same runs from +0. None if the unit cannot take these inputs."""
-        asked, model = form.asked, self.model
-        total = Products(Chain(model), Element("c"))
-        result = total if model.d == model.c else Round(total, self.how)
-        plan = Plan(asked.a, asked.b, model.c, result, *form.convert)
+        plan, model = begun_with_c(self.model, form), self.model
         many, last = len(sample.d), sample.a.shape[2] - (self.count - 1) * self.tile
         first = np.append(np.arange(self.count), 0)
         sums = np.zeros((len(first), many, 1, 1), dtype=f"u{model.c.width // 8}")
         table = np.zeros((len(first), self.count + 1, many), dtype=sums.dtype)
-        if self.begun:
-            sums[0] = from_numbers(to_numbers(np.ascontiguousarray(sample.c), asked.c), model.c, "nearest_even")
+        sums[0, :, 0, 0] = starts_of(form, model, sample)
         table[:, 0] = sums[:, :, 0, 0]
         for more in range(self.count):
             for size, own in ((self.tile, first + more < self.count - 1), (last, first + more == self.count - 1)):
@@ -128,29 +136,24 @@ class CutSums:
         number = ~nans(sample.d, form.asked.d).ravel()  # all NaNs are equal
         if self.count > 2 and self._table is not None:
             stages, sums = self._promoted
-            given = self._ended(form, sums, sample.c.ravel())
-            for place in np.flatnonzero(((given == sample.d.ravel()) | ~number).all(axis=1)):
+            given = ended(form, self.model, sums, sample.c.ravel())
+            for place in agreeing(form, given, sample):
                 yield self._whole(stages[place]), given[place].reshape(sample.d.shape)
         for at, orders in self._ways():
             for order in orders:
                 left = at
                 for some in (slice(FIRST), slice(FIRST, None)):
-                    given = self._ended(form, self._added(left, order, some), sample.c.ravel()[some])
+                    given = ended(form, self.model, self._added(left, order, some), sample.c.ravel()[some])
                     left = left[((given == sample.d.ravel()[some]) | ~number[some]).all(axis=1)]
                 for way in left:
                     places = tuple(int(tile) * self.tile for tile in way)
-                    given = self._ended(form, self._added(way[None], order)[0], sample.c.ravel())
+                    given = ended(form, self.model, self._added(way[None], order)[0], sample.c.ravel())
                     stage = in_runs_at(places, self.body, self.how, order)
                     yield self._whole(stage), given.reshape(sample.d.shape)
 
     def _whole(self, stage: Parted) -> Parted:
         """The stage with its sum rounded to the format of the unit."""
         return stage if stage.d == self.model.c else in_format(stage, Rounding(self.model.c))
-
-    def _ended(self, form: Form, sums: Numbers, c: Matrix) -> Matrix:
-        """The results of a form for sums (ways x elements)."""
-        own = np.ascontiguousarray(sums, dtype=type_of(self.model.c))
-        return form.ended(own.view(f"u{own.itemsize}"), np.ascontiguousarray(np.broadcast_to(c, own.shape)))
 
     def _ways(self) -> Iterator[tuple[NDArray[np.int64], tuple[Order, ...]]]:
         """The tiles at which K is cut (ways x cuts) and the orders in which its runs are added, for one, two and three
@@ -166,7 +169,7 @@ class CutSums:
         assert self._table is not None
         table = self._table[:, :, some]
         ends = np.concatenate([np.zeros_like(at[:, :1]), at, np.full_like(at[:, :1], self.count)], axis=1)
-        return _in_order([table[first, last] for first, last in pairwise(ends.T)], order)
+        return in_order([table[first, last] for first, last in pairwise(ends.T)], order)
 
     @cached_property
     def _promoted(self) -> tuple[list[Parted], Numbers]:
@@ -184,7 +187,7 @@ class CutSums:
                 parts = [runs(*span) for span in pairwise(ends)] if tiles * self.tile < sizes[0] < self.length else []
                 for order in (ORDERS if len(parts) > 2 else ORDERS[:1]) if parts else ():
                     stages.append(in_runs(ways, body, self.how, order, grain))
-                    sums.append(_in_order(parts, order))
+                    sums.append(in_order(parts, order))
         return stages, np.array(sums)
 
     def _promotion(self, tiles: int, first: int, end: int) -> Numbers:
@@ -195,18 +198,6 @@ class CutSums:
             for at in range(first, end, tiles):
                 total = total + self._table[at or self.count, min(at + tiles, end)]
         return total
-
-
-def _in_order(runs: list[Numbers], order: Order) -> Numbers:
-    """The sum of the sums of runs, added in an order, each addition rounded."""
-    with np.errstate(all="ignore"):
-        while order == "pairwise" and len(runs) > 2:
-            pairs = [one + other for one, other in zip(runs[::2], runs[1::2], strict=False)]
-            runs = [*pairs, *runs[2 * len(pairs) :]]
-        total, *others = runs[::-1] if order == "backwards" else runs
-        for other in others:
-            total = total + other
-    return total
 
 
 @cache

@@ -158,6 +158,7 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
         yield Form(asked, fmt, convert, Constant(), Round(ExactSum((hole, Element("c"))), out))
 
 
+@np.errstate(all="ignore")
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
     near forms the likeliest first; if the numbers show nothing, all usual forms. Last come the usual forms of sums in a
@@ -169,6 +170,7 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     return near if fewer is None else [*near, *plain(asked, fewer)]
 
 
+@np.errstate(all="ignore")
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
     """The formats, with fewer significant bits than the results', in which sums of runs may be stored before their
     addition: the nearest forms of a sample have an error in most results that is larger than the loss of sums and about
@@ -441,7 +443,8 @@ def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
     """Numbers rounded: by NumPy, where NumPy has this rounding."""
     kind = type_of(how.format)
     if how.mode == "nearest_even" and format_of(kind) == how.format:
-        return numbers.astype(kind).astype(np.float64)
+        with np.errstate(all="ignore"):  # numbers beyond the format are infinities
+            return numbers.astype(kind).astype(np.float64)
     wide = FORMATS["f64"]
     rounded = Elementwise(Round(Round(Given(0, wide), how), Rounding(wide)), (wide,))
     return in_f64(rounded.of((numbers.view(np.uint64),)), wide)

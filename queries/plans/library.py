@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
@@ -145,7 +146,8 @@ class Mapped:
     whose elements are all as the rules say; `open`: the shapes with elements that have no rule, or a rule without a
     plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
-    each plan, the number of the `observed` elements that it reproduces."""
+    each plan, the number of the `observed` elements that it reproduces; `activation`: the activation, which no plan
+    has, that elements without a plan look like, empty for none."""
 
     rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
@@ -156,6 +158,7 @@ class Mapped:
     left_out: dict[Shape, Summed] = field(default_factory=dict)
     gives: dict[Plan, int] = field(default_factory=dict)
     observed: int = 0
+    activation: str = ""
 
     @property
     def plans(self) -> list[Plan]:
@@ -271,6 +274,8 @@ class Mapper(Candidates):
         self._check_zeros()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
+        if top.unexplained.any():
+            self.found.activation = activation_of(self.asked, top.sample)
         if (np.array(top.fits)[:, 0].any() or not self._lacks(top)) and (self._affordable(top) or self._units_likely):
             if not self._units_likely:
                 self._order(self.top, (0, 0))

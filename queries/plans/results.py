@@ -15,6 +15,7 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
 from mmaprobe.queries.plans.cut_sums import cuts_of
@@ -42,7 +43,9 @@ Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
-UNEVEN = "K cut at one to three places, or into runs promoted in equal parts"
+UNEVEN = (
+    "K cut at one to three places, in runs promoted in equal parts, dealt to 2 to 16 accumulators, or added in trees"
+)
 KINDS = (TABLE, CUTS, UNEVEN)
 
 
@@ -61,7 +64,8 @@ class PlansOfResult:
     elements; `best`: where there is no such plan, a plan that gives the most elements. `tried`: how many plans were
     tried; `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that
     are not in the sum, or are in it twice; plans are then about the products that are in it. `others`: those of `plans`
-    that new elements tell from the first plan, or of which no new element was asked in time."""
+    that new elements tell from the first plan, or of which no new element was asked in time. `activation`: the
+    activation, which no plan has, that results without a plan look like; empty for none."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -70,6 +74,7 @@ class PlansOfResult:
     untried: tuple[str, ...] = ()
     products: Summed = WHOLE
     others: tuple[Other, ...] = ()
+    activation: str = ""
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -147,7 +152,11 @@ class _Trial:
         self._near: list[list[Fit]] = [[] for _ in self.sides]  # plans that give some of the first elements
         self._parts = recorded.parts()
         samples = recorded.block(*recorded.looked())
-        every = [forms_of(self.asked, sample) for sample in samples]
+        self._activations = [activation_of(self.asked, sample) for sample in samples]
+        every = [
+            forms_of(self.asked, sample)[: 1 if activation else None]  # all are as far from an activation
+            for sample, activation in zip(samples, self._activations, strict=True)
+        ]
         stored = (stored_of(self.asked, *pair) for pair in zip(samples, every, strict=True))
         self.candidates.stored = list(dict.fromkeys(chain.from_iterable(stored)))
         self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
@@ -247,7 +256,9 @@ class _Trial:
         groups = [tuple(self.names(x)) for x, fit in fits.items() if fit.looked == looked]
         plans = tuple(sorted(dict.fromkeys(chain.from_iterable(groups)), key=_outline))
         untried = () if fits else tuple(dict.fromkeys(self._untried))
-        return PlansOfResult(plans, looked, best, self._number, untried, others=self._others(plans, groups))
+        activation = "" if plans else self._activations[side]
+        others = self._others(plans, groups)
+        return PlansOfResult(plans, looked, best, self._number, untried, others=others, activation=activation)
 
     def _asked_of_all(self, side: int) -> tuple[dict[Plan, Fit], Fit | None]:
         """The plans found or, without one, the best plan. Several found plans are held against all recorded elements,
@@ -410,12 +421,15 @@ class _Trial:
 
     def beside(self, model: Model, stage: Stage) -> Iterator[Stage]:
         """The stages nearest to a plan that was found: the same stage of the other units, and the other stages of this
-        unit."""
+        unit; of a unit of one product, those of the likeliest such unit that gives the results as well."""
         for other in self._units:
             if (other.a, other.b) == (model.a, model.b):
                 with suppress(ParameterError):
                     yield with_unit(stage, model, other)
-        yield from self.candidates.stages(model, self.asked.length)
+        used = (x for fits in self.found for plan in fits for x in plan.models)
+        loops = [x for x in used if (x.length, x.a, x.b, x.d) == (1, model.a, model.b, model.d)]
+        own = min([model, *loops], key=likelihood) if model.length == 1 else model
+        yield from self.candidates.stages(own, self.asked.length)
 
 
 def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[list[int], list[int]]:

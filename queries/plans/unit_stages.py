@@ -94,7 +94,7 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
 
 def _loops(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
     """Loops over single products, with lanes that are folded in the format of their sums."""
-    yield from (in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS)
+    yield from (in_vectors(chain, how, (ways, *halved(ways)), tail=chain) for ways in WAYS)
     yield from (promoted(run, chain, how, 1) for run in RUNS if run < length)
     yield from (in_runs(ways, chain, how, grain=grain) for ways, grain in product(WAYS[:3], (1, 16)))
     yield from (in_halves(most, chain, how, grain) for most, grain in product(HEADS, (1, 8)) if most < length)
@@ -134,10 +134,10 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
     """Sums of K = `length` by many lanes that take one or more products of each turn, as threads of a GPU do: added in
     halves or in order."""
     for ways, grain in product((*WAYS, *THREADS), TAKEN):
-        for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))) if ways * grain < 2 * length else ():
+        for folds in dict.fromkeys((halved(ways), (Fold(ways, 1),))) if ways * grain < 2 * length else ():
             yield in_vectors(chain, how, (ways, *folds), grain=grain)
 
 
-def _halved(lanes: int) -> tuple[Fold, ...]:
+def halved(lanes: int) -> tuple[Fold, ...]:
     """Folds that add the upper half of the lanes to the lower one, until one is left."""
-    return () if lanes == 1 else (Fold(2, lanes // 2), *_halved(lanes // 2))
+    return () if lanes == 1 else ((fold := Fold(2, -(-lanes // 2))), *halved(fold.left(lanes)))

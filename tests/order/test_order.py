@@ -311,6 +311,23 @@ def test_a_plan_without_an_addend() -> None:
         assert (result.exit_code, says in result.stderr) == (code, True), result.stderr
 
 
+def test_a_plan_has_its_own_formats() -> None:
+    """And the length that is asked for; a function is told what to give."""
+    whole = document("--device", "model:plan:cublas/split-k@length=32")
+    given = document("--device", "model:plan:cublas/split-k", "--length", "32")
+    assert {**given, "seconds": 0, "produced": 0} == {**whole, "seconds": 0, "produced": 0}
+    for words, says in (
+        (["--device", "model:plan:cublas/split-k"], "--device model:plan:cublas/split-k --length 64"),
+        (["--device", "model:plan:cublas/split-k@length=16", "--length", "32"], "takes 16 products"),
+        (
+            ["--device", "python:mine.py:matmul", "--length", "32"],
+            "for example --formats f32,f32,f32 --length 64 (a, b",
+        ),
+    ):
+        result = run(*words)
+        assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
+
+
 def test_a_device_that_contradicts_itself(devices: str) -> None:
     result = run("--device", f"python:{devices}:fickle", "--formats", "f32,f32,f32", "--length", "16")
     assert result.exit_code == 3

@@ -492,6 +492,23 @@ def test_a_bound_in_the_largest_elements(unit: str) -> None:
     assert found.at(a[0], b[:, 0], c[0, 0], measure="largest") == pytest.approx(largest[0, 0], rel=1e-9)
 
 
+def test_a_bound_takes_the_addends_of_matmul() -> None:
+    """A bias, a row, a column, one number: as a whole matrix of them."""
+    found = mmaprobe.bound(HOPPER, confirm=False)
+    rng = np.random.default_rng(7)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 16), (16, 5)))
+    for c in (*(rng.standard_normal(shape).astype(np.float32) for shape in ((5,), (1, 5), (3, 1), ())), 2.5, 3):
+        whole = np.broadcast_to(np.asarray(c, np.float32), (3, 5))
+        assert mmaprobe.matmul(a, b, c, unit=HOPPER).shape == (3, 5)
+        for measure in ("elements", "largest"):
+            assert (found.at(a, b, c, measure=measure) == found.at(a, b, whole, measure=measure)).all()
+    for wrong in (np.ones(3, np.float32), np.ones((1, 3, 5), np.float32)):
+        with pytest.raises(ParameterError, match="is not that of the product"):
+            found.at(a, b, wrong)
+    with pytest.raises(ParameterError, match="c: one number is wanted"):
+        found.at(a[0], b[:, 0], np.ones(1, np.float32))
+
+
 def test_the_bound_of_slices_is_in_the_largest_elements() -> None:
     found = mmaprobe.bound("plan:ozaki/int8-6", length=24, confirm=False)
     rng = np.random.default_rng(6)

@@ -20,17 +20,21 @@ import mmaprobe
 from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _show, _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
+from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.dealt_sums import DealtSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
+from mmaprobe.queries.plans.tree_sums import FEW, TreeSums
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.given import Given
@@ -222,6 +226,152 @@ def test_sums_of_promoted_runs_are_those_of_their_plans(started: bool) -> None:
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
         assert (sums.view(np.uint32) == wanted.ravel()).all(), plan
+
+
+@pytest.mark.parametrize("length", [97, 96])
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("unit", [HOPPER.reference, "ieee/muladd/f16"])
+def test_sums_of_accumulators_are_those_of_their_plans(unit: str, started: bool, length: int) -> None:
+    """With products that fill no turn, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    stages, sums = DealtSums(model, form, sample, Candidates(asked).results).every
+    assert len(stages) > 20
+    for stage, own in zip(stages, sums, strict=True):
+        plan = form.sum_of(stage)
+        assert plan is not None
+        wanted = Candidates(asked).results(plan, sample)
+        assert wanted is not None
+        assert (own.view(kind_of(model.d)) == wanted.ravel()).all(), plan
+
+
+def accumulated(a: Numbers, b: Numbers, ways: int, backwards: bool = False) -> Numbers:
+    """The product of matrices in accumulators that take the products in turn."""
+    sums = [np.zeros((len(a), b.shape[1]), a.dtype) for _ in range(ways)]
+    for k in range(a.shape[1]):
+        sums[k % ways] = sums[k % ways] + np.outer(a[:, k], b[k])
+    total, *others = sums[::-1] if backwards else sums
+    for other in others:
+        total = total + other
+    return total
+
+
+@pytest.mark.parametrize(
+    ("ways", "length", "dtype", "backwards", "stage"),
+    [
+        (3, 100, np.float32, False, "lanes(muladd, r, 3, fold(3, 1))"),
+        (5, 150, np.float32, True, "interleave(5, muladd, r, order=backwards)"),
+        pytest.param(6, 200, np.float16, False, "lanes(muladd, r, 6, fold(6, 1))", marks=pytest.mark.slow),
+    ],
+)
+def test_accumulators_that_take_products_in_turn_are_found(
+    save: Save, ways: int, length: int, dtype: Any, backwards: bool, stage: str
+) -> None:
+    """Of a number that is no power of two, with K that it divides or not."""
+    a, b = (side.astype(dtype) for side in factors(24, length, 32))
+    files = save(a=a, b=b, d=accumulated(a, b, ways, backwards))
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--timeout", "100")
+    assert code == 0, text
+    assert f"sum({stage}, +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("length", [93, 320])
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("unit", ["ieee/muladd/f16", "ieee/fma/f32.f16.f16.f32"])
+def test_sums_of_trees_are_those_of_their_plans(unit: str, started: bool, length: int) -> None:
+    """With blocks and turns that are not full, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    trees, sums = TreeSums(model, form, sample, Candidates(asked).results).trees
+    assert len(trees) > 50
+    for tree, own in zip(trees, sums, strict=True):
+        plan = form.sum_of(tree())
+        assert plan is not None
+        wanted = Candidates(asked).results(plan, sample)
+        assert wanted is not None
+        assert (own.view(kind_of(model.d)) == wanted.ravel()[:FEW]).all(), plan
+
+
+def shuffled(lanes: Numbers) -> Numbers:
+    """The sum over the last axis as a warp's shuffles add it: lane i takes what lane i + n/2 has."""
+    while (half := lanes.shape[-1] // 2) > 0:
+        lanes = lanes[..., :half] + lanes[..., half:]
+    return lanes[..., 0]
+
+
+def neighbours(lanes: Numbers) -> Numbers:
+    """The sum over the last axis, in pairs of neighbours."""
+    while lanes.shape[-1] > 1:
+        lanes = lanes[..., ::2] + lanes[..., 1::2]
+    return lanes[..., 0]
+
+
+def in_order(sums: Numbers) -> Numbers:
+    """The sum over the last axis, one after another."""
+    total: Numbers = np.add.accumulate(sums, axis=-1)[..., -1]
+    return total
+
+
+def threads(products: Numbers) -> Numbers:
+    """The sum of 128 threads: each adds every 128th product, then each warp its threads, then one thread the warps."""
+    turns = products.reshape(*products.shape[:-1], -1, 128)
+    return in_order(shuffled(in_order(turns.swapaxes(-1, -2)).reshape(*products.shape[:-1], -1, 32)))
+
+
+def blocks(size: int, tree: Callable[[Numbers], Numbers], join: Callable[[Numbers], Numbers]) -> Any:
+    """The sum of blocks of products, each in a tree."""
+    return lambda products: join(tree(products.reshape(*products.shape[:-1], -1, size)))
+
+
+@pytest.mark.parametrize(
+    ("length", "dtype", "kernel", "stage"),
+    [
+        (384, np.float32, blocks(32, neighbours, in_order), "promote(32, halve(1, muladd, r), r)"),
+        (
+            128, np.float32, blocks(16, shuffled, neighbours),
+            "add(16, lanes(muladd, r, 16, fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1)), r, order=pairwise)",
+        ),
+        (
+            96, np.float16, blocks(32, shuffled, in_order),
+            "promote(32, lanes(fma, r, 32, fold(2, 16), fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1)), r)",
+        ),
+        (
+            512, np.float32, threads,
+            "lanes(muladd, r, 128, fold(2, 16), fold(2, 8), fold(2, 4), fold(2, 2), fold(2, 1), fold(4, 1))",
+        ),
+    ],
+)  # fmt: skip
+def test_trees_over_blocks_and_over_threads_are_found(
+    save: Save, length: int, dtype: Any, kernel: Callable[[Numbers], Numbers], stage: str
+) -> None:
+    """As CUDA kernels add what their threads have; of f16 factors, with sums in f32."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((24, length), (length, 24)))
+    d = kernel(a.astype(np.float32)[:, None] * b.astype(np.float32).T[None])
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
+    assert code == 0, text
+    assert f"sum({stage}, +0)" in found["plans"], text
+
+
+def test_a_loop_of_a_warp_is_named_by_the_operation_of_a_loop_first() -> None:
+    """Matrix units that add one product give the same results; by both commands, which have one search."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 1024), (1024, 24)))
+    lanes = np.zeros((24, 24, 32), np.float32)
+    for turn in range(0, 1024, 32):
+        own = slice(turn, turn + 32)
+        lanes = (lanes + a[:, None, own].astype(float) * b.T[None, :, own]).astype(np.float32)
+    recorded = Recorded(parse_signature("f32,f32,f32", 1024), a.view(np.uint32), b.view(np.uint32), None,
+                        tuple(tree(lanes).view(np.uint32) for tree in (neighbours, shuffled)))  # fmt: skip
+    for found, folds in zip(plans_of_results(recorded, (), print, 100), ((1,) * 5, (16, 8, 4, 2, 1)), strict=True):
+        assert f"sum(lanes(fma, r, 32, {', '.join(f'fold(2, {fold})' for fold in folds)}), +0)" in found.names()
+        assert "/" not in found.names()[0]
 
 
 @pytest.mark.parametrize("narrow", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -647,6 +797,31 @@ def test_the_first_elements_tried_are_small_ones_as_well() -> None:
     small = {(int(at // 16), int(at % 16)) for at in np.argsort(sizes, axis=None)[: FIRST // 2]}
     assert len(chosen) == FIRST
     assert {*given[: FIRST // 2], *small} <= {*chosen}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("kind", "size"), [(np.float16, 200.0), (np.float32, 1e25), (np.float64, 1e152)])
+def test_numbers_that_overflow_warn_of_nothing(kind: Any, size: float) -> None:
+    """Neither where factors are rounded to a format that does not hold them, nor where squares of results overflow."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape) for shape in ((12, 40), (40, 16)))
+    a[2:] *= size
+    b[:, 1:] *= size
+    a[3, 3] = np.inf
+    b[5, 5] = np.nan
+    with np.errstate(all="ignore"):
+        a, b = a.astype(kind), b.astype(kind)
+        d = a @ b
+    view = f"u{d.itemsize}"
+    name = f"f{8 * d.itemsize}"
+    asked = parse_signature(f"{name},{name},{name}", 40)
+    recorded = Recorded(asked, a.view(view), b.view(view), None, (d.view(view),))
+    [sample] = recorded.block(*recorded.looked())
+    forms = forms_of(asked, sample)
+    assert forms
+    stored_of(asked, sample, forms)
+    assert not summed(asked, sample)
+    assert not activation_of(asked, sample)
 
 
 def test_results_of_other_shapes_are_refused() -> None:

@@ -34,6 +34,7 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base import interrupts
 from mmaprobe.smtmodel.base.interrupts import interrupt, state
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -372,6 +373,32 @@ def test_a_time_that_ends_while_conditions_are_built_is_said(tmp_path: Path) -> 
     assert found.exit_code == 3
     assert "no vector was found, as the conditions were not built in time: give more than --timeout 1" in found.stderr
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"),
+    [
+        (0.0, "the time was over: give more than --timeout 9"),
+        (5.0, "no engine answered in the seconds that one question has"),
+    ],
+)
+def test_why_conditions_stay_open_is_said(monkeypatch: pytest.MonkeyPatch, seconds: float, why: str) -> None:
+    """The exit code is 3 in both cases."""
+    monkeypatch.setattr(Covering, "run", lambda self, options: self.finished())
+    monkeypatch.setattr(interrupts, "left", lambda given: seconds)
+    found = run("cover", "ieee/fma/f16", "--no-pairs", "--timeout", "9")
+    assert found.exit_code == 3
+    assert re.search(rf"not decided: \d+ in all; {why}", found.stderr), found.stderr
+
+
+def test_changes_of_the_same_form_are_proved_before_solvers_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question about one takes as long as the proofs of a hundred: of an integer unit, whose sums lose no bits, there
+    were enough to use up the time."""
+    covering = Covering(parse_reference("x86/avx-vnni-int8/vpdpbssd"), pairs=False, cases=False)
+    covering.options = Options("bitwuzla", 60)
+    monkeypatch.setattr(covering, "_search", lambda *_: None)
+    covering._show_changes()
+    assert {change.name.partition("=")[0] for change in covering.found.same} >= {"zeros", "overflow"}
 
 
 def test_the_conditions_are_said_to_be_built(monkeypatch: pytest.MonkeyPatch) -> None:
