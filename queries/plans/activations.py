@@ -47,13 +47,14 @@ def activation_of(asked: Signature, sample: Sample) -> str:
             return ""
         terms = np.stack([x, c[seen]], axis=1) if asked.addend else x[:, None]
         others = [_rms(d - terms @ np.linalg.lstsq(terms, d, rcond=None)[0])]
-        if (d >= 0).all():
-            others.append(_rms(d - np.maximum(x, 0)))
-        least = min(NEAR * size, min(others) / NEARER)
         slopes = [float(d[side] @ x[side] / max(float(x[side] @ x[side]), 1e-300)) for side in (x > 0, x < 0)]
+        rectified = bool((d >= 0).all())
+        if rectified:
+            others.append(_rms(d - slopes[0] * np.maximum(x, 0)))
+        least = min(NEAR * size, min(others) / NEARER)
         leaky = np.where(x > 0, slopes[0] * x, slopes[1] * x)
         apart = {name: _rms(d - activation(x)) for name, activation in ACTIVATIONS.items()}
-    if slopes[1] != 0:
+    if not rectified:
         apart[LEAKY] = _rms(d - leaky)
     name = min(apart, key=lambda name: apart[name])
     return name if apart[name] <= least else ""
