@@ -275,7 +275,7 @@ class Mapper(Candidates):
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if top.unexplained.any():
-            self.found.activation = activation_of(self.asked, top.sample)
+            self.findings.activation = activation_of(self.asked, top.sample)
         if (np.array(top.fits)[:, 0].any() or not self._lacks(top)) and (self._affordable(top) or self._units_likely):
             if not self._units_likely:
                 self._order(self.top, (0, 0))
