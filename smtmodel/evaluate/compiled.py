@@ -9,6 +9,7 @@ compiler needs to vectorise, and needs no dependency.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
@@ -29,6 +30,7 @@ from mmaprobe.smtmodel.nodes.trace import Silent
 LONGEST = 8000  # statements: for many more an optimising compiler takes minutes
 CACHE = 48 << 10  # bytes of the decoded columns of a strip: the first-level cache, and some of the second
 LINES = 16  # rows decoded at a time, as lanes of one vector
+_VARIABLE = re.compile("(?<![0-9A-Za-z])[vabpqx][0-9A-Za-z]*")
 
 _PROGRAM = """{prelude}
 #define STRIP {strip}
@@ -226,7 +228,7 @@ def _array(place: int, kind: str) -> str:
 
 def variables_in(text: str) -> list[str]:
     """The variables in a statement."""
-    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
+    return _VARIABLE.findall(text)
 
 
 def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> list[tuple[CodeValue, str]]:
