@@ -167,7 +167,8 @@ def _format(row: lists.ListedThing, name: str) -> str:
 
 def chosen(every: Sequence[Row], words: Sequence[str]) -> list[Row]:
     """The rows that contain all words. Raises NotModelledError for a GPU without units."""
-    return [row for row in every if all(has(row, pattern) for pattern in meant(words))]
+    patterns = meant(words)
+    return [row for row in every if all(has(row, pattern) for pattern in patterns)]
 
 
 def unknown(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[str]:
