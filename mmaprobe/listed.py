@@ -170,7 +170,8 @@ def _format(row: lists.ListedThing, name: str) -> str:
 
 def matching(every: Sequence[Row], words: Sequence[str]) -> list[Row]:
     """The rows that contain all words. Raises NotModelledError for a GPU without units."""
-    return [row for row in every if all(is_match(row, pattern) for pattern in search_patterns(words))]
+    patterns = search_patterns(words)
+    return [row for row in every if all(is_match(row, pattern) for pattern in patterns)]
 
 
 def words_in_no_row(every: Sequence[lists.ListedThing], words: Sequence[str]) -> list[str]:

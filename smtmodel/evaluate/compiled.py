@@ -9,6 +9,7 @@ width of every lane, which a compiler needs for vector instructions, and because
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
@@ -29,6 +30,7 @@ from mmaprobe.smtmodel.nodes.trace import Silent
 LONGEST = 8000  # the most statements, since an optimising compiler takes minutes for many more
 CACHE = 48 << 10  # bytes of the decoded columns of a strip: about the first-level cache
 LINES = 16  # rows that are decoded at a time, as lanes of one vector
+_VARIABLE = re.compile("(?<![0-9A-Za-z])[vabpqx][0-9A-Za-z]*")
 
 _PROGRAM = """{prelude}
 #define STRIP {strip}
@@ -227,7 +229,7 @@ def _array(place: int, kind: str) -> str:
 
 def variables_in(text: str) -> list[str]:
     """The variables in a statement."""
-    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
+    return _VARIABLE.findall(text)
 
 
 def needed_statements(carrier: CodeCarrier, results: Sequence[CodeValue]) -> list[tuple[CodeValue, str]]:
