@@ -42,7 +42,7 @@ from mmaprobe.smtmodel.tables.gpus import GPUS
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.recordings import RECORDED
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from mmaprobe.smtmodel.units.unitfile import unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.places import DOCS
 from tests.records import recorded
 from tests.reports.browser import check_page
@@ -101,6 +101,16 @@ def test_a_sheet_says_what_the_model_does() -> None:
     properties = [lines[name] for name in ASKED.values()]
     assert [line.value for line in properties] == ["yes", "no", "open"]
     assert properties[0].basis == "proved by one; confirmed by two"
+
+
+def test_roundings_have_the_names_of_the_file() -> None:
+    text = (
+        unit_text(parse_reference(SMALL).unit)
+        .replace("  r: round", "  narrow: round")
+        .replace("r(fused", "narrow(fused")
+    )
+    lines = {line.name: line for line in sheet_of_model(Model("x", parse_unit(text, "x.yaml")), SILENT).lines}
+    assert re.match(r"narrow: round\(f32, .*; d: narrow\(fused\(", lines["Expression"].value)
 
 
 @pytest.mark.parametrize("group", groups(INSTRUCTIONS.values())[::24], ids=lambda group: group[0].reference)
