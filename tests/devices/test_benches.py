@@ -153,6 +153,18 @@ def by_cocotb(folder: Path, test: str) -> tuple[dict[str, Any], str]:
     return report, done.stdout
 
 
+@pytest.mark.skipif(shutil.which("verilator") is None, reason="Verilator is not installed (the package verilator)")
+@pytest.mark.parametrize("stages", [0, 2])
+def test_verilator_warns_of_nothing_in_a_printed_unit_and_its_conditions(tmp_path: Path, stages: int) -> None:
+    module = CliRunner().invoke(main, ["export", FMA, "--format", "verilog", "--stages", str(stages)]).stdout
+    (tmp_path / "unit.v").write_text(module, encoding="utf-8")
+    exported(FMA, "coverage", tmp_path / "conditions.sv")
+    bound = ["conditions.sv", "-DBOUND", "-DCOVERS", "-DASSERTIONS", f"-DRESULT={NAME}.d"] if not stages else []
+    lint = ["verilator", "--lint-only", "-Wall", "--top-module", NAME, "unit.v", *bound]
+    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 #: a design with ports, a clock, a reset and an enable of its own around the unit, in which `d` is registered twice
 MINE = """module mine(input ck, rst_n, en, input [7:0] x0, x1, input [15:0] y, z, output reg [15:0] q);
   wire [15:0] d; reg [15:0] one;
