@@ -238,8 +238,8 @@ def _lines(
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
     of these lines."""
     unit = model.unit
-    added = [model.c.name, *(f"{key} {fmt.name}" for key, fmt in unit.more)]
-    lines = [SheetLine("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
+    added = [*([model.c.name] if unit.addend else []), *(f"{key} {fmt.name}" for key, fmt in unit.more)]
+    lines = [SheetLine("Formats", f"{' + '.join([factors, *added])} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
         lines.append(SheetLine("Scale factors", text, basis.NAMED))
@@ -280,13 +280,14 @@ def _bound(model: Model, settle: Settled) -> SheetLine:
 def special_values(model: Model) -> list[tuple[str, str]]:
     """What the model gives for NaN, infinities, and zeros."""
     a, b, c = model.a, model.b, model.c
-    cases = {"NaN": (0, 0, c.nan)} if c.has_nan else {}
-    if a.has_negative_zero and c.has_negative_zero:
+    added = model.addend
+    cases = {"NaN": (0, 0, c.nan) if added else (a.nan, b.one, 0)} if (c if added else a).has_nan else {}
+    if a.has_negative_zero and (c.has_negative_zero or not added):
         others = "" if model.length == 1 else ", other products +0"
-        cases[f"-0 * 1 + (-0){others}"] = (a.sign_bit, b.one, c.sign_bit)
+        cases[f"-0 * 1{' + (-0)' * added}{others}"] = (a.sign_bit, b.one, c.sign_bit * added)
     if a.has_infinity:
         cases["infinity * 0"] = (a.infinity, 0, 0)
-    if a.has_infinity and c.has_infinity:
+    if a.has_infinity and c.has_infinity and added:
         cases["infinity - infinity"] = (a.infinity | a.sign_bit, b.one, c.infinity)
     scales = (model.scale.one,) * model.scales if model.scale else ()
     rows = []

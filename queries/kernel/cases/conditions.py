@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site, of_kind
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
@@ -87,6 +87,10 @@ class _Cases:
         """Add a case that stands alone; and the same case with a flaw, if the value has a site: the wrong flag of the
         value."""
         self.add(aspect, case, flag, alone=True)
+        self.hangs(aspect, case, flag, value, flaw)
+
+    def hangs(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
+        """Add a case with a flaw, if the value has a site."""
         if id(value) in self.sites:
             self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
@@ -305,6 +309,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     distances = [maximum.bits - own.bits for own in counted]
     at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
     loses = list[Bit]()
+    negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
+    magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     far = _positions(node, bits_of)
     for place, ((name, item), bits) in enumerate(zip(named, bits_of, strict=True)):
         aspect, term, zero = f"term {name or place}", item.term, zeros[place]
@@ -314,6 +320,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add(aspect, f"{word}zero", zero & sign & finite, alone=True)
         cases.add(aspect, "the largest alone", at_top[place] & ~others & finite, alone=True)
         cases.add(aspect, "the largest with another", at_top[place] & others & finite, alone=True)
+        outdone = at_top[place] & ~others & finite & magnitude.any() & (item.sign ^ negative)
+        cases.add(aspect, "the largest alone, and the sum has the other sign", outdone, alone=True)
         cut = with_tail(term, Exponent(maximum.bits, maximum.low, maximum.high), bits)
         kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
         inexact = (half | rest) & live
@@ -541,7 +549,8 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         for word, sign in (("+", ~item.sign), ("-", item.sign)):
             cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
     if len(items) == 2:
-        _two(cases, named, zeros, finite, model.d.precision)
+        own = [one.rounding.format for one in of_kind(model.unit.result, Round) if one.term == visit.node]
+        _two(cases, named, zeros, finite, model.d.precision, max([fmt.precision for fmt in own], default=0))
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     if len(items) == 2 and Name(step, Stage.PLACED, named[0][0]) not in trace.signals:
         names, terms = [name for name, _ in named], [item.term for item in items]
@@ -561,9 +570,15 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 
 
 def _two(
-    cases: _Cases, named: Sequence[tuple[str, Unpacked]], zeros: Sequence[Bit], finite: Bit, precision: int
+    cases: _Cases,
+    named: Sequence[tuple[str, Unpacked]],
+    zeros: Sequence[Bit],
+    finite: Bit,
+    precision: int,
+    kept: int,
 ) -> None:
-    """The cases of two terms: how far apart their exponents lie."""
+    """The cases of two terms: how far apart their exponents lie. `precision`: of the result; `kept`: of what their sum
+    is rounded to, 0 if it is not."""
     items = [item for _, item in named]
     exponents = [item.term.normalised().exponent for item in items]
     live = ~any_of(zeros) & finite
@@ -580,6 +595,9 @@ def _two(
                 cases.add(f"term {last}", case, _is(apart, at) & loose & signs, alone=True)
             far = _beyond(apart, precision + 2) & signs
             cases.add("apart", f"{last} far below, a {word}", far)
+            if kept:
+                beyond, lower = _beyond(apart, kept + 4) & signs, items[1 - first]
+                cases.hangs("apart", f"{last} beyond what is kept, a {word}", beyond, lower, "negative")
             cases.add("apart", f"{last} below, the other unnormalised, a {word}", _beyond(apart, 0) & loose & signs)
         above = _distance_to(items[first].term.exponent, exponents[1 - first])
         zero = zeros[first] & ~zeros[1 - first] & finite
