@@ -14,9 +14,10 @@ INTEGER_BITS = 63  # bits of integers here
 ALONE, NONE = 0.3, 0.15  # shares: the lone bit is all of its term; no term has the other bits
 
 
-def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
+def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1, kept: int = 0) -> Table:
     """Rows whose result depends on one lone bit, for a result that is rounded to the format; empty where operands or
-    results are integers. Each row has two terms, which may be any products or the addend; other terms are zero."""
+    results are integers. Each row has two terms, which may be any products or the addend; other terms are zero.
+    `kept`: the most bits of a rounding on the way, if it keeps more than the result."""
     n, a, b, c = layout.length, layout.a, layout.b, layout.c
     if any(fmt.is_integer for fmt in (a, b, c, result)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -24,7 +25,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     table = np.zeros((count, layout.columns), dtype=np.uint64)
     terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
     where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # exponents of the half unit
-    gap = 1 + np.minimum(rng.integers(0, 2 * result.precision + 3, count), rng.integers(0, 1 << 10, count))
+    gap = 1 + np.minimum(rng.integers(0, 2 * max(result.precision, kept) + 3, count), rng.integers(0, 1 << 10, count))
     tie = rng.random(count) < 0.5  # the half unit is a bit of the term with the lone bit
     alone = rng.random(count) < ALONE
     low = where - gap

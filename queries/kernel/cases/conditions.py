@@ -35,10 +35,12 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site, of_kind
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
 ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions, of one rounding or more
+GUARDS = 4  # places below the last one that is kept in which an adder may still have a term's bits
 NEAR = 3  # the places of a sum's leading one are cases from NEAR places below the largest term's on
 
 
@@ -87,10 +89,6 @@ class _Cases:
         """Add a case that stands alone; and the same case with a flaw, if the value has a site: the wrong flag of the
         value."""
         self.add(aspect, case, flag, alone=True)
-        self.hangs(aspect, case, flag, value, flaw)
-
-    def hangs(self, aspect: str, case: str, flag: Bit, value: Unpacked, flaw: str) -> None:
-        """Add a case with a flaw, if the value has a site."""
         if id(value) in self.sites:
             self.found[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
 
@@ -549,8 +547,11 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         for word, sign in (("+", ~item.sign), ("-", item.sign)):
             cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
     if len(items) == 2:
-        own = [one.rounding.format for one in of_kind(model.unit.result, Round) if one.term == visit.node]
-        _two(cases, named, zeros, finite, model.d.precision, max([fmt.precision for fmt in own], default=0))
+        _two(cases, named, zeros, finite, model.d.precision)
+        kept = [one.rounding.format.precision for one in of_kind(model.unit.result, Round) if one.term == visit.node]
+        how = model.unit.rounding
+        if kept and max(kept) > how.format.precision and how.mode in NEAREST and not how.format.is_integer:
+            _rounded_twice(cases, named, ~any_of(zeros) & finite, max(kept), how)
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     if len(items) == 2 and Name(step, Stage.PLACED, named[0][0]) not in trace.signals:
         names, terms = [name for name, _ in named], [item.term for item in items]
@@ -570,15 +571,9 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
 
 
 def _two(
-    cases: _Cases,
-    named: Sequence[tuple[str, Unpacked]],
-    zeros: Sequence[Bit],
-    finite: Bit,
-    precision: int,
-    kept: int,
+    cases: _Cases, named: Sequence[tuple[str, Unpacked]], zeros: Sequence[Bit], finite: Bit, precision: int
 ) -> None:
-    """The cases of two terms: how far apart their exponents lie. `precision`: of the result; `kept`: of what their sum
-    is rounded to, 0 if it is not."""
+    """The cases of two terms: how far apart their exponents lie."""
     items = [item for _, item in named]
     exponents = [item.term.normalised().exponent for item in items]
     live = ~any_of(zeros) & finite
@@ -595,14 +590,25 @@ def _two(
                 cases.add(f"term {last}", case, _is(apart, at) & loose & signs, alone=True)
             far = _beyond(apart, precision + 2) & signs
             cases.add("apart", f"{last} far below, a {word}", far)
-            if kept:
-                beyond, lower = _beyond(apart, kept + 4) & signs, items[1 - first]
-                cases.hangs("apart", f"{last} beyond what is kept, a {word}", beyond, lower, "negative")
             cases.add("apart", f"{last} below, the other unnormalised, a {word}", _beyond(apart, 0) & loose & signs)
         above = _distance_to(items[first].term.exponent, exponents[1 - first])
         zero = zeros[first] & ~zeros[1 - first] & finite
         cases.add("apart", f"{last} below the exponent of a zero", _beyond(above, 0) & zero)
         cases.add("apart", f"{last} far below the exponent of a zero", _beyond(above, precision + 2) & zero)
+
+
+def _rounded_twice(cases: _Cases, named: Sequence[tuple[str, Unpacked]], live: Bit, kept: int, how: Rounding) -> None:
+    """The cases of two terms whose sum is rounded to `kept` bits on the way to a result: one is half way between two
+    results and would be rounded up, and the other lies below all that is kept, guard bits too."""
+    (one, first), (other, second) = named
+    for name, high, low in ((other, first, second), (one, second, first)):
+        apart = _distance_to(high.term.normalised().exponent, low.term.normalised().exponent)
+        tail = tail_of(high.term.significand, high.term.exponent.offset(-high.term.fraction), how.format)
+        raised = is_raised(how.mode, high.sign, tail, None) & tail.half & ~tail.sticky
+        flag = _beyond(apart, kept + GUARDS) & raised & live
+        for word, signs in (("sum", ~(high.sign ^ low.sign)), ("difference", high.sign ^ low.sign)):
+            case = f"{name} beyond what is kept, the other half way and rounded up, a {word}"
+            cases.add("apart", case, flag & signs, alone=True)
 
 
 def _cut(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
