@@ -61,6 +61,8 @@ LINES = {
     "Subnormal inputs": ("flush_inputs",),
     "Zero inputs": ("input_zeros",),
 }
+_NEAREST = "the nearest integer of the format"  # beyond the range of integers
+OF_FRACTIONS = ("Zero results", "Subnormal results")  # no lines of integers
 _BEYOND = {"infinity": "infinity", "saturate": "the largest finite number",
            "sat_finite": "the largest finite number, infinities too",
            "sat_propagate": "the largest finite number, infinities too where the format has none",
@@ -78,6 +80,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """The lines of a data sheet about a unit's arithmetic, each as its name and text."""
     sums, grids = list(of_kind(unit.result, FusedSum)), list(of_kind(unit.result, GridSum))
     inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
+    small = [node for node in inputs if not unit.formats[node.operand].is_integer]
     products = of_kind(unit.result, Product)
     (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
     lines = [
@@ -94,10 +97,12 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Activation", _each(unit, of_kind(unit.result, Relu), lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
-        ("Subnormal inputs", _each(unit, inputs, lambda node: _READ[node.subnormals])),
-        ("Zero inputs", _each(unit, inputs, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
+        ("Subnormal inputs", _each(unit, small, lambda node: _READ[node.subnormals])),
+        ("Zero inputs", _each(unit, small, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
         tiny,
     ]
+    if unit.d.is_integer:
+        lines = [line for line in lines if line[0] not in OF_FRACTIONS]
     return [(name, text) for name, text in lines if text]
 
 
@@ -117,7 +122,7 @@ def _other_roundings(unit: Unit) -> list[Round]:
 def _rounding(how: Rounding) -> dict[str, str]:
     return {
         "Rounding of the result": f"{as_words(how.mode)}, to {how.format.name}",
-        "Results beyond the range": _BEYOND[how.overflow],
+        "Results beyond the range": _NEAREST if how.format.is_integer else _BEYOND[how.overflow],
         "Zero results": _ZERO[how.zero],
         "Subnormal results": _TINY[how.subnormals],
     }
@@ -196,6 +201,8 @@ def _operation(node: Sum) -> str:
         return f"{_what(terms)} aligned to the largest exponent and added at once"
     if isinstance(node, GridSum):
         return f"{_what(terms)} on one grid, added at once"
+    if len(terms) == 1 and not isinstance(terms[0], Each):
+        return f"exact {_what(terms)}, then rounded"
     return f"exact sum of {_what(terms)}, then rounded" if len(terms) > 1 else f"exact sum of {_what(terms)}"
 
 

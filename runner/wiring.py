@@ -22,6 +22,10 @@ WRITTEN = (
     "rtl:FILE.sv[,FILE.sv...],top=NAME[,include=FOLDER...][,simulator=verilator|icarus][,ports=FILE.yaml]"
     "[,OPERAND=PORT[+PORT...]...][,PORT=NUMBER...][,#PARAMETER=NUMBER...]"
 )
+BENCH = (
+    "OPERAND=PORT[+PORT...][,d=PORT][,top=NAME][,clock=PORT][,latency=NUMBER][,reset=PORT][,reset_low=PORT]"
+    "[,PORT=NUMBER...][,ports=FILE.yaml]"
+)
 OPERAND_NAMES = tuple(NAMED)
 PORTS = (*OPERAND_NAMES, RESULT)
 #: role of a port in giving inputs and taking results -> its number when inputs are taken in every cycle
@@ -76,21 +80,9 @@ class Wiring:
     @classmethod
     def read(cls, text: str) -> Wiring:
         """From the text after `rtl:`. Raises InputError."""
-        name, given, own = f"rtl:{text}", dict[str, str](), cls(f"rtl:{text}", [], [], "", "", {}, {}, {}, {})
-        for part in text.split(","):
-            if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
-                own.files.append(Path(part))
-                continue
-            parameter, key, value = named.groups()
-            if key in (own.parameters if parameter else given):
-                raise InputError(f"device {name}: {parameter}{key} is given twice")
-            if parameter:
-                own.parameters[key] = _number(key, value)
-            elif key == INCLUDE:
-                own.include.append(Path(value))
-            else:
-                given[key] = value
-        own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
+        name = f"rtl:{text}"
+        own, given = cls._parts(text, f"device {name}")
+        own.name = name
         if not own.files or not own.top:
             raise InputError(f"device {name}: a design is written {WRITTEN}")
         for file in own.files:
@@ -101,20 +93,58 @@ class Wiring:
                 raise InputError("there is no such folder", str(folder))
         if own.simulator and own.simulator not in SIMULATORS:
             raise InputError(f"device {name}: simulator={own.simulator}: it is one of {', '.join(SIMULATORS)}")
+        own._take(given, f"device {name}")
+        return own
+
+    @classmethod
+    def ports_alone(cls, text: str, name: str) -> Wiring:
+        """From what stands after `rtl:` and the files, for a bench; `name`: whose this is, for messages. Raises
+        InputError."""
+        own, given = cls._parts(text, name)
+        if own.files or own.include or own.simulator or own.parameters:
+            raise InputError(f"{name}: {text}: it is written {BENCH}")
+        own._take(given, name)
+        for port in (own.top or "top", *(port for ports in own.ports.values() for port in ports), *own.roles.values(),
+                     *own.constants):  # fmt: skip
+            if not re.fullmatch(r"[A-Za-z_]\w*", port, re.ASCII):
+                raise InputError(f"{name}: {port!r} is no name of a port or a module")
+        return own
+
+    @classmethod
+    def _parts(cls, text: str, name: str) -> tuple[Wiring, dict[str, str]]:
+        """The design without its ports, and what is given by name."""
+        given, own = dict[str, str](), cls(name, [], [], "", "", {}, {}, {}, {})
+        for part in text.split(","):
+            if (named := re.fullmatch(r"(#?)(\w+)=(.*)", part)) is None:
+                own.files.append(Path(part))
+                continue
+            parameter, key, value = named.groups()
+            if key in (own.parameters if parameter else given):
+                raise InputError(f"{name}: {parameter}{key} is given twice")
+            if parameter:
+                own.parameters[key] = _number(key, value)
+            elif key == INCLUDE:
+                own.include.append(Path(value))
+            else:
+                given[key] = value
+        own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
+        return own, given
+
+    def _take(self, given: dict[str, str], name: str) -> None:
+        """Adds ports, roles and numbers that are given by name."""
         if "ports" in given:
-            own._read_file(Path(given.pop("ports")))
+            self._read_file(Path(given.pop("ports")))
         if "latency" in given:
-            own.latency = _number("latency", given.pop("latency"))
+            self.latency = _number("latency", given.pop("latency"))
         for key, value in given.items():
             if key in PORTS:
-                own.ports[key] = tuple(value.split("+"))
+                self.ports[key] = tuple(value.split("+"))
             elif key in ROLES and not is_digits(value):
-                own.roles[key] = value
+                self.roles[key] = value
             else:
-                own.constants[key] = _number(key, value)
-        if len(own.ports.get(RESULT, ("",))) > 1:
-            raise InputError(f"device {name}: {RESULT} is one port")
-        return own
+                self.constants[key] = _number(key, value)
+        if len(self.ports.get(RESULT, ("",))) > 1:
+            raise InputError(f"{name}: {RESULT} is one port")
 
     def _read_file(self, path: Path) -> None:
         file = validate(read_yaml(read_file(path), str(path)), PortFile)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SECONDS = 300.0
 BELIEVED = (
-    "believed: what the files say of units, inputs and questions; what mmaprobe says that units compute, and how a "
-    "question becomes a formula; the rules of its kernel, and the checker of proofs (docs/trusted.md); {engines}"
+    "believed (docs/trusted.md): that the units, inputs and questions in the files are those that were meant; how "
+    "mmaprobe evaluates a unit, and writes a question as a formula; {means}; {engines}"
 )
 
 
@@ -72,18 +72,21 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     counts = Counter(one.kind for one in document.findings)
     sentences = Counter(one.says for one in document.findings if one.kind == "fine")
     files, proofs = counted(sentences[MEANING["smt2"]], "file"), counted(sentences[MEANING["drat"]], "proof")
-    verified = f"{proofs} verified{f' by {document.checker}' if document.checker else ''}"
+    needed = f"{proofs} verified{f' by {document.checker}' if document.checker else ''}"
+    if not (queries := any(one.place.endswith(".smt2") for one in document.findings)):
+        needed = "no proof by a solver needed"
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
-        "checked": f"checked: {files} as written, {verified}{rests}",
+        "checked": f"checked: {files} as written, {needed}{rests}",
     }[document.verdict])  # fmt: skip
     for one in document.findings:
         if one.kind != "fine" or one.says not in MEANING.values():
             say(f"  {one.place}: {one.says}")
     if document.verdict == "checked":
-        say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
+        means = "the rules of its kernel" + ", and the program that checks proofs" * queries
+        say(BELIEVED.format(means=means, engines="the solvers named above" if counts["word"] else "no solver"))
     if as_json:
         print_json(document)
     sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[document.verdict])

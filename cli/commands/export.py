@@ -126,8 +126,20 @@ class _FormatName(Choice):
     metavar="N",
     help="With verilog: N registers from each input to d (default: 0).",
 )
+@click.option(
+    "--ports",
+    metavar="a=PORT,...",
+    help="With cocotb: the design's ports where they are not called a, b, c, d and so on, as after rtl:FILE "
+    "(docs/my-rtl.md): a=x,d=result,clock=clk,latency=2.",
+)
 def export(
-    file: str, wanted: str, output: str | None, model: str | None, tininess: str | None, stages: int | None
+    file: str,
+    wanted: str,
+    output: str | None,
+    model: str | None,
+    tininess: str | None,
+    stages: int | None,
+    ports: str | None,
 ) -> None:
     from mmaprobe.queries.compare.observed import evaluate_vectors
     from mmaprobe.smtmodel.inputs.vectors import read_vectors
@@ -139,6 +151,8 @@ def export(
         raise click.UsageError(f"--tininess needs --format fptest: {wanted} has no flags")
     if stages is not None and wanted != "verilog":
         raise click.UsageError(f"--stages needs --format verilog: {wanted} has no registers")
+    if ports is not None and wanted != "cocotb":
+        raise click.UsageError(f"--ports needs --format cocotb: {wanted} has ports of its own, or none")
     if (own := ENDINGS.get(Path(output or "").suffix, wanted)) != wanted:
         raise click.UsageError(f"{output} has the ending of {own}: give --format {own}, or {wanted} another name")
     candidate = parse_reference(model) if model else None
@@ -154,7 +168,7 @@ def export(
         vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
-    options = [tininess] if wanted == "fptest" else []
+    options = {"fptest": [tininess], "cocotb": [ports]}.get(wanted, [])
     made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
     write_output(made.content, output, made.note or counted(len(rows), "vector"), made.note)
 

@@ -214,10 +214,13 @@ def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece])
         f"{_cell(', '.join(p.words)) or '-'} |"
         for p in pieces
     ]
-    page = guide(texts)
-    text = files("mmaprobe.queries.certificates").joinpath(page).read_text(encoding="utf-8")
-    by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
-    return re.sub("|".join(by), lambda match: by[match[0]], text)
+    queries = _page("queries.md").strip().replace("ROWS", "\n".join(rows)) if rows else "No rule asks a solver."
+    by = {"QUESTION": statement(texts).replace("\n", "\n- "), "QUERIES": queries}
+    return re.sub("|".join(by), lambda match: by[match[0]], _page(guide(texts)))
+
+
+def _page(name: str) -> str:
+    return files("mmaprobe.queries.certificates").joinpath(name).read_text(encoding="utf-8")
 
 
 def _cell(text: str) -> str:

@@ -38,9 +38,10 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 COMPARED = {
     "value": "results are compared as values",
-    "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
+    "bits": "results are compared bit by bit; two NaNs are equal, unless both units name the pattern of theirs",
 }
 NAMES_OF_PLAN = ("plan", "about", "source", "evidence")  # keys of a plan file that say nothing of its arithmetic
+EVERY = "inputs: all there are, infinities, NaNs and subnormal numbers too"
 
 
 def statement(texts: Mapping[str, str]) -> str:
@@ -71,10 +72,10 @@ def _digest(text: str) -> str:
 
 def _described(unit: Unit) -> str:
     scales = f", scale factors {unit.scale.name} of {unit.scale_block} products" if unit.scale is not None else ""
-    more = "".join(f"{key} {fmt.name}, " for key, fmt in unit.more)
-    addend = f"c {unit.c.name}" if unit.addend else "without c"
+    more = "".join(f"{key} in {fmt.name}, " for key, fmt in unit.more)
+    addend = f"c in {unit.c.name}" if unit.addend else "without c"
     return (f"{counted(unit.length, 'product')} of {unit.a.name} and {unit.b.name}, {addend}, "
-            f"{more}d {unit.rounding.format.name}{scales}")  # fmt: skip
+            f"{more}d in {unit.rounding.format.name}{scales}")  # fmt: skip
 
 
 def _units(texts: Mapping[str, str], *names: str) -> Iterator[str]:
@@ -103,7 +104,7 @@ def _inputs(inputs: Mapping[str, Any]) -> str:
     if fixed := inputs["zero_terms"]:
         words.append(f"with terms {', '.join(map(str, fixed))} zero")
     if not words:
-        return "inputs: all, with infinities, NaNs and subnormal numbers"
+        return EVERY
     return f"inputs: those alone that are {', '.join(words)}"
 
 
@@ -115,7 +116,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     match document["asks"]:
         case "designed":
             ports = ", ".join(f"{name} at {port}" for name, port in document["ports"].items())
-            return f"the netlist {DESIGN} of {document['module']} gives the d of {LEFT} ({ports})"
+            return f"the design {document['module']} (ports {ports}) gives the same d as {LEFT}"
         case "agree":
             lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
             beyond = f", the longer one with products of +0 beyond the first {min(lengths)}" * (len(lengths) > 1)
@@ -140,7 +141,8 @@ def _sides(texts: Mapping[str, str]) -> Iterator[str]:
     """The sides of a question: two units, or a unit and the netlist of a design."""
     yield from _units(texts, *(name for name in (LEFT, RIGHT) if name in texts))
     if DESIGN in texts:
-        yield f"{DESIGN}: a netlist that Yosys wrote; SHA-256 {_digest(texts[DESIGN])}"
+        made = "the netlist that Yosys made of the design, whose own files are not here"
+        yield f"{DESIGN}: {made}; SHA-256 {_digest(texts[DESIGN])}"
 
 
 def _property(texts: Mapping[str, str]) -> Iterator[str]:
@@ -178,7 +180,7 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
     else:
         wanted = document["property"]
         asked = "" if wanted == "equal" else f", and so that it is {wanted} ({STATEMENTS[wanted]})"
-        yield f"an input refutes that {_asked(document, texts)}{asked}"
+        yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
         if wanted == "zero-padding":
             yield _shorter(document)
         yield _inputs(document["inputs"])
@@ -196,7 +198,7 @@ def _plans_equal(texts: Mapping[str, str]) -> Iterator[str]:
     multiples, length = document["multiples"], document["length"]
     where = f"every K that is a multiple of {multiples}" if multiples else f"K = {length}"
     yield f"{LEFT_PLAN} and {RIGHT_PLAN} give the same d, for {where}"
-    yield "inputs: all, with infinities, NaNs and subnormal numbers"
+    yield EVERY
     yield COMPARED["bits"]
     yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
 
@@ -265,7 +267,7 @@ def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             unit = parse_unit(texts[name], name)
             called, own = plain_line(unit.reference), named_unit(unit)
             if own is None:
-                yield name, f"calls itself {called}; the table of units has no such name"
+                yield name, f"calls itself {called}, a name that mmaprobe's table of units does not have"
             elif own == unit or parse_unit(unit_text(own), name) == unit:
                 yield name, f"is {called} of the table"
             else:

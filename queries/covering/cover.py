@@ -44,6 +44,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import of_kind
 
 SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the order in which changes are tried
@@ -181,6 +183,9 @@ class Covering:
         yield subnormal_rows(layout, self.count // 2, SEED)
         for seed in range(SEED, SEED + LONE):
             yield lone_rows(layout, fmt, self.count, seed)
+        kept = max(node.rounding.format.precision for node in of_kind(self.model.unit.result, Round))
+        if kept > fmt.precision:
+            yield lone_rows(layout, fmt, self.count, SEED + LONE, kept)
         yield lone_input_rows(layout, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)

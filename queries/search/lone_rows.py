@@ -16,9 +16,10 @@ ALONE = 0.3  # the share of rows in which the term with the lone bit has no othe
 NONE = 0.15  # the share of rows with a single term
 
 
-def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
+def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1, kept: int = 0) -> Table:
     """Rows (count x columns of the layout) whose result, rounded to `result`, depends on one lone bit; empty if an
-    operand or the result is an integer. Each row has at most two terms other than zero, any products or the addend."""
+    operand or the result is an integer. Each row has at most two terms other than zero, any products or the addend.
+    `kept`: the most bits of a rounding on the way, if it keeps more than the result."""
     n, a, b, c = layout.length, layout.a, layout.b, layout.c
     if any(fmt.is_integer for fmt in (a, b, c, result)):
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
@@ -26,7 +27,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Tabl
     table = np.zeros((count, layout.columns), dtype=np.uint64)
     terms = rng.permuted(np.tile(np.arange(n + 1), (count, 1)), axis=1)[:, :2]
     where = np.clip(_exponents(layout, result, rng, count), -(1 << 20), 1 << 20)  # exponents of the half unit
-    gap = 1 + np.minimum(rng.integers(0, 2 * result.precision + 3, count), rng.integers(0, 1 << 10, count))
+    gap = 1 + np.minimum(rng.integers(0, 2 * max(result.precision, kept) + 3, count), rng.integers(0, 1 << 10, count))
     tie = rng.random(count) < 0.5  # the half unit is a bit of the same term as the lone bit, not of the other term
     alone = rng.random(count) < ALONE
     low = where - gap

@@ -3,6 +3,7 @@ a test in the style of riscv-tests for a processor's fused multiply-add."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
@@ -12,6 +13,7 @@ from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.c_header import model_of
 from mmaprobe.reports.exports.export import Export
 from mmaprobe.reports.exports.verilog import identifier, ports_of
+from mmaprobe.runner.wiring import Wiring
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
@@ -42,10 +44,12 @@ def readmemh(rows: Sequence[ObservedVector], name: str) -> Export:
     return Export(text_bytes("\n".join(lines) + "\n"))
 
 
-def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
-    """A cocotb test that drives a design with the vectors, compares d, and reports which conditions were hit. Raises
-    InputError unless all vectors are of one model."""
+def cocotb_test(rows: Sequence[ObservedVector], name: str, ports: str | None = None) -> Export:
+    """A cocotb test that drives a design with the vectors, compares d, and reports which conditions were hit. `ports`:
+    the design's, where they have other names than the operands. Raises InputError unless all vectors are of one model,
+    and for ports that the test cannot drive."""
     model = model_of(rows, name, "a test of cocotb")
+    wiring = _wiring(model, ports)
     conditions = list(dict.fromkeys(text for row in rows for text in row.vector.extra.get(REACHES, ())))
     places = {text: place for place, text in enumerate(conditions)}
     fmt = model.d
@@ -53,17 +57,39 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
     last = (1 << fmt.field_width) - 1
     nan = ((fmt.infinity if fmt.has_infinity else fmt.largest) + 1, last, last) if any_nan else None
     text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
-    lines = [
-        f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.',
-        *text.replace("@TOP@", identifier(model.reference)).splitlines(),
-    ]
-    lines += [f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]
+    reset = {wiring.roles[role]: int(role == "reset") for role in ("reset", "reset_low") if role in wiring.roles}
+    own = {name: list(wiring.ports_of(name)) for name in _widths(model)}
+    written = f"PORTS = {json.dumps(own)}\nIDLE, RESET = {json.dumps(wiring.idle)}, {json.dumps(reset)}"
+    for key, value in (("TOP", wiring.top or identifier(model.reference)), ("CLOCK", wiring.roles.get("clock", "")),
+                       ("LATENCY", str(wiring.latency or 0)), ("WIRING", written)):  # fmt: skip
+        text = text.replace(f"@{key}@", value)
+    lines = [f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.']
+    lines += [*text.splitlines(), f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]
     lines += [f"    {text!r}," for text in conditions] + ["]", "VECTORS = ["]
     for row in rows:
         words = ", ".join(f'"{port}": {value:#x}' for port, value in _words(row, model).items())
         reached = [places[text] for text in row.vector.extra.get(REACHES, ())]
         lines.append(f"    ({{{words}}}, {reached}),")
     return Export(text_bytes("\n".join([*lines, "]"]) + "\n"))
+
+
+def _wiring(model: Model, ports: str | None) -> Wiring:
+    """The ports of a design that a test of cocotb drives. Raises InputError."""
+    if ports is None:
+        return Wiring("", [], [], "", "", {}, {}, {}, {})
+    wiring, widths = Wiring.ports_alone(ports, "--ports"), _widths(model)
+    for operand, given in wiring.ports.items():
+        if operand not in widths:
+            raise InputError(f"--ports: {model.reference} has no {operand}; it has {', '.join(widths)}")
+        if widths[operand] % len(given):
+            raise InputError(
+                f"--ports: the {widths[operand]} bits of {operand} are not those of {len(given)} equal ports"
+            )
+    if others := wiring.roles.keys() - {"clock", "reset", "reset_low", "valid_in", "ready_out"}:
+        raise InputError(f"--ports: a test of cocotb gives an input in each cycle, and reads no {min(others)}")
+    if "clock" not in wiring.roles and (wiring.latency or "reset" in wiring.roles or "reset_low" in wiring.roles):
+        raise InputError("--ports: a latency and a reset need a clock: clock=PORT")
+    return wiring
 
 
 def riscv_test(rows: Sequence[ObservedVector], name: str) -> Export:

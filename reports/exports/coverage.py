@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mmaprobe.queries.kernel.cases.conditions import conditions_of, possible
 from mmaprobe.reports.exports.export import Export
-from mmaprobe.reports.exports.verilog import Printed, about
+from mmaprobe.reports.exports.verilog import LINT_ON, Printed, head_of
 from mmaprobe.smtmodel.base.escapes import text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.verilog import range_of
@@ -96,7 +96,7 @@ def module(model: Model, name: str = "") -> tuple[str, int]:
     covers = [f"    condition_{place}: cover (met[{place}]);" for place in range(count)]
     connected = ", ".join(f".{port}({port})" for port in ports)
     text = "\n".join([
-        *(f"// {line}".rstrip() for line in about(model)), f"module {own} (", *(f"{head}," for head in heads),
+        *head_of(model), f"module {own} (", *(f"{head}," for head in heads),
         f"  input  {range_of(width)}d,", f"  input  {range_of(width)}q,", f"  output [{count - 1}:0] met", ");",
         *(f"  {line}" for line in body),
         *(f"  assign met[{place}] = {names.get(node, node)};  // {condition}"
@@ -106,6 +106,6 @@ def module(model: Model, name: str = "") -> tuple[str, int]:
         "`ifdef ASSERTIONS", "  always @* begin", "    assert (q === d);", "  end", *UNTIED, "`endif", "endmodule",
         "`ifdef BOUND", "`ifndef RESULT", "`define RESULT d", "`endif",
         f"bind {printed.name} {own} conditions ({connected}, .d(d), .q(`RESULT), .met());",
-        "`endif", "",
+        "`endif", *LINT_ON, "",
     ])  # fmt: skip
     return text, count

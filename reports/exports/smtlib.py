@@ -20,9 +20,10 @@ LAST_CHECK = "(check-sat)"  # the end of the text of a Query
 
 
 def script(rows: Sequence[ObservedVector], name: str) -> Export:
-    """The model is defined once, over the inputs a0, ..., b0, ..., c; `wrong` states that its result differs from
-    `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts `wrong`; an
-    evaluation of the model gives the expected status, sat or unsat. Raises InputError for rows of several models."""
+    """The model is defined once, over the inputs a0, ..., b0, ..., and c if it is read; `wrong` states that its result
+    differs from `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts
+    `wrong`; an evaluation of the model gives the expected status, sat or unsat. Raises InputError for rows of several
+    models."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) > 1:
         raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)
@@ -36,7 +37,7 @@ def _definition(model: Model) -> str:
     operands = symbolic_operands(problem, carrier)
     observed = carrier.symbol(OBSERVED, model.d.width)
     wrong = problem.differ(evaluate_on(model, operands).d, observed)
-    symbols = tuple(bits.node for bits in (*operands.every, observed))
+    symbols = tuple(bits.node for bits in (*operands.every, observed) if bits.value is None)
     query = Query(symbols, tuple(carrier.definitions), ((WRONG, wrong.node),))
     return f"; {one_line(model.reference)}\n" + query.text.rpartition(LAST_CHECK)[0]
 
@@ -47,7 +48,8 @@ def _scope(row: ObservedVector) -> str:
     values = padded(row.vector.operands, model).every
     fixed = [
         f"(= {symbol} #b{value:0{fmt.width}b})"
-        for symbol, value, fmt in zip(layout.names, values, layout.formats, strict=True)
+        for place, (symbol, value, fmt) in enumerate(zip(layout.names, values, layout.formats, strict=True))
+        if place not in layout.unread
     ]
     lines = [
         "(push 1)",

@@ -19,6 +19,10 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
 from mmaprobe.smtmodel.nodes.trace import Trace
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
+#: warnings of Verilator's -Wall: some words have bits that no later word reads, as the arithmetic shows that they are 0
+#: (every version knows UNUSED), a file may have any name, and `met` of a bound module is read by nobody
+LINTS = ("UNUSED", "DECLFILENAME", "PINCONNECTEMPTY")
+LINT_OFF, LINT_ON = ([f"/* verilator lint_{way} {name} */" for name in LINTS] for way in ("off", "on"))
 WORD = re.compile(r"\b[a-z]\w*\b")
 Word = TypeVar("Word")
 
@@ -43,9 +47,9 @@ def module(model: Model, name: str = "", stages: int = 0) -> str:
     lines = staged(carrier, wires, node, printed, stages) if stages else carrier.statements_of(wires, printed.names)
     body = [*carrier.lines_of_functions(), *lines]
     return "\n".join([
-        *(f"// {line}".rstrip() for line in about(model)), f"module {printed.name} (",
+        *head_of(model), f"module {printed.name} (",
         *(f"{port}," for port in ports), f"  output {range_of(model.d.width)}d", ");",
-        *(f"  {line}" for line in body), f"  assign d = {printed.names.get(node, node)};", "endmodule", "",
+        *(f"  {line}" for line in body), f"  assign d = {printed.names.get(node, node)};", "endmodule", *LINT_ON, "",
     ])  # fmt: skip
 
 
@@ -174,6 +178,11 @@ def _names(model: Model, layout: Layout, trace: Trace, elements: Sequence[Bits])
     taken = {*model.formats, "d", *names.values()}
     wires = ((str(signal.name), signal.value.node) for signal in trace if signal.value.value is None)
     return names | signal_names(((name, wire) for name, wire in wires if wire not in {*names, *taken}), taken)
+
+
+def head_of(model: Model) -> list[str]:
+    """The lines above a model's module."""
+    return [*(f"// {line}".rstrip() for line in about(model)), *LINT_OFF]
 
 
 def about(model: Model) -> list[str]:

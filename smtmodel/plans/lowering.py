@@ -61,8 +61,8 @@ def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
     names = {name: became[node] for name, node in plan.names.items() if node in became}
     return Unit(
         plan.a, plan.b, plan.c, length, result, plan.scale, plan.scale_block if plan.scale else 0,
-        names=names, signals=engine.signals, reference=plan.reference, about=plan.about, source=plan.source,
-        evidence=plan.evidence,
+        names=names, roundings=plan.roundings, signals=engine.signals, reference=plan.reference, about=plan.about,
+        source=plan.source, evidence=plan.evidence,
     )  # fmt: skip
 
 

@@ -57,9 +57,9 @@ class Plan:
 
     `result`: an expression over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`,
     `convert_b`: how elements are rounded to the units' formats, or to a format whose numbers these formats hold, where
-    elements are not taken as they are; it gives the word of a side that a unit reads if it names no other. `names`:
-    parts of the expression that the plan's file names; `words`: words of each side that the file names. `place`: the
-    file, line and key of its result.
+    elements are not taken as they are; it gives the word of a side that a unit reads if it names no other. `names`,
+    `roundings`, `words`: the parts of the expression, the roundings, and the words of each side that the plan's file
+    names. `place`: the file, line and key of its result.
     """
 
     a: Format
@@ -74,6 +74,7 @@ class Plan:
     source: str = field(default="", compare=False)
     evidence: str = field(default="", compare=False)
     names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    roundings: Mapping[str, Rounding] = field(default_factory=dict, compare=False, hash=False)
     words: Mapping[str, Mapping[str, Round]] = field(default_factory=dict, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Plan:
 
     def with_result(self, result: Node, **changes: Any) -> Plan:
         """The plan with another expression, whose nodes have no names, and with other changes."""
-        return replace(self, result=result, names={}, **changes)
+        return replace(self, result=result, names={}, roundings={}, **changes)
 
     @cached_property
     def addend(self) -> bool:

@@ -111,8 +111,10 @@ class _Reader(ExpressionReader):
         for name in self.data.units:
             self.models[self._new_name(name, "units")] = self._model(name, model_of)
 
-    def _taken(self) -> tuple[str, ...]:
-        return (*super()._taken(), *STAGES, "fold", *self.models, *self.words["a"], *self.words["b"])
+    def _meanings(self) -> dict[str, str]:
+        stages = {name: f"it is a stage: {self.written[name]}" for name in (*STAGES, "fold")}
+        words = dict.fromkeys((*self.words["a"], *self.words["b"]), "a word above has it")
+        return super()._meanings() | stages | dict.fromkeys(self.models, "a unit has it") | words
 
     def plan(self, whole: bool) -> Plan:
         data, formats = self.data, self.formats
@@ -128,6 +130,7 @@ class _Reader(ExpressionReader):
                 formats["a"], formats["b"], formats["c"], result, convert.get("a"), convert.get("b"),
                 reference=data.plan, place=self.file.place(("steps", "d")),
                 about=data.about, source=data.source, evidence=data.evidence, names=self.steps, words=self.words,
+                roundings=self.roundings,
             )  # fmt: skip
         except ParameterError as error:
             key = ("formats", error.parameter) if error.parameter in ("a", "b") else ("steps", "d")

@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage, Then
 from mmaprobe.smtmodel.plans.words import PLAIN, LargestOf, Scaled, SharedOf
 from mmaprobe.smtmodel.units.turns import TURN
-from mmaprobe.smtmodel.units.unitfile import formats_text
+from mmaprobe.smtmodel.units.unitfile import formats_text, untaken
 from mmaprobe.smtmodel.units.written import NODES, rounding_text
 
 DEEPEST = 60  # nested nodes in one expression: Python reads 200 parentheses
@@ -81,11 +81,12 @@ class _Writer:
         self.plan = plan
         self.parts: dict[Node, str] = {}  # parts of the result that are steps of their own
         self.units: dict[Model, str] = {}
+        own = {how: name for name, how in plan.roundings.items()}
         for model in plan.models:
             named = model.reference.count("/") == 2 or model.reference.startswith(TURN)
             name = model.reference.split("/")[1] if named else "unit"
-            taken = name in self.units.values()
-            self.units[model] = f"{name}{len(self.units) + 1}" if taken else name
+            known = name in (*self.units.values(), *own.values())
+            self.units[model] = f"{name}{len(self.units) + 1}" if known else name
         self.words = [self._words(side) for side in range(2)]
         conversions = {"a": plan.convert_a, "b": plan.convert_b}
         self.conversions = {side: how for side, how in conversions.items() if how is not None}
@@ -94,9 +95,11 @@ class _Writer:
         hows += self.conversions.values()
         for products in plan.sums:
             hows += products.stage.roundings
+        taken = {*own.values(), *self.units.values(), *(name for words in self.words for name in words.values())}
         self.roundings: dict[Rounding, str] = {}
-        for how in hows:
-            self.roundings.setdefault(how, f"r{len(self.roundings) + 1}" if self.roundings else "r")
+        for how in dict.fromkeys(hows):
+            name = f"r{len(self.roundings) + 1}" if self.roundings else "r"
+            self.roundings[how] = own.get(how) or untaken(name, taken)
 
     def text(self) -> str:
         plan = self.plan

@@ -39,8 +39,9 @@ class Unit:
     further operands with formats in `more` (by the keys of `OPERANDS`).
 
     Two units are equal if their expressions are equal by structure: names, `about`, `source` and `evidence` do not
-    count. `names`: the names of closed steps, in the order of the text; `signals`, `titles`: the prefixes of nodes'
-    signals, and the names of nodes as terms of a sum, if the nodes' place among the steps does not give these.
+    count. `names`: the names of closed steps, in the order of the text; `roundings`: those of
+    roundings; `signals`, `titles`: the prefixes of nodes' signals, and the names of nodes as terms of a sum, if the
+    nodes' place among the steps does not give these.
     `unrolled`: the products of each step, if successive steps form no repetition.
     """
 
@@ -52,6 +53,7 @@ class Unit:
     scale: Format | None = None
     scale_block: int = 0
     names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    roundings: Mapping[str, Rounding] = field(default_factory=dict, compare=False, hash=False)
     signals: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     titles: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     unrolled: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False)
@@ -194,7 +196,7 @@ class Unit:
 
     def with_result(self, result: Node, **changes: Any) -> Unit:
         """The unit with another expression, without names of its nodes, and with other changes."""
-        return replace(self, result=result, names={}, signals={}, titles={}, **changes)
+        return replace(self, result=result, names={}, roundings={}, signals={}, titles={}, **changes)
 
     def computing(self, result: Node) -> Unit:
         """A unit of the same signature with another expression, without a name or names of steps."""

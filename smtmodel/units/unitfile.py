@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
+#: how terms of a sum are written, and those that have one scale factor
+BLOCK = "each(k in range(2, 4), scale(a[k] * b[k], scale_a[1], scale_b[1]))"
+EACH = "each(k in range(4), a[k] * b[k])"
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 
 
@@ -187,16 +190,24 @@ class ExpressionReader:
         ParameterError."""
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
-    def _taken(self) -> tuple[str, ...]:
-        """The names that have a meaning already."""
-        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *RESULT_MODES, "acc", "range", *VARIABLES)
-        return (*words, *self.steps, *self.roundings)
+    def _meanings(self) -> dict[str, str]:
+        """The names that have a meaning already, each with it."""
+        return {
+            **dict.fromkeys(self.steps, "a step above has it"), **dict.fromkeys(self.roundings, "a rounding has it"),
+            **{name: f"{name} is the number of a product in a sum or a loop: {EACH}".replace("(k", f"({name}")
+               .replace("[k]", f"[{name}]") for name in VARIABLES},
+            "range": f"range gives the numbers of products: {EACH}",
+            "acc": f"acc is the result so far in a loop: {self.written['repeat']}",
+            **dict.fromkeys(RESULT_MODES, "it is a way to round"), **dict.fromkeys(FORMATS, "it is a format"),
+            **dict.fromkeys(self._own_formats, "own_formats has it"), **dict.fromkeys(NAMED, "it is an operand"),
+            **{name: f"it is a node: {self.written.get(name, name)}" for name in self.calls},
+        }  # fmt: skip
 
     def _new_name(self, name: str, section: str) -> str:
         if is_spelling(name):
             raise self.file.error((section, name), "this name is the spelling of a format")
-        if not name.isidentifier() or name in self._taken():
-            why = "it has a meaning already" if name.isidentifier() else "a name is of letters, digits and _"
+        why = self._meanings().get(name) if name.isidentifier() else "a name is of letters, digits and _"
+        if why is not None:
             raise self.file.error((section, name), f"this name cannot be used: {why}")
         return name
 
@@ -325,8 +336,13 @@ class ExpressionReader:
                     return two.times(one.offset) if not one.factors else one.times(two.offset)
         if not scope.levels:
             raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a whole number")
-        known = f"a whole number, or one with {', '.join(scope.levels)}"
-        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
+        (*_, last) = scope.levels
+        known = (
+            f"whole numbers and {', '.join(scope.levels)}, added, subtracted or multiplied by a number (2*{last} + 1)"
+        )
+        hint = f"; products that share a scale factor stand in an each of their own: {BLOCK}"
+        divided = any(isinstance(part, ast.FloorDiv | ast.Div | ast.Mod | ast.RShift) for part in ast.walk(tree))
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: it is made of {known}{hint * divided}")
 
     # -- calls
 
@@ -502,7 +518,11 @@ class ExpressionReader:
         term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
         for part, factor in zip(tree.args[1:], (left, right), strict=True):
             if not (factor.is_factor if isinstance(factor, Element) else self._is_positive(factor)):
-                raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
+                raise MistakeError(
+                    part,
+                    "a scale factor is an element of scale_a or scale_b, or a positive number (2**3, "
+                    "number(0x3f800000, f32))",
+                )
         return Scale(term, left, right)
 
     def _is_positive(self, node: Node) -> bool:
@@ -514,8 +534,9 @@ class ExpressionReader:
     def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
         match tree:
             case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[places]):
-                if name in scope.levels or name in self.steps or not name.isidentifier():
-                    raise MistakeError(tree, f"{name} has a meaning already")
+                if name in scope.levels or name in self.steps:
+                    whose = "the loop around this one" if name in scope.levels else "a step above"
+                    raise MistakeError(tree, f"{name} is the name of {whose}: give the loop another one")
                 return name, len(scope.levels) + 1, self._places(places)
         raise MistakeError(tree, "a loop is written k in range(0, 32, 2), or k in [0, 1, 4, 5]")
 
@@ -569,8 +590,8 @@ class _Reader(ExpressionReader):
         more = tuple((key, formats[key]) for key in KEYS[4:] if key in formats)
         try:
             unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
-                        self.steps, more=more, reference=data.unit, about=data.about, source=data.source,
-                        evidence=data.evidence)  # fmt: skip
+                        self.steps, self.roundings, more=more, reference=data.unit, about=data.about,
+                        source=data.source, evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             if error.parameter in data.model_fields_set:
                 message = error.message
@@ -656,6 +677,14 @@ def step_texts(unit: Unit) -> dict[str, str]:
     return writer.rounding_texts() | writer.step_texts()
 
 
+def untaken(name: str, taken: set[str]) -> str:
+    """The name, with _ behind it as often as it takes to be none of those taken, to which it is added."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
 def _variable(level: int) -> str:
     """The loop variable of a level."""
     return VARIABLES[level - 1] if level <= len(VARIABLES) else f"loop{level}"
@@ -665,17 +694,15 @@ class _Writer:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.names: dict[Node, str] = {node: name for name, node in unit.names.items()}
+        own = {how: name for name, how in unit.roundings.items()}
+        taken = {*self.names.values(), *own.values()}
         for number, node in enumerate((n for n in closed_steps(unit.result) if n not in self.names), start=1):
-            self.names[node] = f"step{number}"
+            self.names[node] = untaken(f"step{number}", taken)
         self.order = [node for node in walk(unit.result) if node in self.names]
-        self.roundings = self._named_roundings()
+        used = dict.fromkeys(node.rounding for node in of_kind(unit.result, Round))
+        self.roundings = {how: own.get(how) or untaken(f"r{number}" if len(used) > 1 else "r", taken)
+                          for number, how in enumerate(used, start=1)}  # fmt: skip
         self.open: list[int] = []  # the levels of the repetitions around the node being written
-
-    def _named_roundings(self) -> dict[Rounding, str]:
-        roundings = dict.fromkeys(node.rounding for node in of_kind(self.unit.result, Round))
-        if len(roundings) == 1:
-            return dict.fromkeys(roundings, "r")
-        return {rounding: f"r{number}" for number, rounding in enumerate(roundings, start=1)}
 
     def text(self) -> str:
         unit = self.unit

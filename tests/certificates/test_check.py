@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,9 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.certificates.certificate import whole_of_query
 from mmaprobe.queries.checking.folder import check_all, check_folder
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, query_of
+from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import Monotonic, Negated, Reordered
+from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import RULES as MADE
 from mmaprobe.queries.kernel.theorem import Made, RuleError
 from mmaprobe.queries.kernel.theorem import rule as made_rule
@@ -150,6 +154,37 @@ def test_a_lemma_without_a_proof_rests_on_words(copied: Path) -> None:
     assert kinds == {"unsat": "word", "unknown": "open", "sat": "fault"}
 
 
+def test_what_is_stated_has_one_reading(tmp_path: Path) -> None:
+    """Of units that are equal by rules alone, and of ones that differ; and the goals of theorems say what they are."""
+    text = "unit: {}\nformats: {{a: e2m1, b: e2m1, c: f16, d: f16}}\nlength: 2\nsteps: {{d: 'round({}, f16)'}}\n"
+    sums = {"one": "exact(a[0:2] * b[0:2], c)", "two": "exact(c, a[1] * b[1], a[0] * b[0])"}
+    for name, step in (sums | {"other": "fused(a[0:2] * b[0:2], c, F=12)"}).items():
+        (tmp_path / f"{name}.yaml").write_text(text.format(name, step), encoding="utf-8")
+
+    def checked(other: str) -> tuple[str, str]:
+        folder, units = tmp_path / f"with {other}", [str(tmp_path / f"{name}.yaml") for name in ("one", other)]
+        CliRunner().invoke(main, ["prove", *units, "--certificate", str(folder)])
+        done = CliRunner().invoke(main, ["check", str(folder)])
+        assert done.exit_code == 0, done.output
+        return done.output, (folder / "README.md").read_text(encoding="utf-8")
+
+    said, page = checked("two")
+    assert said.startswith("checked: 4 files as written, no proof by a solver needed\n")
+    assert re.search(r"states: d of left\.yaml \(unit \w+\) = d of right\.yaml \(unit", said)
+    assert "checks proofs" not in said
+    assert ("No rule asks a solver." in page, "drat-trim lemma-01" in page, "| file |" in page) == (True, False, False)
+    said, _ = checked("other")
+    assert "it is not true that left.yaml and right.yaml give the same d: the input below shows it" in said
+    model = parse_reference(BFDOT)
+    unit = f"{BFDOT} (unit {model.unit.digest})"
+    assert {SidesAgree(goal).statement() for goal in (Problem(model, model), Monotonic(model, model, raised=1),
+            Monotonic(model, model), Negated(model, model), Reordered(model, model, order=(1, 0)))} == {
+        f"d of {unit} = d of {unit}", f"d of {unit} does not fall when product 1 rises",
+        f"d of {unit} does not fall when c rises", f"of {unit}, d(a, b, c) = -d(-a, b, -c)",
+        f"d of {unit} is the same in the order 1-0 of its products",
+    }  # fmt: skip
+
+
 def test_exit_codes(copied: Path) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, ["check", *arguments])
@@ -158,7 +193,8 @@ def test_exit_codes(copied: Path) -> None:
     code, text = run(str(copied))
     assert code == 0
     assert text.startswith("checked: ")
-    assert text.splitlines()[-1].startswith("believed: ")
+    assert text.splitlines()[-1].startswith("believed (docs/trusted.md): ")
+    assert text.splitlines()[-1].endswith("the rules of its kernel, and the program that checks proofs; no solver")
     assert run(str(copied.parent / "nothing"))[0] == 2
     without_proof(copied, "bitwuzla 0.9: unsat in 0.1 s")
     code, text = run(str(copied))

@@ -12,6 +12,7 @@ from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,16 +136,81 @@ def test_cocotb_reports_what_was_hit_and_what_is_wrong(tmp_path: Path, change: t
     text = exported(FMA, "verilog", tmp_path / "unit.v")
     (tmp_path / "unit.v").write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
     test = exported(vectors(tmp_path), "cocotb", tmp_path / "test_cover.py")
-    commands = [line.strip() for line in test[: test.index("import json")].splitlines() if line.startswith("    ")]
-    assert [line.split()[0] for line in commands] == ["export", "make"]  # as its first lines say
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    environment = {"PATH": path, "MMAPROBE_REPORT": str(tmp_path / "report.json")}
-    done = subprocess.run(["bash", "-c", "\n".join(commands)], cwd=tmp_path, capture_output=True, text=True,
-                          env=environment)  # fmt: skip
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert all(report["hits"].values()), done.stdout
+    report, output = by_cocotb(tmp_path, test)
+    assert all(report["hits"].values()), output
     assert len(report["hits"]) > 400
     assert bool(report["wrong"]) == bool(change[0])
+
+
+def by_cocotb(folder: Path, test: str) -> tuple[dict[str, Any], str]:
+    """The report of a test of cocotb, which is run as its first lines say, and the output."""
+    commands = [line.strip() for line in test[: test.index("import json")].splitlines() if line.startswith("    ")]
+    assert [line.split()[0] for line in commands] == ["export", "make"]
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(["bash", "-c", "\n".join(commands)], cwd=folder, capture_output=True, text=True,
+                          env={"PATH": path, "MMAPROBE_REPORT": str(folder / "report.json")})  # fmt: skip
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return report, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("verilator") is None, reason="Verilator is not installed (the package verilator)")
+@pytest.mark.parametrize("stages", [0, 2])
+def test_verilator_warns_of_nothing_in_a_printed_unit_and_its_conditions(tmp_path: Path, stages: int) -> None:
+    module = CliRunner().invoke(main, ["export", FMA, "--format", "verilog", "--stages", str(stages)]).stdout
+    (tmp_path / "unit.v").write_text(module, encoding="utf-8")
+    exported(FMA, "coverage", tmp_path / "conditions.sv")
+    bound = ["conditions.sv", "-DBOUND", "-DCOVERS", "-DASSERTIONS", f"-DRESULT={NAME}.d"] if not stages else []
+    lint = ["verilator", "--lint-only", "-Wall", "--top-module", NAME, "unit.v", *bound]
+    done = subprocess.run(lint, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+#: a design with ports, a clock, a reset and an enable of its own around the unit, in which `d` is registered twice
+MINE = """module mine(input ck, rst_n, en, input [7:0] x0, x1, input [15:0] y, z, output reg [15:0] q);
+  wire [15:0] d; reg [15:0] one;
+  ieee_fma_f16 unit(.a({x1, x0}), .b(y), .c(z), .d(d));
+  always @(posedge ck) if (!rst_n) q <= 16'hx; else if (en) begin one <= d; q <= one; end
+endmodule
+"""
+PORTS = "a=x0+x1,b=y,c=z,d=q,top=mine,clock=ck,reset_low=rst_n,en=1,latency=2"
+
+
+@icarus
+@pytest.mark.skipif(find_spec("cocotb") is None, reason="cocotb is not installed")
+@pytest.mark.parametrize(
+    ("ports", "design"),
+    [
+        (PORTS, MINE),
+        (
+            PORTS.replace(",latency=2", ""),
+            MINE.replace("output reg", "output").replace("q <= one;", "").replace("q <= 16'hx", "one <= 0")
+            .replace("endmodule", "  assign q = d;\nendmodule"),
+        ),
+    ],
+    ids=["a pipeline", "a clock and no register"],
+)  # fmt: skip
+def test_a_test_of_cocotb_drives_the_ports_that_are_named(tmp_path: Path, ports: str, design: str) -> None:
+    """Of the printed unit within another design, by the commands of the test's first lines."""
+    text = exported(FMA, "verilog", tmp_path / "unit.v")
+    (tmp_path / "unit.v").write_text(text + design, encoding="utf-8")
+    vectors(tmp_path)
+    path = tmp_path / "test_cover.py"
+    result = CliRunner().invoke(
+        main, ["export", str(tmp_path / "cover.jsonl"), "--format", "cocotb", "--ports", ports, "-o", str(path)]
+    )
+    assert result.exit_code == 0, result.output
+    report, output = by_cocotb(tmp_path, path.read_text(encoding="utf-8"))
+    assert (report["wrong"], all(report["hits"].values())) == ([], True), output
+
+
+@pytest.mark.parametrize(("ports", "message"), [
+    ("scale_a=s", "ieee/fma/f16 has no scale_a; it has a, b, c, d"), ("a=x+y+z", "not those of 3 equal ports"),
+    ("design.v", "it is written OPERAND=PORT"), ('a=x"', "is no name of a port"), ("latency=2", "need a clock"),
+    ("ready_in=r,clock=c", "reads no ready_in"), ("d=q+r", "d is one port"), ("a=x,a=y", "a is given twice"),
+])  # fmt: skip
+def test_ports_that_a_test_of_cocotb_cannot_drive(tmp_path: Path, ports: str, message: str) -> None:
+    result = CliRunner().invoke(main, ["export", str(vectors(tmp_path)), "--format", "cocotb", "--ports", ports])
+    assert (result.exit_code, message in result.output) == (2, True), result.output
 
 
 @pytest.mark.parametrize("reference", [FMA, "volta/mma/m8n8k4.f32.f16.f16.f32"])

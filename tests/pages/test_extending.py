@@ -104,7 +104,7 @@ except mmaprobe.MmaprobeError as error:
 #: two units with a new node: by a rule, and by a solver
 CERTIFIED = [
     ("prove minus.yaml turned.yaml --certificate rule --solver bitwuzla --no-confirm", "equal: proved in"),
-    ("check rule", "checked: 4 files as written, 0 proofs verified"),
+    ("check rule", "checked: 4 files as written, no proof by a solver needed"),
     ("prove minus.yaml thrice.yaml --certificate query --solver bitwuzla --no-confirm", ", by bitwuzla 0"),
     ("check query", "checked: 5 files as written, 1 proof verified"),
 ]

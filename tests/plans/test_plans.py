@@ -501,8 +501,17 @@ def test_each_plan_has_its_step_with_the_roundings_that_it_names() -> None:
     """As data sheets print it: that of a rounding that saturates was refused."""
     for name in plans():
         step, roundings = step_text(parse_plan_reference(f"plan:{name}"))
-        assert step.startswith(("r", "sum(", "product(", "exact(", "cut(", "recombined(")), step
+        assert step.partition("(")[0] in {*roundings, "sum", "product", "exact", "cut", "recombined", "relu"}, step
         assert all(text.startswith("round(") for text in roundings.values())
+
+
+def test_a_rounding_keeps_its_name_and_a_unit_gets_another() -> None:
+    text = TEXT.replace("  mma:", "  volta:").replace("  r:", "  mma:").replace("sum(mma, c)", "mma(sum(volta, c))")
+    plan = parse_plan(text, "tested.yaml", parse_reference)
+    written = plan_text(plan)
+    assert parse_plan(written, "again.yaml", parse_reference, whole=True) == plan
+    assert "d: mma(sum(mma1, c))" in written
+    assert "d: mma(" in unit_text(unit_of_plan(plan, 8))
 
 
 def test_references_of_plans() -> None:

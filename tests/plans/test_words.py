@@ -97,7 +97,7 @@ def test_a_word_of_one_rounding_is_a_conversion() -> None:
     words = plan_of("sum(mma(a0, b0), c)")
     converted = parse_plan(
         plan_text(words).replace("mma(a0, b0)", "mma").partition("words:")[0]
-        + "convert: {a: r, b: r}\nsteps:\n  d: sum(mma, c)\n", "converted.yaml", parse_reference, whole=True,
+        + "convert: {a: h, b: h}\nsteps:\n  d: sum(mma, c)\n", "converted.yaml", parse_reference, whole=True,
     )  # fmt: skip
     a, b, c = operands(words, 6, 6, 9)
     assert np.array_equal(simulate(a, b, c, words), simulate(a, b, c, converted))
@@ -114,7 +114,9 @@ def test_a_word_of_one_rounding_is_a_conversion() -> None:
         ("a1: h(rest)", "a1: h(relu(a))", "not a relu"),
         ("a1: h(rest)", "a1: h(exact(a, c))", "not a element"),
         ("a1: h(rest)", "a1: h(a9)", "unknown name 'a9'"),
-        ("a1: h(rest)", "mma: h(rest)", "it has a meaning already"),
+        ("a1: h(rest)", "mma: h(rest)", "this name cannot be used: a unit has it"),
+        ("a1: h(rest)", "split: h(rest)", r"it is a stage: split\(NUMBER, STAGE, ROUNDING\)"),
+        ("a1: h(rest)", "block_scaled: h(rest)", "it is a node: block_scaled"),
         ("sum(mma(a0, b0), c)", "sum(mma(b0, a0), c)", "unknown value 'b0'"),
         ("sum(mma(a0, b0), c)", "sum(mma(a0), c)", "1 argument given, 2 needed"),
         ("sum(mma(a0, b0), c)", "sum(mma(a, b0), c)", "takes f16, not f32"),

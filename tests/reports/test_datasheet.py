@@ -42,7 +42,7 @@ from mmaprobe.smtmodel.tables.gpus import GPUS
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.recordings import RECORDED
 from mmaprobe.smtmodel.tables.reference import parse_reference
-from mmaprobe.smtmodel.units.unitfile import unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.places import DOCS
 from tests.records import recorded
 from tests.reports.browser import check_page
@@ -101,6 +101,34 @@ def test_a_sheet_says_what_the_model_does() -> None:
     properties = [lines[name] for name in ASKED.values()]
     assert [line.value for line in properties] == ["yes", "no", "open"]
     assert properties[0].basis == "proved by one; confirmed by two"
+
+
+def test_a_sheet_speaks_of_what_a_unit_has() -> None:
+    """Not of an addend that it does not read, nor of subnormal integers and zeros with a sign among them."""
+    text = "unit: u\nformats: {{a: {0}, b: {0}, c: {1}, d: {2}}}\nlength: 1\nsteps: {{d: 'round({3}, {2})'}}\n"
+    units = [parse_unit(text.format(*given), "u.yaml") for given in (
+        ("e5m2", "none", "f32", "exact(a[0] * b[0])"), ("int8", "int32", "int32", "exact(a[0] * b[0], c)"),
+    )]  # fmt: skip
+    without, whole = (
+        {line.name: line.value for line in sheet_of_model(Model("u", unit), SILENT).lines} for unit in units
+    )
+    assert without["Formats"] == "e5m2 * e5m2 -> f32"
+    assert without["Operation"] == "exact product, then rounded"
+    assert without["NaN"] == "nan (pattern not known)"
+    assert without["-0 * 1"] == "-0 (80000000)"
+    assert not {"infinity - infinity", "-0 * 1 + (-0)"} & without.keys()
+    assert whole["Results beyond the range"] == "the nearest integer of the format"
+    assert not {"Zero results", "Subnormal results", "Subnormal inputs", "Zero inputs", "-0 * 1 + (-0)"} & whole.keys()
+
+
+def test_roundings_have_the_names_of_the_file() -> None:
+    text = (
+        unit_text(parse_reference(SMALL).unit)
+        .replace("  r: round", "  narrow: round")
+        .replace("r(fused", "narrow(fused")
+    )
+    lines = {line.name: line for line in sheet_of_model(Model("x", parse_unit(text, "x.yaml")), SILENT).lines}
+    assert re.match(r"narrow: round\(f32, .*; d: narrow\(fused\(", lines["Expression"].value)
 
 
 @pytest.mark.parametrize("group", groups(INSTRUCTIONS.values())[::24], ids=lambda group: group[0].reference)

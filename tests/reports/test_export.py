@@ -129,6 +129,16 @@ def test_smt2(tmp_path: Path) -> None:
     assert "--model" in refused.stderr
 
 
+def test_smt2_of_a_model_that_reads_no_c(tmp_path: Path) -> None:
+    (tmp_path / "unit.yaml").write_text(
+        "unit: no-c\nformats: {a: e3m2, b: e3m2, c: none, d: f16}\nlength: 1\nsteps: {d: 'round(a[0] * b[0], f16)'}\n",
+        encoding="utf-8",
+    )
+    row = {"model": str(tmp_path / "unit.yaml"), "a": ["0c"], "b": ["0c"], "c": "0000"}
+    text = exported(tmp_path, "smt2", row | {"d": "3c00"}, row | {"d": "3c01"}).decode()
+    assert z3.Z3_eval_smtlib2_string(z3.Context().ref(), text).split() == ["unsat", "sat"]
+
+
 # -- FPgen: read by a parser of its own, computed again by GMP and MPFR
 
 FORMATS_OF = {"b16": (11, 15), "b32": (24, 127), "b64": (53, 1023)}

@@ -36,7 +36,9 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base import interrupts
 from mmaprobe.smtmodel.base.interrupts import interrupt, state
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -424,6 +426,43 @@ def test_an_interrupt_leaves_no_row_without_its_reasons() -> None:
     assert len(found.rows) == len(found.reasons) == 3
     assert sum(found.counts.values()) >= 3
     assert len(report.vectors_of(found)) == 3
+
+
+TWICE = """unit: twice
+formats: {a: e5m2, b: e5m2, c: f32, d: bf16}
+length: 1
+roundings: {wide: "round(f32, toward_zero)", narrow: "round(bf16, nearest_even)"}
+steps: {sum: "wide(exact(c, a[0] * b[0]))", d: "narrow(sum)"}
+"""
+
+
+def reached(cover: Cover, case: str) -> list[tuple[tuple[int, ...], int]]:
+    """The rows that were chosen for a case of one condition, with their results."""
+    return [(row, result) for row, reasons, result in zip(cover.rows, cover.reasons, cover.results, strict=True)
+            for reason in reasons if isinstance(reason, tuple) and str(reason[0]) == case]  # fmt: skip
+
+
+def test_a_term_beyond_what_is_kept_decides_what_is_half_way() -> None:
+    """Of a sum that is rounded twice: without the product, each difference has another result."""
+    model = Model("twice.yaml", parse_unit(TWICE, "twice.yaml"))
+    covering = Covering(model, pairs=False, changes=[], samples=2048)
+    covering.sample(lambda text: None)
+    rows = reached(
+        covering.finished(), "sum: apart: 0 beyond what is kept, the other half way and rounded up, a difference"
+    )
+    assert len(rows) >= 3
+    for (_, b, c), result in rows:
+        assert evaluate_row(model, Operands((0,), (b,), c, ((), ()))) != result
+
+
+def test_the_largest_term_is_outdone_by_the_others(two: Cover) -> None:
+    rows = reached(two, "d: term c: the largest alone, and the sum has the other sign")
+    assert rows
+    for row, result in rows:
+        c, d = (value(pattern, "e4m5_ieee") for pattern in (row[4], result))
+        assert isinstance(c, Fraction)
+        assert isinstance(d, Fraction)
+        assert c * d < 0
 
 
 def test_integers_have_no_conditions_of_special_values() -> None:

@@ -94,11 +94,22 @@ def test_one_arithmetic_is_one_expression() -> None:
         (PAIR, "a[0:2] * b[0:2]", 7, r"several terms stand where one is needed"),
         (PAIR, "exact(a[0:2] * b[0:3])", 7, r"different numbers of elements"),
         (PAIR, "repeat(k in 4, c, acc)", 7, r"places are written range\(0, 32, 2\)"),
-        (PAIR, "repeat(k in range(4), c, a[k*k] * b[k])", 7, r"'k \* k' is not a place"),
+        (PAIR, "repeat(k in range(4), c, a[k*k] * b[k])", 7, r"'k \* k' is not a place: .* \(2\*k \+ 1\)$"),
         ("r(exact(pair, c))", "exact(pair, c)", 8, r"the result is not rounded to a format"),
         ("r(exact(pair, c))", "r(exact(pair, c)", 8, r"steps\.d: column \d+ of the expression: '\(' was never closed"),
         ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
-        ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used"),
+        ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used: it is an operand"),
+        ("  pair:", "  k:", 7, r"steps\.k: .*: k is the number of a product in a sum or a loop: each\(k in .*a\[k\]"),
+        ("  pair:", "  l:", 7, r"steps\.l: .*: l is the number of a product in a sum or a loop: each\(l in .*a\[l\]"),
+        ("  r:", "  i:", 5, r"roundings\.i: .*: i is the number of a product in a sum or a loop: each\(i in "),
+        ("  pair:", "  acc:", 7, r"steps\.acc: .*: acc is the result so far in a loop: repeat\("),
+        ("  pair:", "  r:", 7, r"steps\.r: this name cannot be used: a rounding has it"),
+        ("  pair:", "  exact:", 7, r"steps\.exact: this name cannot be used: it is a node: exact\(TERM, \.\.\.\)"),
+        ("  pair:", "  f32:", 7, r"steps\.f32: this name cannot be used: it is a format"),
+        (PAIR, "repeat(k in range(2), c, repeat(k in range(2), acc, acc))", 7, "k is the name of the loop around"),
+        (PAIR, "repeat(k in range(4), c, exact(acc, a[k // 2] * b[k]))", 7,
+         r"'k // 2' is not a place: it is made of whole numbers and k, added, subtracted or multiplied by a number "
+         r"\(2\*k \+ 1\); products that share a scale factor stand in an each of their own: each\(k in range\(2, 4\)"),
         ("length: 2", "length: 0", 3, r"length: 0 is impossible"),
         ("length: 2", "length: 4097", 3, r"length: 4097 products are too many; at most 4096"),
         ("length: 2", "length: 4", 3, r"length: no step reads a\[2-3\] and b\[2-3\]: .*`ignored: \[2, 3\]`"),
@@ -116,6 +127,31 @@ def test_mistakes_are_named_with_their_place(old: str, new: str, line: int, mess
     with pytest.raises(InputError, match=message) as caught:
         parse_unit(SMALL.replace(old, new), "small.yaml", whole=True)
     assert str(caught.value).startswith(f"small.yaml:{line}: ")
+
+
+NAMED = """unit: named
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+roundings:
+  final: round(f32, nearest_even)
+  early: round(f32, toward_zero)
+steps:
+  r1: early(exact(a[0] * b[0], c))
+  step1: round(exact(r1, a[1] * b[1]), f32, up)
+  d: final(exact(step1, cut(exact(r1, c), 20), cut(exact(r1, c), 20)))
+"""
+
+
+def test_names_of_the_file_are_kept_and_others_are_new() -> None:
+    """A rounding and a step without names get none that the file has given to something else."""
+    unit = parse_unit(NAMED, "named.yaml")
+    written = unit_text(unit)
+    back = parse_unit(written, "again.yaml", whole=True)
+    assert back == unit
+    assert unit_text(back) == written
+    assert list(back.roundings) == ["early", "r2", "final"]
+    assert list(back.names) == ["r1", "step1", "step1_"]
+    assert "early(exact(a[0] * b[0], c))" in written
 
 
 def test_ignored_products_are_written_again() -> None:

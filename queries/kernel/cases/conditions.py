@@ -34,11 +34,13 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site, of_kind
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
 ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions, of one rounding or more
+GUARDS = 4  # places below the last one that is kept in which an adder may still have a term's bits
 NEAR = 3  # places below the largest term's exponent from which on each place of a sum's leading one is a case
 
 
@@ -306,6 +308,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     distances = [maximum.bits - own.bits for own in counted]
     at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
     loses = list[Bit]()
+    negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
+    magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     far = _positions(node, bits_of)
     for place, ((name, item), bits) in enumerate(zip(named, bits_of, strict=True)):
         aspect, term, zero = f"term {name or place}", item.term, zeros[place]
@@ -315,6 +319,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add(aspect, f"{word}zero", zero & sign & finite, alone=True)
         cases.add(aspect, "the largest alone", at_top[place] & ~others & finite, alone=True)
         cases.add(aspect, "the largest with another", at_top[place] & others & finite, alone=True)
+        outdone = at_top[place] & ~others & finite & magnitude.any() & (item.sign ^ negative)
+        cases.add(aspect, "the largest alone, and the sum has the other sign", outdone, alone=True)
         cut = with_tail(term, Exponent(maximum.bits, maximum.low, maximum.high), bits)
         kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
         inexact = (half | rest) & live
@@ -545,6 +551,10 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
             cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
     if len(items) == 2:
         _two(cases, named, zeros, finite, model.d.precision)
+        kept = [one.rounding.format.precision for one in of_kind(model.unit.result, Round) if one.term == visit.node]
+        how = model.unit.rounding
+        if kept and max(kept) > how.format.precision and how.mode in NEAREST and not how.format.is_integer:
+            _rounded_twice(cases, named, ~any_of(zeros) & finite, max(kept), how)
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     if len(items) == 2 and Name(step, Stage.PLACED, named[0][0]) not in trace.signals:
         names, terms = [name for name, _ in named], [item.term for item in items]
@@ -588,6 +598,20 @@ def _two(
         zero = zeros[first] & ~zeros[1 - first] & finite
         cases.add("apart", f"{last} below the exponent of a zero", _beyond(above, 0) & zero)
         cases.add("apart", f"{last} far below the exponent of a zero", _beyond(above, precision + 2) & zero)
+
+
+def _rounded_twice(cases: _Cases, named: Sequence[tuple[str, Unpacked]], live: Bit, kept: int, how: Rounding) -> None:
+    """The cases of two terms whose sum is rounded to `kept` bits on the way to a result: one is half way between two
+    results and would be rounded up, and the other lies below all that is kept, guard bits too."""
+    (one, first), (other, second) = named
+    for name, high, low in ((other, first, second), (one, second, first)):
+        apart = _distance_to(high.term.normalised().exponent, low.term.normalised().exponent)
+        tail = tail_of(high.term.significand, high.term.exponent.offset(-high.term.fraction), how.format)
+        raised = is_raised(how.mode, high.sign, tail, None) & tail.half & ~tail.sticky
+        flag = _beyond(apart, kept + GUARDS) & raised & live
+        for word, signs in (("sum", ~(high.sign ^ low.sign)), ("difference", high.sign ^ low.sign)):
+            case = f"{name} beyond what is kept, the other half way and rounded up, a {word}"
+            cases.add("apart", case, flag & signs, alone=True)
 
 
 def _cut(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
@@ -50,6 +51,10 @@ class Designed(Problem):
     @property
     def sides(self) -> tuple[str, str]:
         return "the unit", f"the design {self.design.module}"
+
+    @property
+    def stated(self) -> str:
+        return f"d of {model_text(self.left)} = d of the design {self.design.module}"
 
     @property
     def digest(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
+from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.decode import Unpacked, is_largest, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -94,6 +95,11 @@ class Problem:
     def sides(self) -> tuple[str, str]:
         """The two results in words."""
         return "left", "right"
+
+    @property
+    def stated(self) -> str:
+        """That the two sides agree, in words."""
+        return f"d of {model_text(self.left)} = d of {model_text(self.right)}"
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         """Both sides on one input. `traced`: with their signals; without signals, operations that the sides share are

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.questions.problem import Problem, admits, evaluate_on
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import format_named
@@ -42,6 +43,10 @@ class Reordered(Problem):
     def sides(self) -> tuple[str, str]:
         return "given order", f"order {'-'.join(map(str, self.order))}"
 
+    @property
+    def stated(self) -> str:
+        return f"d of {model_text(self.left)} is the same in the {self.sides[1]} of its products"
+
 
 @dataclass(frozen=True)
 class Negated(Problem):
@@ -74,6 +79,10 @@ class Negated(Problem):
     def sides(self) -> tuple[str, str]:
         return "d(a, b, c)", "-d(-a, b, -c)"
 
+    @property
+    def stated(self) -> str:
+        return f"of {model_text(self.left)}, {' = '.join(self.sides)}"
+
 
 @dataclass(frozen=True)
 class Monotonic(Problem):
@@ -101,6 +110,11 @@ class Monotonic(Problem):
     def sides(self) -> tuple[str, str]:
         what = "c" if self.raised is None else f"a{self.raised}*b{self.raised}"
         return "before", f"after {what} rose"
+
+    @property
+    def stated(self) -> str:
+        what = "c" if self.raised is None else f"product {self.raised}"
+        return f"d of {model_text(self.left)} does not fall when {what} rises"
 
     @property
     def layout(self) -> Layout:
@@ -142,6 +156,10 @@ class Exact(Problem):
     def sides(self) -> tuple[str, str]:
         return "the unit", "the exact sum"
 
+    @property
+    def stated(self) -> str:
+        return f"d of {model_text(self.left)} = the exact sum, rounded once"
+
 
 @dataclass(frozen=True)
 class Mean(Problem):
@@ -150,6 +168,10 @@ class Mean(Problem):
     @property
     def sides(self) -> tuple[str, str]:
         return "all results added", "as many exact sums"
+
+    @property
+    def stated(self) -> str:
+        return f"of {model_text(self.left)}, {' = '.join(self.sides)}"
 
     @property
     def every(self) -> tuple[str, ...]:

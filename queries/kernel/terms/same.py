@@ -10,7 +10,6 @@ from pysmt.fnode import FNode
 from mmaprobe.queries.kernel.arguments import whole
 from mmaprobe.queries.kernel.closed import is_own
 from mmaprobe.queries.kernel.lemmas import answered
-from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.facts import Basis, Fact
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, is_theorem, rule
@@ -60,8 +59,7 @@ class SidesAgree:
     problem: Problem
 
     def statement(self) -> str:
-        left, right = self.problem.sides
-        return f"{left} of {model_text(self.problem.left)} = {right} of {model_text(self.problem.right)}"
+        return self.problem.stated
 
 
 def agrees(theorem: Theorem | None, problem: Problem) -> bool:
