@@ -289,7 +289,8 @@ def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[
 @cache
 def _possible_folds(lanes: int) -> tuple[Fold, ...]:
     """The folds of `lanes` lanes; folds of groups that are not all whole come last."""
-    folds = (Fold(ways, stride) for ways in WAYS for stride in range(1, lanes) if Fold(ways, stride).takes(lanes))
+    every = (Fold(ways, stride) for ways in WAYS for stride in range(1, lanes))
+    folds = dict.fromkeys(fold for fold in (*every, Fold(lanes, 1)) if fold.takes(lanes))
     return tuple(sorted(folds, key=lambda fold: lanes % (fold.ways * fold.stride) > 0))
 
 

@@ -737,14 +737,15 @@ LANES = [
     in_vectors(CHAIN, R, (4, 4, Fold(2, 1), Fold(2, 1)), unroll=16, order="backwards"),
     in_vectors(CHAIN, R, (8, Fold(2, 4), Fold(4, 1)), grain=4),
     in_vectors(CHAIN, R, (8, Fold(8, 1)), grain=2, tail=CHAIN),
+    in_vectors(CHAIN, R, (11, Fold(11, 1)), tail=CHAIN),
     in_vectors(CHAIN, R, (128, Fold(2, 64), Fold(4, 16), Fold(16, 1)), grain=2),
     in_vectors(CHAIN, R, (80, Fold(2, 40), 40, Fold(3, 16), 16, Fold(2, 8), 8, Fold(8, 1)), tail=CHAIN),
     in_vectors(
         CHAIN, R, (32, Fold(4, 8), Fold(2, 4), Fold(4, 1)), tail=in_vectors(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)))
     ),
 ]
-NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "one-turn", "uneven",
-         "fewer"]  # fmt: skip
+NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "eleven", "one-turn",
+         "uneven", "fewer"]  # fmt: skip
 
 
 #: whose trees show that lanes take several turns at once only where enough products are left
