@@ -3,13 +3,11 @@ bound is a fault."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import product
-from math import lcm
 from operator import mul
 from typing import Any
 
@@ -46,6 +44,7 @@ STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each 
 NEARLY = 0.9  # share of a ratio: no ratio in long double is this much too small
 EASY = Fraction(1, 4)  # share of each format's largest number: sums of magnitudes up to this share do not overflow
 NONE = Fraction(0)
+Reals = NDArray[np.float64]
 #: sums of |a_k b_k|, |a_k| and so on, by the names of operands; and K times the largest magnitudes
 Sums = dict[tuple[str, ...], Fraction]
 
@@ -322,31 +321,38 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
     operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
     least = {name: Fraction(2) ** plan.least_normal(name) if name in raised else NONE for name in "abc"}
 
-    def multiples(name: str, side: Matrix, fmt: Format) -> tuple[int, dict[int, int], dict[int, int]]:
-        """A number of units to one; for each pattern of a side its number, and this number's magnitude, in units."""
-        patterns = np.unique(side)
-        numbers = in_f64(patterns, fmt)
-        for pattern in patterns[~np.isfinite(numbers)].tolist():
+    def numbers(name: str, side: Matrix, fmt: Format) -> tuple[Reals, Reals]:
+        """The numbers of a side, and their magnitudes."""
+        own = in_f64(side, fmt)
+        for pattern in side[~np.isfinite(own)].tolist():
             _number(pattern, fmt)  # which is a fault
-        ratios = [number.as_integer_ratio() for number in numbers.tolist()]
-        unit = lcm(least[name].denominator, *(below for _, below in ratios))
-        whole = {one: above * (unit // below) for one, (above, below) in zip(patterns.tolist(), ratios, strict=True)}
-        lowest = int(least[name] * unit)
-        return unit, whole, {one: max(abs(number), lowest) if number else 0 for one, number in whole.items()}
+        return own, np.where(own == 0, 0.0, np.maximum(abs(own), float(least[name])))
 
-    pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
-    unit, left, large = multiples("a", a, plan.a)
-    other, right, wide = multiples("b", b, plan.b)
+    (x, large), (y, wide) = numbers("a", a, plan.a), numbers("b", b, plan.b)
     addend = _number(c, plan.c)
     sums: Sums = {
-        ("a", "b"): Fraction(sum(count * large[x] * wide[y] for (x, y), count in pairs.items()), unit * other),
-        ("a",): Fraction(sum(count * large[x] for (x, _), count in pairs.items()), unit),
-        ("b",): Fraction(sum(count * wide[y] for (_, y), count in pairs.items()), other),
+        ("a", "b"): _exact_sum(large, wide), ("a",): _exact_sum(large), ("b",): _exact_sum(wide),
         ("c",): max(abs(addend), least["c"]) if addend else NONE,
-    }
-    total = Fraction(sum(count * left[x] * right[y] for (x, y), count in pairs.items()), unit * other)
-    most = Fraction(max(large.values()), unit), Fraction(max(wide.values()), other)
+    }  # fmt: skip
+    most = Fraction(float(large.max())), Fraction(float(wide.max()))
+    total = _exact_sum(x, y)
     return sums | _of_largest(Fraction(len(a)), *most), exact_result(plan, total, addend)
+
+
+def _exact_sum(x: Reals, y: Reals | None = None) -> Fraction:
+    """The exact sum of some numbers, or of products of numbers: halves of their significands are multiplied as integers
+    and added at each exponent."""
+    (m, e), (n, f) = (np.frexp(side) for side in (x, np.ones_like(x) if y is None else y))
+    (a, b), (c, d) = (divmod(np.ldexp(one, 54).astype(np.int64), 1 << 27) for one in (m, n))
+    exponents, places = np.unique(e + f, return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    begins = np.searchsorted(places[order], np.arange(len(exponents)))
+    total, lowest = 0, int(exponents[0])
+    for weight, parts in ((54, a * c), (27, a * d + b * c), (0, b * d)):  # of at most 56 bits each
+        for low, part in ((weight, parts & 0xFFFFFFFF), (weight + 32, parts >> 32)):
+            added = np.add.reduceat(part[order], begins).tolist()
+            total += sum(one << low + at - lowest for one, at in zip(added, exponents.tolist(), strict=True))
+    return total * Fraction(2) ** (lowest - 108)
 
 
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:
