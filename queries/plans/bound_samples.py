@@ -79,10 +79,11 @@ class ErrorOfPlan:
         Raises FaultError if an error exceeds its bound."""
         rows = None if scout is None else ErrorOfPlan(self.plan, scout).telling_rows()
         firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
+        again = max(1, _steps(length))  # what is compiled for climbing is compiled at once
         for a, b in _matrices(self.plan, length, rows):
             if late():
                 break
-            results = _results_of(self.plan, a, b)
+            results = _results_of(self.plan, a, b, again)
             tried += results.size
             least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
             if (best := nearest_of(self._measured(a, b, results, least))) is not None:
@@ -96,7 +97,7 @@ class ErrorOfPlan:
         pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two,
         where the last rounding loses most of the result. Changes of all inputs are evaluated together."""
         bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
-        steps = min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0
+        steps = _steps(len(firsts[0].a)) if firsts else 0
         for step in range(steps):
             if late():
                 break
@@ -127,10 +128,11 @@ class ErrorOfPlan:
         plan = self.plan
         x, y, d = (in_f64(side, fmt).astype(np.longdouble)
                    for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
-        magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
+        large, wide = abs(x), abs(y)
+        magnitudes = {("a", "b"): large @ wide, ("a",): large.sum(1)[:, None], ("b",): wide.sum(0), ("c",): 0.0}
         factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
         exact = (x @ y) * (factor - added) + added
-        magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), abs(x).max(1)[:, None], abs(y).max(0))
+        magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), large.max(1)[:, None], wide.max(0))
         bound = sum(float(value) * magnitudes[_kind(item)]
                     for atom, value in self.bound.parts.items() for item in atom)  # fmt: skip
         easy = magnitudes["a", "b"] <= float(_easy(plan))
@@ -192,6 +194,11 @@ class ErrorOfPlan:
         return sum((value * max(map(of, atom)) for atom, value in self.bound.parts.items()), Fraction(0))
 
 
+def _steps(length: int) -> int:
+    """How many steps of climbing there are at K = `length`."""
+    return min(STEPS, CLIMBED // (CHANGES * length))
+
+
 def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
     return reduce(mul, (most[name] for name in names), Fraction(1))
 
@@ -199,7 +206,7 @@ def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
 def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
     """Rows of a side with another fraction in some places."""
     rows = np.repeat(side[None], CHANGES, axis=0)
-    kinds = list(np.unique(side))
+    kinds = np.unique(side)
     for row in rows:
         alike = np.flatnonzero(side == rng.choice(kinds))
         chosen = alike[: 1 + int(rng.integers(len(alike)))] if rng.random() < 0.5 else alike
