@@ -71,13 +71,12 @@ class ErrorOfPlan:
     bound: Form
 
     def nearest(
-        self, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
+        self, length: int, rows: list[int] | None = None, late: Callable[[], bool] = lambda: False
     ) -> tuple[NearPlan | None, int]:
         """The input of `length` products whose error is nearest to its bound, and how many elements were evaluated,
         until `late` is true; c is zero, scale factors are one. All errors are computed in long double, the largest
-        errors again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K.
-        Raises FaultError if an error exceeds its bound."""
-        rows = None if scout is None else ErrorOfPlan(self.plan, scout).telling_rows()
+        errors again exactly. `rows`: the rows of A that are tried (`telling_rows`); None: all. Raises FaultError if an
+        error exceeds its bound."""
         firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
         again = max(1, _steps(length))  # what is compiled for climbing is compiled at once
         for a, b in _matrices(self.plan, length, rows):
@@ -114,8 +113,8 @@ class ErrorOfPlan:
         return bests, tried
 
     def telling_rows(self) -> list[int]:
-        """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
-        exponent gap is larger by 3 and by 6."""
+        """The rows that are tried for a longer K, by the bound for K = `SCOUTED`: the best row of each matrix product
+        there, and the rows with the same signs and fractions whose exponent gap is larger by 3 and by 6."""
         rows: set[int] = set()
         for a, b in _matrices(self.plan, SCOUTED, None):
             if len(a) > RANDOM:
@@ -351,14 +350,15 @@ def _exact_sum(x: Reals, y: Reals | None = None) -> Fraction:
     and added at each exponent."""
     (m, e), (n, f) = (np.frexp(side) for side in (x, np.ones_like(x) if y is None else y))
     (a, b), (c, d) = (divmod(np.ldexp(one, 54).astype(np.int64), 1 << 27) for one in (m, n))
-    exponents, places = np.unique(e + f, return_inverse=True)
-    order = np.argsort(places, kind="stable")
-    begins = np.searchsorted(places[order], np.arange(len(exponents)))
-    total, lowest = 0, int(exponents[0])
+    scales = (e + f).astype(np.int16)  # numbers of 16 bits are sorted in linear time
+    order = np.argsort(scales, kind="stable")
+    begins = np.flatnonzero(np.diff(scales[order], prepend=np.int16(-1 << 15)))
+    exponents = scales[order][begins].tolist()
+    total, lowest = 0, exponents[0]
     for weight, parts in ((54, a * c), (27, a * d + b * c), (0, b * d)):  # of at most 56 bits each
         for low, part in ((weight, parts & 0xFFFFFFFF), (weight + 32, parts >> 32)):
             added = np.add.reduceat(part[order], begins).tolist()
-            total += sum(one << low + at - lowest for one, at in zip(added, exponents.tolist(), strict=True))
+            total += sum(one << low + at - lowest for one, at in zip(added, exponents, strict=True))
     return total * Fraction(2) ** (lowest - 108)
 
 
