@@ -353,7 +353,7 @@ def _exact_sum(x: Reals, y: Reals | None = None) -> Fraction:
     scales = (e + f).astype(np.int16)  # numbers of 16 bits are sorted in linear time
     order = np.argsort(scales, kind="stable")
     begins = np.flatnonzero(np.diff(scales[order], prepend=np.int16(-1 << 15)))
-    exponents = scales[order][begins].tolist()
+    exponents: list[int] = scales[order][begins].tolist()
     total, lowest = 0, exponents[0]
     for weight, parts in ((54, a * c), (27, a * d + b * c), (0, b * d)):  # of at most 56 bits each
         for low, part in ((weight, parts & 0xFFFFFFFF), (weight + 32, parts >> 32)):
