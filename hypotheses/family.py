@@ -206,7 +206,7 @@ class Family:
         if member.family != self._instruction.family:
             changes = [FAMILY, *changes]
         parts = [f"{each}={member.text(each)}" for each in changes]
-        return Model.of(f"{name}@{','.join(parts)}" if parts else name, base.a, base.b, base.c, member)
+        return Model.deferred(f"{name}@{','.join(parts)}" if parts else name, base.a, base.b, base.c, member)
 
     def _error(self, message: str) -> InputError:
         if self.file is None:

@@ -41,8 +41,10 @@ class BatchDevice(Device):
         source.finish()
 
     def _fitting(self, vectors: Iterable[Vector]) -> Iterator[Vector]:
+        known: Model | None = None
         for vector in vectors:
-            check_fit(self.model, vector)
+            check_fit(self.model, vector, known is vector.model)
+            known = vector.model
             yield vector
 
     def _batch(self, source: ReadAhead) -> list[Vector]:

@@ -167,12 +167,12 @@ class ReadAhead:
             raise self._error
 
 
-def check_fit(model: Model, vector: Vector) -> None:
+def check_fit(model: Model, vector: Vector, known: bool = False) -> None:
     """Raises InputError if a vector does not fit a model: for other formats, more products or scale factors, or an
-    addend that the model does not read."""
+    addend that the model does not read. `known`: its formats were checked with an earlier vector."""
     asked, line = vector.model, vector.line or None
     name, own = model.reference or "the device", asked.reference or "those asked for"
-    if asked.reference != model.reference or not asked.reference:
+    if not known and (asked.reference != model.reference or not asked.reference):
         if asked.formats != model.formats:
             taken, given = (" ".join(fmt.name for fmt in (one.a, one.b, one.c)) for one in (model, asked))
             other = next(row for name, row in NAMED.items() if asked.formats.get(name) != model.formats.get(name))
@@ -180,12 +180,14 @@ def check_fit(model: Model, vector: Vector) -> None:
             raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)
-    count, scales = len(vector.operands.a), max(len(vector.operands.sides[row.name]) for row in FACTORS)
+    operands = vector.operands
+    sides = operands.sides if operands.rest else {}
+    count, scales = len(operands.a), max(len(sides.get(row.name, ())) for row in FACTORS)
     if count > model.length:
         raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
     if scales > model.scales:
         raise InputError(f"{name} takes {model.scales} scale factors", line=line)
-    if vector.operands.c and not model.addend:
+    if operands.c and not model.addend:
         raise unread(vector, name)
 
 

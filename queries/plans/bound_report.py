@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -166,10 +167,15 @@ class _Finder:
         fewer, near, tried = self.fewer(length), None, 0
         theorem = self.shown(fewer)
         if not late():
-            scout = error_of(self.shown(self.fewer(SCOUTED))) if length > SCOUTED else None
-            near, tried = ErrorOfPlan(self.plan, error_of(theorem)).nearest(length, scout, late)
+            rows = self.scouted if length > SCOUTED else None
+            near, tried = ErrorOfPlan(self.plan, error_of(theorem)).nearest(length, rows, late)
         number = ErrorOfPlan(self.plan, error_of(fewer)).largest(length, exponent)
         return AtLength(length, theorem, number, near, tried)
+
+    @cached_property
+    def scouted(self) -> list[int]:
+        """The rows that are tried for a longer K."""
+        return ErrorOfPlan(self.plan, error_of(self.shown(self.fewer(SCOUTED)))).telling_rows()
 
     def in_largest(self, lengths: Sequence[int]) -> Iterator[Theorem]:
         """The bounds of slices, residues and blocks, in the largest elements of rows and columns, or of blocks."""

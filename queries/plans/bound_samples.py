@@ -3,13 +3,11 @@ bound is a fault."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
 from itertools import product
-from math import lcm
 from operator import mul
 from typing import Any
 
@@ -46,6 +44,7 @@ STEPS, CHANGES, CLIMBED = 12, 48, 1 << 21  # of climbing: steps, inputs of each 
 NEARLY = 0.9  # share of a ratio: no ratio in long double is this much too small
 EASY = Fraction(1, 4)  # share of each format's largest number: sums of magnitudes up to this share do not overflow
 NONE = Fraction(0)
+Reals = NDArray[np.float64]
 #: sums of |a_k b_k|, |a_k| and so on, by the names of operands; and K times the largest magnitudes
 Sums = dict[tuple[str, ...], Fraction]
 
@@ -72,18 +71,18 @@ class ErrorOfPlan:
     bound: Form
 
     def nearest(
-        self, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
+        self, length: int, rows: list[int] | None = None, late: Callable[[], bool] = lambda: False
     ) -> tuple[NearPlan | None, int]:
         """The input of `length` products whose error is nearest to its bound, and how many elements were evaluated,
         until `late` is true; c is zero, scale factors are one. All errors are computed in long double, the largest
-        errors again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K.
-        Raises FaultError if an error exceeds its bound."""
-        rows = None if scout is None else ErrorOfPlan(self.plan, scout).telling_rows()
+        errors again exactly. `rows`: the rows of A that are tried (`telling_rows`); None: all. Raises FaultError if an
+        error exceeds its bound."""
         firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
+        again = max(1, _steps(length))  # what is compiled for climbing is compiled at once
         for a, b in _matrices(self.plan, length, rows):
             if late():
                 break
-            results = _results_of(self.plan, a, b)
+            results = _results_of(self.plan, a, b, again)
             tried += results.size
             least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
             if (best := nearest_of(self._measured(a, b, results, least))) is not None:
@@ -97,7 +96,7 @@ class ErrorOfPlan:
         pattern, to some of these, or to one of these. Most changes serve to bring a result next to a power of two,
         where the last rounding loses most of the result. Changes of all inputs are evaluated together."""
         bests, chances, tried = list(firsts), [np.random.default_rng(SEED) for _ in firsts], 0
-        steps = min(STEPS, CLIMBED // (CHANGES * len(firsts[0].a))) if firsts else 0
+        steps = _steps(len(firsts[0].a)) if firsts else 0
         for step in range(steps):
             if late():
                 break
@@ -114,8 +113,8 @@ class ErrorOfPlan:
         return bests, tried
 
     def telling_rows(self) -> list[int]:
-        """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
-        exponent gap is larger by 3 and by 6."""
+        """The rows that are tried for a longer K, by the bound for K = `SCOUTED`: the best row of each matrix product
+        there, and the rows with the same signs and fractions whose exponent gap is larger by 3 and by 6."""
         rows: set[int] = set()
         for a, b in _matrices(self.plan, SCOUTED, None):
             if len(a) > RANDOM:
@@ -128,10 +127,11 @@ class ErrorOfPlan:
         plan = self.plan
         x, y, d = (in_f64(side, fmt).astype(np.longdouble)
                    for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
-        magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
+        large, wide = abs(x), abs(y)
+        magnitudes = {("a", "b"): large @ wide, ("a",): large.sum(1)[:, None], ("b",): wide.sum(0), ("c",): 0.0}
         factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
         exact = (x @ y) * (factor - added) + added
-        magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), abs(x).max(1)[:, None], abs(y).max(0))
+        magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), large.max(1)[:, None], wide.max(0))
         bound = sum(float(value) * magnitudes[_kind(item)]
                     for atom, value in self.bound.parts.items() for item in atom)  # fmt: skip
         easy = magnitudes["a", "b"] <= float(_easy(plan))
@@ -193,6 +193,11 @@ class ErrorOfPlan:
         return sum((value * max(map(of, atom)) for atom, value in self.bound.parts.items()), Fraction(0))
 
 
+def _steps(length: int) -> int:
+    """How many steps of climbing there are at K = `length`."""
+    return min(STEPS, CLIMBED // (CHANGES * length))
+
+
 def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
     return reduce(mul, (most[name] for name in names), Fraction(1))
 
@@ -200,7 +205,7 @@ def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
 def _varied(rng: np.random.Generator, side: Matrix, fraction: int) -> Matrix:
     """Rows of a side with another fraction in some places."""
     rows = np.repeat(side[None], CHANGES, axis=0)
-    kinds = list(np.unique(side))
+    kinds = np.unique(side)
     for row in rows:
         alike = np.flatnonzero(side == rng.choice(kinds))
         chosen = alike[: 1 + int(rng.integers(len(alike)))] if rng.random() < 0.5 else alike
@@ -322,31 +327,39 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
     operands whose numbers below the smallest normal one of their format (`Plan.least_normal`) count as this number."""
     least = {name: Fraction(2) ** plan.least_normal(name) if name in raised else NONE for name in "abc"}
 
-    def multiples(name: str, side: Matrix, fmt: Format) -> tuple[int, dict[int, int], dict[int, int]]:
-        """A number of units to one; for each pattern of a side its number, and this number's magnitude, in units."""
-        patterns = np.unique(side)
-        numbers = in_f64(patterns, fmt)
-        for pattern in patterns[~np.isfinite(numbers)].tolist():
+    def numbers(name: str, side: Matrix, fmt: Format) -> tuple[Reals, Reals]:
+        """The numbers of a side, and their magnitudes."""
+        own = in_f64(side, fmt)
+        for pattern in side[~np.isfinite(own)].tolist():
             _number(pattern, fmt)  # which is a fault
-        ratios = [number.as_integer_ratio() for number in numbers.tolist()]
-        unit = lcm(least[name].denominator, *(below for _, below in ratios))
-        whole = {one: above * (unit // below) for one, (above, below) in zip(patterns.tolist(), ratios, strict=True)}
-        lowest = int(least[name] * unit)
-        return unit, whole, {one: max(abs(number), lowest) if number else 0 for one, number in whole.items()}
+        return own, np.where(own == 0, 0.0, np.maximum(abs(own), float(least[name])))
 
-    pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
-    unit, left, large = multiples("a", a, plan.a)
-    other, right, wide = multiples("b", b, plan.b)
+    (x, large), (y, wide) = numbers("a", a, plan.a), numbers("b", b, plan.b)
     addend = _number(c, plan.c)
     sums: Sums = {
-        ("a", "b"): Fraction(sum(count * large[x] * wide[y] for (x, y), count in pairs.items()), unit * other),
-        ("a",): Fraction(sum(count * large[x] for (x, _), count in pairs.items()), unit),
-        ("b",): Fraction(sum(count * wide[y] for (_, y), count in pairs.items()), other),
+        ("a", "b"): _exact_sum(large, wide), ("a",): _exact_sum(large), ("b",): _exact_sum(wide),
         ("c",): max(abs(addend), least["c"]) if addend else NONE,
-    }
-    total = Fraction(sum(count * left[x] * right[y] for (x, y), count in pairs.items()), unit * other)
-    most = Fraction(max(large.values()), unit), Fraction(max(wide.values()), other)
+    }  # fmt: skip
+    most = Fraction(float(large.max())), Fraction(float(wide.max()))
+    total = _exact_sum(x, y)
     return sums | _of_largest(Fraction(len(a)), *most), exact_result(plan, total, addend)
+
+
+def _exact_sum(x: Reals, y: Reals | None = None) -> Fraction:
+    """The exact sum of some numbers, or of products of numbers: halves of their significands are multiplied as integers
+    and added at each exponent."""
+    (m, e), (n, f) = (np.frexp(side) for side in (x, np.ones_like(x) if y is None else y))
+    (a, b), (c, d) = (divmod(np.ldexp(one, 54).astype(np.int64), 1 << 27) for one in (m, n))
+    scales = (e + f).astype(np.int16)  # numbers of 16 bits are sorted in linear time
+    order = np.argsort(scales, kind="stable")
+    begins = np.flatnonzero(np.diff(scales[order], prepend=np.int16(-1 << 15)))
+    exponents: list[int] = scales[order][begins].tolist()
+    total, lowest = 0, exponents[0]
+    for weight, parts in ((54, a * c), (27, a * d + b * c), (0, b * d)):  # of at most 56 bits each
+        for low, part in ((weight, parts & 0xFFFFFFFF), (weight + 32, parts >> 32)):
+            added = np.add.reduceat(part[order], begins).tolist()
+            total += sum(one << low + at - lowest for one, at in zip(added, exponents, strict=True))
+    return total * Fraction(2) ** (lowest - 108)
 
 
 def _of_largest(count: Any, a: Any, b: Any) -> dict[tuple[str, ...], Any]:

@@ -31,9 +31,11 @@ from mmaprobe.queries.properties.monotonic import prove_monotonic
 from mmaprobe.queries.properties.signs import by_nodes
 from mmaprobe.queries.search.contradiction import check_problems
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.store import result_key
 from mmaprobe.queries.tactics.records import Proof, Verdict
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.identity import identity_text
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
@@ -43,8 +45,20 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> l
     proofs = _Proving(options, confirm).run(problems)
     evaluated = not all(proof.theorem is not None and proof.theorem.rule == "one_expression" for proof in proofs)
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
-        check_problems(problems)
+        _check_once(problems, options)
     return proofs
+
+
+def _check_once(problems: Sequence[Problem], options: Options) -> None:
+    """Compare proved problems with evaluations. Where only stored answers are used, nothing is evaluated again that
+    this program has evaluated before: the inputs would be the same."""
+    if options.store is None:
+        check_problems(problems)
+        return
+    key = result_key("evaluated", problems=[identity_text(problem) for problem in problems])
+    if not options.stored or options.store.find_result(key) is None:
+        check_problems(problems)
+        options.store.record_result(key, {"verdict": "equal"})
 
 
 def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:

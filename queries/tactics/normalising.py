@@ -55,13 +55,14 @@ class Normaliser:
     def __init__(self, options: Options, confirmed: bool = False) -> None:
         self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)
         self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
+        self.scopes: dict[Scope, Scope] = {}  # a scope derives the facts of a node once, also for several units
         self.forms = Forms()
 
     def proof(self, unit: Unit) -> Theorem | None:
         """The theorem that a unit computes the same with its normal form; None if its expression is the normal form, or
         if the rules do not apply: the form has another pattern for NaN, or the unit takes random bits."""
         with suppress(RuleError):
-            alike = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
+            alike = self._alike(self._kept(Scope.of(unit)), unit.result, Wanted(True, True))
             return None if alike is None else results_alike(unit, alike)
         return None
 
@@ -73,6 +74,9 @@ class Normaliser:
     def engines(self, proofs: Sequence[Theorem]) -> list[str]:
         """The engines that proved lemmas of proofs."""
         return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
+
+    def _kept(self, scope: Scope) -> Scope:
+        return self.scopes.setdefault(scope, scope)
 
     def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         """The theorem that a node computes alike with its normal form; None if the node is its own normal form."""
@@ -106,7 +110,7 @@ class Normaliser:
         current = node if theorem is None else _other(theorem)
         assert isinstance(current, Repeat)
         held = kind_of(scope, current)
-        inner = None if held is None else scope.within(node.level, held)
+        inner = None if held is None else self._kept(scope.within(node.level, held))
         body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
         if body is not None:
             with suppress(RuleError):

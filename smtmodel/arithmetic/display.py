@@ -42,8 +42,9 @@ def finite_value(pattern: int, fmt: Format) -> Fraction | None:
 
 def exponent_of(value: Fraction) -> int:
     """The exponent of the leading bit of a positive number."""
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    return exponent - (Fraction(2) ** exponent > value)
+    above, below = value.numerator, value.denominator
+    exponent = above.bit_length() - below.bit_length()
+    return exponent - (below << exponent > above if exponent >= 0 else below > above << -exponent)
 
 
 def ulp_of(value: Fraction, fmt: Format) -> Fraction:

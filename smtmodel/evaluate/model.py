@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import ResultMode
@@ -36,6 +37,22 @@ class Model:
         model = cls(reference, member.unit(a, b, c, reference))
         object.__setattr__(model, "member", member)
         return model
+
+    @classmethod
+    def deferred(cls, reference: str, a: Format, b: Format, c: Format, member: Member) -> Model:
+        """As `of`, for one of many candidates: its unit is made once it is read, and most candidates are thrown away
+        before."""
+        model = object.__new__(cls)
+        model.__dict__.update(reference=reference, member=member, _formats=(a, b, c))
+        return model
+
+    if not TYPE_CHECKING:  # where a type checker sees it, every name is an attribute
+
+        def __getattr__(self, name):
+            if name != "unit":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            unit = self.__dict__["unit"] = self.member.unit(*self._formats, self.reference)
+            return unit
 
     def __hash__(self) -> int:
         return hash(self.reference)

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack, unpacked_row
@@ -107,8 +107,8 @@ class Element(Terminal):
             return UNKNOWN
         kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
         finite = knowledge.fits or not (fmt.has_infinity or fmt.has_nan)
-        plain = replace(_known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite),
-                        turns=self._turns(knowledge.formats))  # fmt: skip
+        plain = _known(fmt, self.positive_zeros or kept, self.subnormals != "keep", finite,
+                       self._turns(knowledge.formats))  # fmt: skip
         given = knowledge.given.get(self.operand)
         if given is None:
             return plain
@@ -152,8 +152,10 @@ def flushed_in(*results: Node) -> frozenset[str]:
     return frozenset(one.operand for one in elements if one.subnormals != "keep")
 
 
-def _known(fmt: Format, never_minus: bool, never_tiny: bool, finite: bool) -> Known:
-    return replace(Known.number(frozenset({fmt})), never_minus=never_minus, never_tiny=never_tiny, finite=finite)
+@lru_cache(1 << 12, typed=True)  # a format of another type is another format
+def _known(fmt: Format, never_minus: bool, never_tiny: bool, finite: bool, turns: bool | None) -> Known:
+    facts = Known.number(frozenset({fmt}))
+    return replace(facts, never_minus=never_minus, never_tiny=never_tiny, finite=finite, turns=turns)
 
 
 @dataclass(frozen=True, eq=False)

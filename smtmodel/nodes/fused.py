@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.nodes.known import (
     magnitude,
     multiple_of,
     power,
+    runs,
     sum_of,
     turned,
     turns_of,
@@ -93,8 +94,8 @@ class FusedSum(Sum):
         leasts, mosts = (
             all_known(ends) for ends in zip(*((known.least, known.most) for known, _ in terms), strict=True)
         )
-        heads = self._aligned_heads(terms)
-        head = None if heads is None else sum(heads) + power(-finest)
+        aligned = self._aligned_head(terms)
+        head = None if aligned is None else aligned + power(-finest)
         most = None if mosts is None else max([*mosts, *self.bounds])
         added = [finest] if self.sticky else [] if self.rounding == "toward_zero" else self.bits_of_terms
         more = None if most is None else sum((power(most - bits) for bits in added), Fraction(0))
@@ -123,15 +124,16 @@ class FusedSum(Sum):
         A sum with carry bits has one F for all terms."""
         if self.carry_bits is None:
             return True
-        heads = self._aligned_heads([(known, max(self.bits_of_terms)) for known in terms if not known.zero])
-        return heads is not None and sum(heads) < power(1 + self.carry_bits)
+        head = self._aligned_head([(known, max(self.bits_of_terms)) for known in terms if not known.zero])
+        return head is not None and head < power(1 + self.carry_bits)
 
-    def _aligned_heads(self, terms: Sequence[tuple[Known, int]]) -> list[Fraction] | None:
-        """The largest magnitude of each aligned term in units of 2^m, if all are known. `terms`: each with the number
-        of bits that the alignment keeps."""
-        return all_known(
+    def _aligned_head(self, terms: Sequence[tuple[Known, int]]) -> Fraction | None:
+        """The sum of the largest magnitudes of the aligned terms in units of 2^m; `terms`: each with the number of bits
+        kept of it."""
+        heads = all_known(
             None if known.head is None else multiple_of(known.head, -bits, self.rounding) for known, bits in terms
         )
+        return None if heads is None else sum((head * count for head, count in runs(heads)), Fraction(0))
 
     def _least_maximum(self, leasts: Sequence[int] | None) -> int | None:
         """A lower bound of m for nonzero sums, if one is known. `leasts`: the least exponents of the terms. In a

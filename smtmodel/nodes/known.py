@@ -196,6 +196,7 @@ def rounded(interval: Interval | None, precision: int, least: int | None, mode: 
     return None if interval is None else (-end(-interval[0]), end(interval[1]))
 
 
+@lru_cache(1 << 12, typed=True)
 def multiple_of(largest: Fraction, place: int, mode: str) -> Fraction:
     """The largest magnitude after rounding numbers of magnitude up to `largest` to multiples of 2^place."""
     units = largest * power(-place)
@@ -217,11 +218,24 @@ def top_of(interval: Interval | None) -> int | None:
     return exponent_of(largest) + 1 if largest else -ANY
 
 
+def runs(every: Iterable[Fact]) -> list[tuple[Fact, int]]:
+    """Neighbours that are one object, as the facts of a range's terms are: each once, with their number."""
+    found: list[tuple[Fact, int]] = []
+    for fact in every:
+        if found and found[-1][0] is fact:
+            found[-1] = fact, found[-1][1] + 1
+        else:
+            found.append((fact, 1))
+    return found
+
+
 def sum_of(every: Sequence[Known], more: Fraction | None, head: Fraction | None, most: int | None) -> Interval | None:
     """The interval of a sum whose terms change by at most `more` in all before the addition, and whose magnitude is at
     most head * 2^most. None if no interval is known."""
-    intervals = all_known(known.interval for known in every)
-    own = [] if intervals is None or more is None else [reduce(plus, intervals, (-more, more))]
+    own: list[Interval] = []
+    if more is not None and all(known.interval is not None for known in every):
+        several = ((known.interval or NOTHING, count) for known, count in runs(every))
+        own = [reduce(plus, ((count * low, count * high) for (low, high), count in several), (-more, more))]
     top = None if most is None else times(head, power(most))
     known = own if top is None else [*own, (-top, top)]
     return reduce(common, known) if known else None

@@ -491,6 +491,11 @@ class Node:
                 levels = levels | free if levels else free
         return levels - {self.binds} if self.binds in levels else levels
 
+    @kept_property
+    def continued(self) -> frozenset[int]:
+        """The levels of the surrounding loops whose results so far the node reads."""
+        return frozenset().union(*(operand.continued for operand in self.operands))
+
     @classmethod
     @cache
     def field_names(cls) -> tuple[str, ...]:
@@ -575,27 +580,30 @@ class Knowledge:
     running: Mapping[int, Known] = field(default_factory=dict)
     fits: bool = False
     given: Mapping[str, Known] = field(default_factory=dict)
-    _found: dict[Node, Known] = field(default_factory=dict)
+    _found: dict[Node, Known] = field(default_factory=dict)  # of nodes that read results so far
+    _plain: dict[Node, Known] = field(default_factory=dict)  # of all others, shared by all loops
 
     def of(self, node: Node) -> Known:
         """The facts of a node's value."""
-        if node not in self._found and not node.free:  # operands first: nodes may be nested deeply
-            for below in walk(node, self._found):
+        if not node.free and node not in self._plain:  # operands first: nodes may be nested deeply
+            for below in walk(node, self._plain):
                 if not below.free:
                     self._of(below)
         return self._of(node)
 
     def _of(self, node: Node) -> Known:
-        if node not in self._found:
-            self._found[node] = node.known(self, [known for term in node.known_from for known in self._terms(term)])
-        return self._found[node]
+        found = self._found if node.continued else self._plain
+        if node not in found:
+            found[node] = node.known(self, [known for term in node.known_from for known in self._terms(term)])
+        return found[node]
 
     def _terms(self, item: Node) -> list[Known]:
         return [self._of(item)] * item.count
 
     def within(self, level: int, so_far: Known) -> Knowledge:
         """The same knowledge inside a loop at `level`; `so_far`: the facts of the loop's running result."""
-        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits, self.given)
+        running = {**self.running, level: so_far}
+        return Knowledge(self.formats, self.unsigned, running, self.fits, self.given, _plain=self._plain)
 
 
 class Terminal(Node):

@@ -45,6 +45,10 @@ class Running(Node):
     def free(self) -> frozenset[int]:
         return frozenset((self.level,))
 
+    @kept_property
+    def continued(self) -> frozenset[int]:
+        return self.free
+
     def place(self, context: Context) -> str:
         return "acc"
 
@@ -104,6 +108,10 @@ class Repeat(Node):
     @kept_property
     def free(self) -> frozenset[int]:
         return self.start.free | (self.body.free - {self.level})
+
+    @kept_property
+    def continued(self) -> frozenset[int]:
+        return self.start.continued | (self.body.continued - {self.level})
 
     @property
     def is_number(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import sys
 import time
@@ -14,11 +15,12 @@ from mmaprobe.hypotheses.family import Impossible, build_family, families, param
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction
 from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
 from mmaprobe.smtmodel.nodes import Scale
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 from tests.command_line.test_cli import run
 from tests.places import DOCS
 
@@ -228,6 +230,18 @@ def test_a_family_for_other_formats_is_named() -> None:
 def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:
     for candidate in build_family(read_yaml(TWELVE, "twelve.yaml")).candidates():
         assert parse_reference(candidate.reference) == candidate
+
+
+def test_a_candidate_makes_its_unit_when_it_is_read() -> None:
+    for candidate in build_family(read_yaml(TWELVE, "twelve.yaml")).candidates():
+        assert "unit" not in vars(candidate)
+        sent = pickle.loads(pickle.dumps(candidate))  # as a process of simulations gets it
+        with pytest.raises(AttributeError, match="'Model' object has no attribute 'units'"):
+            _ = candidate.units  # type: ignore[attr-defined]
+        made = Model.of(candidate.reference, format_named("f16"), format_named("f16"), format_named("f32"),
+                        member_of(candidate))  # fmt: skip
+        assert sent.unit == candidate.unit == made.unit
+        assert candidate.unit is candidate.unit
 
 
 def test_the_page_lists_the_functions() -> None:

@@ -56,6 +56,7 @@ from tests.said import believed
 pytestmark = pytest.mark.solvers
 
 EVERY = sorted(plans())
+LARGE = np.finfo(np.float64).max
 FILE = """plan: small
 formats: {{a: f16, b: f16, c: f32, d: {d}}}
 units: {{mma: ampere/mma/m16n8k8.f32.f16.f16.f32, fma: ieee/fma/f32.f16.f16.f32}}
@@ -183,6 +184,17 @@ def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
         )  # which raises a fault for one beyond it
         assert tried
         assert near is not None
+
+
+def test_sums_of_samples_are_exact() -> None:
+    rng = np.random.default_rng(1)
+    sides = [rng.standard_normal((2, count)) * 2.0 ** rng.integers(-spread, spread + 1, (2, count))
+             for count, spread in product((1, 2, 7, 500), (0, 3, 40, 400))]  # fmt: skip
+    sides += [np.array([[LARGE, 5e-324, -LARGE, 0.0], [LARGE, 5e-324, LARGE, -0.0]]), np.full((2, 4096), 2.0**-52 - 2)]
+    for x, y in sides:
+        pairs = list(zip(map(Fraction, x.tolist()), map(Fraction, y.tolist()), strict=True))
+        assert bound_samples._exact_sum(x, y) == sum(one * other for one, other in pairs)
+        assert bound_samples._exact_sum(x) == sum(one for one, _ in pairs)
 
 
 def test_halves_have_no_more_levels_than_the_formula_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +11,13 @@ from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.properties.rises import needed
 from mmaprobe.queries.kernel.questions.statements import Monotonic, exchangeable, symmetries_of
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.queries.properties import monotonic
+from mmaprobe.queries.properties import monotonic, proving
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.properties.monotonic import BY_RISES, prove_monotonic
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.witness import confirmed_witness, moved_input, replay
+from mmaprobe.queries.search.witness import Witness, confirmed_witness, moved_input, replay
+from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
@@ -73,6 +75,39 @@ def test_a_fall_is_found_without_a_solver(problem: Monotonic) -> None:
     assert confirmed_witness(problem, witness.operands.every) == witness
     moved = moved_input(problem, witness.operands)
     assert moved != witness.operands
+
+
+def test_a_stored_fall_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, sought = addend(VOLTA), list[Monotonic]()
+
+    def find(problem: Monotonic) -> Witness | None:
+        sought.append(problem)
+        return find_fall(problem)
+
+    monkeypatch.setattr(monotonic, "find_fall", find)
+    with Store(tmp_path / "store.sqlite") as store:
+        kept = replace(FAST, store=store)
+        first = prove_monotonic(problem, kept, confirm=False)
+        assert first.witness is not None
+        assert prove_monotonic(problem, kept, confirm=False).witness == first.witness
+        assert sought == [problem]
+        assert prove_monotonic(problem, replace(kept, fresh=True), confirm=False).witness == first.witness
+        assert sought == [problem] * 2
+        zeros = [0] * len(problem.layout.formats)  # nothing falls there, whatever the store says
+        store.record_result(monotonic._fall_key(problem), {"verdict": "different", "input": zeros})
+        assert prove_monotonic(problem, kept, confirm=False).witness == first.witness
+        assert sought == [problem] * 3
+
+
+def test_only_stored_answers_leave_an_evaluation_to_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems, evaluated = symmetries_of(parse_reference(SMALL), (0, 1)), list[int]()
+    monkeypatch.setattr(proving, "check_problems", lambda problems: evaluated.append(len(problems)))
+    with Store(tmp_path / "store.sqlite") as store:
+        for stored, times in ((True, 1), (True, 1), (False, 2), (True, 2)):
+            assert proving.verdict_of(proofs_of(problems, replace(FAST, store=store, stored=stored), False)) == "equal"
+            assert len(evaluated) == times
 
 
 def test_a_fall_is_looked_for_where_all_normal_products_are_small() -> None:

@@ -145,7 +145,9 @@ class Scope:
 
     def within(self, level: int, held: Held) -> Scope:
         """The scope of a loop's body."""
-        return replace(self, held=(*self.held, (level, held)))
+        inner = replace(self, held=(*self.held, (level, held)))
+        inner.__dict__["knowledge"] = self.knowledge.within(level, held.known)  # what reads no result so far is shared
+        return inner
 
 
 @remembered(1 << 12)

@@ -246,10 +246,11 @@ def unreached_overflow(scope: Scope, node: Round) -> Replacement | None:
     toward zero, if every such number is the sum of a number of the format and of others that are less than half a unit
     in the largest number's last place. The rule for overflow, which says nothing of infinite operands, then acts as
     IEEE's does."""
-    how, top = node.rounding, scope.known(node.term).top
-    plain: Overflow = AS_IEEE.get(how.mode, "ieee")
-    below = (top is not None and top <= how.format.emax) or _adds_little(scope, node)
-    if how.overflow in ("ieee", plain) or not below:
+    how, plain = node.rounding, AS_IEEE.get(node.rounding.mode, "ieee")
+    if how.overflow in ("ieee", plain):
+        return None
+    top = scope.known(node.term).top
+    if not (top is not None and top <= how.format.emax) and not _adds_little(scope, node):
         return None
     return Replacement(replace(node, rounding=replace(how, overflow=plain)))
 
