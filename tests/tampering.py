@@ -58,9 +58,10 @@ def put(document: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 def lines(text: str) -> Iterator[tuple[str, str]]:
     """A YAML file with each line of it left out, and with each number in it one larger; with what was changed."""
-    rows = text.splitlines()
+    rows, is_prose = text.splitlines(), False
     for at, row in enumerate(rows):
-        if row.startswith(PROSE) or not row.strip():
+        is_prose = row.startswith(PROSE) or (is_prose and row.startswith(" "))  # a long text goes on in further lines
+        if is_prose or not row.strip():
             continue
         yield f"line {at + 1} left out", "\n".join([*rows[:at], *rows[at + 1 :], ""])
         for number in re.finditer(r"(?<![\w.])\d+\b", row):
