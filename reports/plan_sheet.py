@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from mmaprobe.documents.prove import PlanErrorBound
@@ -34,8 +35,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
         *(SheetLine(f"Word {name}", text, PLAN) for name, text in words_text(plan).items()),
         *(SheetLine("Unit", f"{x.reference}, {counted(x.length, 'product')} at a time", PLAN) for x in plan.models),
-        *(SheetLine("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
-          for products in plan.sums for one in stage_words(products.stage)),
+        *(SheetLine("Sum of the products", text, PLAN) for text in _sums(plan)),
         SheetLine("Result", step, PLAN),
         *(SheetLine(f"Rounding {name}", text, PLAN) for name, text in roundings.items()),
         SheetLine("K without a tail", f"multiples of {period}", PLAN),
@@ -44,6 +44,14 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
         *_bounds(bound),
     ]  # fmt: skip
     return sheet
+
+
+def _sums(plan: Plan) -> Iterator[str]:
+    """The stages in words, the outermost first; equal ones in a row once, with their number."""
+    every = [one for products in plan.sums for one in stage_words(products.stage)]
+    for text, run in groupby(f"left over: {one.text}" if one.place == "left over" else one.text for one in every):
+        count = len(list(run))
+        yield text if count == 1 else f"{text}; so {count} times"
 
 
 @dataclass(frozen=True)

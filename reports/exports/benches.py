@@ -53,8 +53,13 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
     last = (1 << fmt.field_width) - 1
     nan = ((fmt.infinity if fmt.has_infinity else fmt.largest) + 1, last, last) if any_nan else None
     text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
+    about = [
+        "", f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of one input or step, two of a step together, and",
+        "changes of a parameter. Those that no vector reaches are not among them.",
+    ]  # fmt: skip
     lines = [
         f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.',
+        *(about if conditions else ()),
         *text.replace("@TOP@", identifier(model.reference)).splitlines(),
     ]
     lines += [f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]

@@ -388,6 +388,16 @@ def test_a_data_sheet_of_a_plan_without_c_has_special_values_in_products() -> No
     assert not {"NaN", "-0 * 1 + (-0), other products +0"} & lines.keys()
 
 
+def test_a_data_sheet_of_a_plan_calls_special_values_by_its_inputs() -> None:
+    """With a negative alpha, -infinity as a product and infinity as c are infinities of one sign."""
+    plan = parse_plan(FILE.format(step="r(exact(product(number(0xbf800000, f32), sum(mma, +0)), c))", d="f32"),
+                      "minus.yaml", parse_reference)  # fmt: skip
+    found = find_plan_bound(plan, Inputs(), (64,), believed, late=lambda: True)
+    lines = {line.name: line.value for line in sheet_of_plan(plan, "minus", document_of_plan(found, "minus")).lines}
+    assert lines["-infinity * 1, c = infinity"] == "inf (7f800000)"
+    assert "infinity - infinity" not in lines
+
+
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
 def test_no_study_is_beyond_its_bound(distribution: str) -> None:
     """Every element of a drawn product, on units and in f32."""
