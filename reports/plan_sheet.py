@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,7 +28,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
     sheet = Sheet(name, [plan.reference], basis)
     step, roundings = step_text(plan)
-    period = max(products.stage.period for products in plan.sums)
+    period = math.lcm(*(products.stage.period for products in plan.sums))
     sheet.lines = [
         *([SheetLine("About", plan.about, PLAN)] if plan.about else []),
         SheetLine("Formats", operands_text(plan), PLAN),
@@ -38,12 +39,22 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
         *(SheetLine("Sum of the products", text, PLAN) for text in _sums(plan)),
         SheetLine("Result", step, PLAN),
         *(SheetLine(f"Rounding {name}", text, PLAN) for name, text in roundings.items()),
-        SheetLine("K without a tail", f"multiples of {period}", PLAN),
+        SheetLine("K without a tail", _whole(plan, period), PLAN),
         *(SheetLine(what, text, f"evaluated at K = {period}")
           for what, text in special_values(Model(plan.reference, unit_of_plan(plan, period)))),
         *_bounds(bound),
     ]  # fmt: skip
     return sheet
+
+
+def _whole(plan: Plan, period: int) -> str:
+    """The numbers of products that leave no product over. A stage may take some products once, before it repeats."""
+    stages = {products.stage for products in plan.sums}
+    repeats = {stage.partition.repeats(stage) if isinstance(stage, Parted) else (0, period) for stage in stages}
+    (first, every), *others = repeats
+    if others or not first or every == period:
+        return f"multiples of {period}"
+    return f"{first} and a multiple of {every}"
 
 
 def _sums(plan: Plan) -> Iterator[str]:
