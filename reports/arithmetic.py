@@ -139,10 +139,11 @@ def _other_roundings(unit: Unit) -> list[Round]:
 def _rounding(how: Rounding, wraps: bool = False) -> dict[str, str]:
     """The lines about a rounding; one that says nothing of the format is empty. `wraps`: a wrapped sum is rounded."""
     fmt = how.format
+    zero = _ZERO[how.zero] if fmt.has_negative_zero else "the format's only zero"
     return {
         "Rounding of the result": f"{as_words(how.mode)}, to {fmt.name}",
         "Results beyond the range": "" if wraps and fmt.is_integer else _beyond(how),
-        "Zero results": _ZERO[how.zero] if fmt.has_negative_zero else "" if fmt.is_integer else "the format's only zero",
+        "Zero results": "" if fmt.is_integer else zero,
         "Subnormal results": _TINY[how.subnormals] if _has_subnormals(fmt) else "",
     }
 

@@ -54,9 +54,10 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
     nan = ((fmt.infinity if fmt.has_infinity else fmt.largest) + 1, last, last) if any_nan else None
     text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
     about = [
-        "", f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of one input or step, two of a step together, and",
-        "changes of a parameter. Those that no vector reaches are not among them.",
-    ]  # fmt: skip
+        "",
+        f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of one input or step, two of a step,",
+        "and changes of a parameter. Those that no vector reaches are not among them.",
+    ]
     lines = [
         f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.',
         *(about if conditions else ()),

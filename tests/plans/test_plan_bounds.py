@@ -389,7 +389,10 @@ def test_a_data_sheet_of_a_plan_without_c_has_special_values_in_products() -> No
 
 
 def test_a_data_sheet_says_which_k_leave_no_tail() -> None:
-    for step, text in (("split([64, 128], mma, r)", "128 and a multiple of 8"), ("promote(64, mma, r)", "multiples of 64")):
+    for step, text in (
+        ("split([64, 128], mma, r)", "128 and a multiple of 8"),
+        ("promote(64, mma, r)", "multiples of 64"),
+    ):
         plan = parse_plan(FILE.format(step=f"sum({step}, c)", d="f32"), "cut.yaml", parse_reference)
         found = find_plan_bound(plan, Inputs(), (256,), believed, late=lambda: True)
         lines = {line.name: line.value for line in sheet_of_plan(plan, "cut", document_of_plan(found, "cut")).lines}

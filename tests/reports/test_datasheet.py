@@ -264,16 +264,21 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
 @pytest.mark.parametrize("overflow", ["ieee", "infinity", "saturate"])
 def test_a_sheet_says_what_a_format_has_beyond_its_range(fmt: str, mode: str, overflow: str) -> None:
     """Formats without infinity, without NaN, without -0, and integers; against the results."""
-    unit = parse_unit(f"""
+    unit = parse_unit(
+        f"""
 unit: beyond
 formats: {{a: {fmt}, b: {fmt}, c: {fmt}, d: {fmt}}}
 length: 1
 roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
 steps: {{d: "r(exact(a[0] * b[0], c))"}}
-""", "beyond.yaml")
+""",
+        "beyond.yaml",
+    )
     model, lines = Model("beyond", unit), dict(arithmetic(unit))
     form = model.d
-    signs = [(form.largest, form.sign_bit | form.largest if not form.complement else form.largest + 1)[k] for k in (0, 1)]
+    signs = [
+        (form.largest, form.sign_bit | form.largest if not form.complement else form.largest + 1)[k] for k in (0, 1)
+    ]
     found = [exact_value(evaluate_row(model, Operands((x,), (form.largest,), 0)), form) for x in signs]
     ends = [form.most, -form.most - form.complement]
     text = lines["Results beyond the range"]
@@ -295,7 +300,8 @@ steps: {{d: "r(exact(a[0] * b[0], c))"}}
 
 def test_a_sheet_of_a_sum_that_wraps_has_no_results_beyond_the_range() -> None:
     lines = dict(arithmetic(parse_reference("cdna3/mfma/i32_16x16x32_i8").unit))
-    assert "Results beyond the range" not in lines and lines["Carry bits"] == "0, then it wraps"
+    assert "Results beyond the range" not in lines
+    assert lines["Carry bits"] == "0, then it wraps"
 
 
 def test_the_only_nan_of_a_format_is_known() -> None:
