@@ -55,7 +55,7 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str) -> Export:
     text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
     about = [
         "",
-        f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of one input or step, two of a step,",
+        f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of single inputs and steps, two of a step,",
         "and changes of a parameter. Those that no vector reaches are not among them.",
     ]
     lines = [

@@ -23,7 +23,7 @@ UNTIED = ("`ifdef BOUND", "`ifndef RESULT",
 _NUMBER = re.compile("-?[0-9]+")
 
 
-SINGLE = "those of one input or step that `cover` tries to reach"
+SINGLE = "those of single inputs and steps that `cover` tries to reach"
 APART = "Two of a step together, and changes of a parameter, which `cover` counts apart, are not among them."
 
 
