@@ -386,8 +386,10 @@ def _difference_of(outcome: Outcome[Any]) -> Difference | None:
 
 
 def terms_text(a: NDArray[Any], b: NDArray[Any], c: Any, more: Mapping[str, Any]) -> str:
-    """An input as a sum: its products that are not zero, and c; only the first ones if there are many."""
-    found = [f"{x} * {y}" for x, y in zip(a.tolist(), b.tolist(), strict=True) if x and y]
+    """An input as a sum: its products that are not zero (nor is infinity times zero), and c; only the first ones if
+    there are many."""
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    found = [f"{x} * {y}" for x, y in pairs if (x and y) or x * y != 0]  # a product of tiny numbers may be 0.0
     shown = found[:TERMS] + ([f"({len(found) - TERMS} more)"] if len(found) > TERMS else [])
     rest = [f", {name} {np.asarray(side).tolist()}" for name, side in more.items()]
     return " + ".join([*(shown or ["zero products"]), f"c = {c}"]) + "".join(rest)

@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TypeVar
 
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import as_words, some_of
@@ -61,8 +63,6 @@ LINES = {
     "Subnormal inputs": ("flush_inputs",),
     "Zero inputs": ("input_zeros",),
 }
-_NEAREST = "the nearest integer of the format"  # beyond the range of integers
-OF_FRACTIONS = ("Zero results", "Subnormal results")  # no lines of integers
 _BEYOND = {"infinity": "infinity", "saturate": "the largest finite number",
            "sat_finite": "the largest finite number, infinities too",
            "sat_propagate": "the largest finite number, infinities too where the format has none",
@@ -80,9 +80,9 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """The lines of a data sheet about a unit's arithmetic, each as its name and text."""
     sums, grids = list(of_kind(unit.result, FusedSum)), list(of_kind(unit.result, GridSum))
     inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
-    small = [node for node in inputs if not unit.formats[node.operand].is_integer]
     products = of_kind(unit.result, Product)
-    (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
+    others = _other_roundings(unit)
+    *result, tiny = _rounding(unit.rounding, _wraps(unit)).items()
     lines = [
         ("Operation", "; ".join(_operations(unit))),
         ("Products", f"{unit.length}; {_steps(unit)}"),
@@ -97,13 +97,29 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Activation", _each(unit, of_kind(unit.result, Relu), lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
-        ("Subnormal inputs", _each(unit, small, lambda node: _READ[node.subnormals])),
-        ("Zero inputs", _each(unit, small, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
+        ("Subnormal inputs", _each(unit, _of(unit, inputs, _has_subnormals), lambda node: _READ[node.subnormals])),
+        ("Zero inputs", _each(unit, _of(unit, inputs, _has_minus), _read_zero)),
         tiny,
     ]
-    if unit.d.is_integer:
-        lines = [line for line in lines if line[0] not in OF_FRACTIONS]
     return [(name, text) for name, text in lines if text]
+
+
+def _of(unit: Unit, inputs: Iterable[Element], has: Callable[[Format], bool]) -> list[Element]:
+    """The inputs whose format has what a line is about."""
+    formats = unit.formats
+    return [node for node in inputs if has(formats[node.operand])]
+
+
+def _has_subnormals(fmt: Format) -> bool:
+    return fmt.subnormals and not fmt.is_integer
+
+
+def _has_minus(fmt: Format) -> bool:
+    return fmt.has_negative_zero
+
+
+def _read_zero(node: Element) -> str:
+    return "read as +0" if node.positive_zeros else "keep their signs"
 
 
 def on_the_way(unit: Unit) -> dict[str, list[str]]:
@@ -111,7 +127,8 @@ def on_the_way(unit: Unit) -> dict[str, list[str]]:
     steps: dict[str, list[str]] = {}
     for node in _other_roundings(unit):
         for name, text in _rounding(node.rounding).items():
-            steps.setdefault(name, []).append(text)
+            if text:
+                steps.setdefault(name, []).append(text)
     return steps
 
 
@@ -119,13 +136,37 @@ def _other_roundings(unit: Unit) -> list[Round]:
     return [node for node in of_kind(unit.result, Round) if node.rounding != unit.rounding]
 
 
-def _rounding(how: Rounding) -> dict[str, str]:
+def _rounding(how: Rounding, wraps: bool = False) -> dict[str, str]:
+    """The lines about a rounding; one that says nothing of the format is empty. `wraps`: a wrapped sum is rounded."""
+    fmt = how.format
+    zero = _ZERO[how.zero] if fmt.has_negative_zero else "the format's only zero"
     return {
-        "Rounding of the result": f"{as_words(how.mode)}, to {how.format.name}",
-        "Results beyond the range": _NEAREST if how.format.is_integer else _BEYOND[how.overflow],
-        "Zero results": _ZERO[how.zero],
-        "Subnormal results": _TINY[how.subnormals],
+        "Rounding of the result": f"{as_words(how.mode)}, to {fmt.name}",
+        "Results beyond the range": "" if wraps and fmt.is_integer else _beyond(how),
+        "Zero results": "" if fmt.is_integer else zero,
+        "Subnormal results": _TINY[how.subnormals] if _has_subnormals(fmt) else "",
     }
+
+
+def _beyond(how: Rounding) -> str:
+    """What becomes of a finite number beyond the largest one, in this format."""
+    fmt = how.format
+    if fmt.is_integer:
+        return "the nearest end of the format"
+    if fmt.has_infinity:
+        return _BEYOND["infinity" if how.stochastic and how.overflow == "ieee" else how.overflow]
+    if how.beyond == "saturate":
+        return _BEYOND[how.overflow]
+    if not fmt.has_nan or (how.overflow == "ieee" and how.mode in ("toward_zero", "to_odd")):
+        return _BEYOND["saturate"]
+    every = how.overflow == "infinity" or how.stochastic or how.mode in NEAREST
+    return "NaN, as the format has no infinity" if every else "NaN where IEEE 754 has infinity for this rounding mode"
+
+
+def _wraps(unit: Unit) -> bool:
+    """Whether the sum that is rounded to the result wraps."""
+    sums = [node for node in of_kind(unit.result, FusedSum) if node.carry_bits is not None]
+    return bool(sums) and unit.rounding.format.is_integer
 
 
 @lru_cache(maxsize=512)
@@ -139,7 +180,7 @@ def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
     lines, before, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
     for name, texts in on_the_way(unit).items():
         other = [*(Counter(texts) - Counter(inner.get(name, [])))]
-        if other and lines[name] == before[name]:
+        if other and lines.get(name) == before.get(name):
             lines[name] = f"{alternatives_text(other)}{INNER}"
     return lines
 

@@ -257,7 +257,8 @@ def _lines(
     lines += [SheetLine(name, "; ".join(texts), why) for name, texts in open_lines.items()]
     lines += [SheetLine("Expression", parameters_text(model), basis.ABOVE)]
     lines += [SheetLine(name, text, basis.EVALUATED) for name, text in special_values(model)]
-    lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
+    asked = ASKED if model.addend else {**ASKED, "sign-symmetric": "Symmetric in sign (negating every a negates d)"}
+    lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in asked.items()]
     return [*lines, _bound(model, ask.settle)]
 
 
@@ -279,13 +280,14 @@ def _bound(model: Model, settle: Settled) -> SheetLine:
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:
-    """What the model gives for NaN, infinities, and zeros; they stand in products alone if it reads no c."""
+    """What the model gives for NaN, infinities, and zeros; they stand in products alone if it reads no c. Lines are
+    called by the inputs, since a plan may add something else: with a negative alpha, infinities of one sign."""
     scales = (model.scale.one,) * model.scales if model.scale else ()
     rows = []
     for name, (x, y, z) in _special_inputs(model).items():
         d = evaluate_row(model, Operands(x, y, z, (scales, scales)))
         value = exact_value(d, model.d)
-        known = value != "nan" or model.nan is not None
+        known = value != "nan" or model.nan is not None or model.d.nan_for_negative_zero
         rows.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))
     return rows
 
@@ -310,7 +312,7 @@ def _special_inputs(model: Model) -> dict[str, tuple[Patterns, Patterns, int]]:
         if not addend and model.length > 1:
             cases["infinity - infinity"] = (minus, a.infinity), (b.one, b.one), 0
         elif addend and c.has_infinity:
-            cases["infinity - infinity"] = (minus,), (b.one,), c.infinity
+            cases["-infinity * 1, c = infinity"] = (minus,), (b.one,), c.infinity
     return cases
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from mmaprobe.documents.prove import PlanErrorBound
@@ -26,7 +28,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
     sheet = Sheet(name, [plan.reference], basis)
     step, roundings = step_text(plan)
-    period = max(products.stage.period for products in plan.sums)
+    period = math.lcm(*(products.stage.period for products in plan.sums))
     sheet.lines = [
         *([SheetLine("About", plan.about, PLAN)] if plan.about else []),
         SheetLine("Formats", operands_text(plan), PLAN),
@@ -34,16 +36,33 @@ def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
         *(SheetLine(f"Word {name}", text, PLAN) for name, text in words_text(plan).items()),
         *(SheetLine("Unit", f"{x.reference}, {counted(x.length, 'product')} at a time", PLAN) for x in plan.models),
-        *(SheetLine("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
-          for products in plan.sums for one in stage_words(products.stage)),
+        *(SheetLine("Sum of the products", text, PLAN) for text in _sums(plan)),
         SheetLine("Result", step, PLAN),
         *(SheetLine(f"Rounding {name}", text, PLAN) for name, text in roundings.items()),
-        SheetLine("K without a tail", f"multiples of {period}", PLAN),
+        SheetLine("K without a tail", _whole(plan, period), PLAN),
         *(SheetLine(what, text, f"evaluated at K = {period}")
           for what, text in special_values(Model(plan.reference, unit_of_plan(plan, period)))),
         *_bounds(bound),
     ]  # fmt: skip
     return sheet
+
+
+def _whole(plan: Plan, period: int) -> str:
+    """The numbers of products that leave no product over. A stage may take some products once, before it repeats."""
+    stages = {products.stage for products in plan.sums}
+    repeats = {stage.partition.repeats(stage) if isinstance(stage, Parted) else (0, period) for stage in stages}
+    (first, every), *others = repeats
+    if others or not first or every == period:
+        return f"multiples of {period}"
+    return f"{first} and a multiple of {every}"
+
+
+def _sums(plan: Plan) -> Iterator[str]:
+    """The stages in words, the outermost first; equal ones in a row once, with their number."""
+    every = [one for products in plan.sums for one in stage_words(products.stage)]
+    for text, run in groupby(f"left over: {one.text}" if one.place == "left over" else one.text for one in every):
+        count = len(list(run))
+        yield text if count == 1 else f"{text}; so {count} times"
 
 
 @dataclass(frozen=True)

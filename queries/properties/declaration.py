@@ -47,7 +47,9 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
     addend = f" + {format_name(model.c)}" if unit.addend else ""
     drawn = next((unit.formats[name] for name in DRAWN if name in unit.formats), None)
     bits = f"({drawn.width})" if rounding.stochastic and drawn else ""
-    projection = f"({MODES[rounding.mode]}{bits}, {SATURATIONS[rounding.overflow]})"
+    known = rounding.format.has_infinity or rounding.format.has_nan  # else there is nothing but the largest number
+    saturation = SATURATIONS[rounding.overflow] if known else "SatFinite"
+    projection = f"({MODES[rounding.mode]}{bits}, {saturation})"
     factors = f"{format_name(model.a)} * {format_name(model.b)}"
     return P3109Declaration(
         disclosure="p3109",

@@ -131,6 +131,10 @@ class _Proving:
         except KeyboardInterrupt:
             if not any(proof.interrupted for proof in self.proofs):  # else the problem reached is open
                 self.proofs += [Proof(problem, interrupted=True) for problem in reached]
+            elif verdict_of(self.proofs) == "equal":  # what was interrupted is proved: the next problem is open
+                known = {proof.problem for proof in self.proofs}
+                rest = [problem for problem in problems[problems.index(reached[0]) :] if problem not in known]
+                self.proofs += [Proof(problem, interrupted=True) for problem in rest[:1]]
         return self.proofs
 
     def _prove(self, problem: Problem) -> Proof:

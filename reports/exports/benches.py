@@ -63,7 +63,13 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str, ports: str | None = N
     for key, value in (("TOP", wiring.top or identifier(model.reference)), ("CLOCK", wiring.roles.get("clock", "")),
                        ("LATENCY", str(wiring.latency or 0)), ("WIRING", written)):  # fmt: skip
         text = text.replace(f"@{key}@", value)
+    about = [
+        "",
+        f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of single inputs and steps, two of a step,",
+        "and changes of a parameter. Those that no vector reaches are not among them.",
+    ]
     lines = [f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.']
+    lines += about if conditions else ()
     lines += [*text.splitlines(), f"WIDTHS = {_widths(model)!r}", f"NANS = {nan!r}", "CONDITIONS = ["]
     lines += [f"    {text!r}," for text in conditions] + ["]", "VECTORS = ["]
     for row in rows:

@@ -23,6 +23,10 @@ UNTIED = ("`ifdef BOUND", "`ifndef RESULT",
 _NUMBER = re.compile("-?[0-9]+")
 
 
+SINGLE = "those of single inputs and steps that `cover` tries to reach"
+APART = "Two of a step together, and changes of a parameter, which `cover` counts apart, are not among them."
+
+
 def exported(model: Model) -> Export:
     """The text of the conditions' module."""
     text, count = module(model)
@@ -43,12 +47,18 @@ def table(model: Model) -> Export:
         kind = kinds[step, aspect]
         rows.setdefault((kind, tuple(listed)), []).append(step if often[step, kind] == 1 else f"{step}, {aspect}")
     count = sum(map(len, aspects.values()))
-    lines = [f"Conditions of {model.reference}, {count} in all.", "", "| step | what of it | conditions | cases |",
-             "|---|---|---|---|"]  # fmt: skip
+    lines = [f"Conditions of {model.reference}, {count} in all: {SINGLE}. {APART}", "",
+             "| step | what of it | conditions | cases |", "|---|---|---|---|"]  # fmt: skip
     for (kind, cases), steps in rows.items():
         each = " each" if len(steps) > 1 else ""
         lines.append(f"| {'; '.join(ranges(steps))} | {kind} | {len(cases)}{each} | {'; '.join(ranges(cases))} |")
     return Export(text_bytes("\n".join([*lines, ""])), about=f"a table of {counted(count, 'condition')}")
+
+
+def _counts(count: int, hidden: int) -> list[str]:
+    """How the conditions of a module relate to those of `cover`."""
+    less = [f"but for the {hidden} that ask whether the result hangs on a case: no wire shows that."] * bool(hidden)
+    return [f"{counted(count, 'condition')}: {SINGLE}{',' if hidden else '.'}", *less, APART]
 
 
 def ranges(texts: Sequence[str]) -> list[str]:
@@ -96,7 +106,8 @@ def module(model: Model, name: str = "") -> tuple[str, int]:
     covers = [f"    condition_{place}: cover (met[{place}]);" for place in range(count)]
     connected = ", ".join(f".{port}({port})" for port in ports)
     text = "\n".join([
-        *head_of(model), f"module {own} (", *(f"{head}," for head in heads),
+        *head_of(model), *(f"// {line}" for line in _counts(count, len(every) - count)),
+        f"module {own} (", *(f"{head}," for head in heads),
         f"  input  {range_of(width)}d,", f"  input  {range_of(width)}q,", f"  output [{count - 1}:0] met", ");",
         *(f"  {line}" for line in body),
         *(f"  assign met[{place}] = {names.get(node, node)};  // {condition}"

@@ -88,7 +88,7 @@ class Rounded:
     @property
     def subnormal(self) -> bool:
         fields = (self.pattern & ~self.format.sign_bit) >> self.format.padding
-        return 0 < fields < 1 << self.format.fraction
+        return not self.format.complement and 0 < fields < 1 << self.format.fraction
 
 
 @dataclass(frozen=True)

@@ -263,7 +263,7 @@ class Plan:
     def _head(self) -> str:
         addend = f"{self.c.name} + " if self.addend else ""
         name = f"plan:{self.reference}" if self.about else self.reference or "a plan"
-        return f"{name}: {addend}sum of {self.a.name} * {self.b.name} -> {self.d.name}, any K"
+        return f"{name}: {addend}sum of K products {self.a.name} * {self.b.name} -> {self.d.name}"
 
     @property
     def _units(self) -> str:

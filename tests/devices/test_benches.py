@@ -284,3 +284,13 @@ def test_vectors_of_another_unit_are_no_test_for_riscv(tmp_path: Path) -> None:
     path.write_text(json.dumps(Vector(other, layout_of(other).split([0, 0, 0])).to_json()) + "\n", encoding="utf-8")
     result = CliRunner().invoke(main, ["export", str(path), "--format", "riscv"])
     assert (result.exit_code, "has vectors of ieee/fma/f16, ieee/fma/f32" in result.output) == (2, True), result.output
+
+
+def test_the_heads_of_exported_conditions_say_how_their_numbers_relate(tmp_path: Path) -> None:
+    every, shown = len(covering().singles), len(on_wires())
+    assert f", {every} in all: those of single inputs" in exported(FMA, "conditions", tmp_path / "conditions.md")
+    head = exported(FMA, "coverage", tmp_path / "conditions.sv").split("module ")[0]
+    assert f"// {shown} conditions: those of single inputs" in head
+    assert f"// but for the {every - shown} that ask" in head
+    reached = {text for vector in vectors_of(cover()) for text in vector.extra["reaches"]}
+    assert f"CONDITIONS: the {len(reached)} that" in exported(vectors(tmp_path), "cocotb", tmp_path / "test_cover.py")

@@ -186,6 +186,11 @@ def test_a_sum_that_wraps() -> None:
     assert (unwrapped.unwrapped, unwrapped.total.value) == (None, exact)
 
 
+def test_no_integer_is_subnormal() -> None:
+    explanation = explained("cdna3/mfma/i32_16x16x32_i8", a=["80", "7f"], b=["80", "7f"], c="7fffffff")
+    assert "  int32, toward zero: exact: -2^31 + 2^15 - 2^8" in drawn(explanation)
+
+
 def test_a_late_addend() -> None:
     """Equation 10 on CDNA3: the products' sum keeps 24 bits and enters the second sum with 32."""
     explanation = explained(CDNA3, **EQUATION_10)

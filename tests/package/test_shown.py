@@ -21,6 +21,7 @@ from mmaprobe.cli.choice import Millimetres
 from mmaprobe.cli.commands import listing
 from mmaprobe.cli.main import main
 from mmaprobe.listed import SHOWN
+from mmaprobe.questions import terms_text
 from mmaprobe.reports.latex import latex_of
 from mmaprobe.smtmodel.algorithms import ALGORITHMS
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -368,3 +369,9 @@ def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:
         factor, _, power = text.partition("*2^")
         decimal = Fraction(rest.rpartition("at most ")[2])
         assert decimal <= Fraction(factor) * Fraction(2) ** int(power or 0) * (1 + Fraction(1, 10**8))
+
+
+def test_infinity_times_zero_is_no_zero_product() -> None:
+    """It makes the result a NaN, so that the sum has to show it; so have products that a double underflows to zero."""
+    a, b = np.array([np.inf, 1e-300, 0.0]), np.array([0.0, 1e-300, 2.0])
+    assert terms_text(a, b, 0.0, {}) == "inf * 0.0 + 1e-300 * 1e-300 + c = 0.0"

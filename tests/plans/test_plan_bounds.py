@@ -400,6 +400,27 @@ def test_a_data_sheet_of_a_plan_without_c_has_special_values_in_products() -> No
     assert not {"NaN", "-0 * 1 + (-0), other products +0"} & lines.keys()
 
 
+def test_a_data_sheet_says_which_k_leave_no_tail() -> None:
+    for step, text in (
+        ("split([64, 128], mma, r)", "128 and a multiple of 8"),
+        ("promote(64, mma, r)", "multiples of 64"),
+    ):
+        plan = parse_plan(FILE.format(step=f"sum({step}, c)", d="f32"), "cut.yaml", parse_reference)
+        found = find_plan_bound(plan, Inputs(), (256,), believed, late=lambda: True)
+        lines = {line.name: line.value for line in sheet_of_plan(plan, "cut", document_of_plan(found, "cut")).lines}
+        assert lines["K without a tail"] == text
+
+
+def test_a_data_sheet_of_a_plan_calls_special_values_by_its_inputs() -> None:
+    """With a negative alpha, -infinity as a product and infinity as c are infinities of one sign."""
+    plan = parse_plan(FILE.format(step="r(exact(product(number(0xbf800000, f32), sum(mma, +0)), c))", d="f32"),
+                      "minus.yaml", parse_reference)  # fmt: skip
+    found = find_plan_bound(plan, Inputs(), (64,), believed, late=lambda: True)
+    lines = {line.name: line.value for line in sheet_of_plan(plan, "minus", document_of_plan(found, "minus")).lines}
+    assert lines["-infinity * 1, c = infinity"] == "inf (7f800000)"
+    assert "infinity - infinity" not in lines
+
+
 @pytest.mark.parametrize("distribution", ["normal", "uniform"])
 def test_no_study_is_beyond_its_bound(distribution: str) -> None:
     """Every element of a drawn product, on units and in f32."""

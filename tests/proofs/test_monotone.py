@@ -9,7 +9,7 @@ import pytest
 
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.properties.rises import needed
-from mmaprobe.queries.kernel.questions.statements import Monotonic, exchangeable, symmetries_of
+from mmaprobe.queries.kernel.questions.statements import Monotonic, exchangeable, problems_of, symmetries_of
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties import monotonic, proving
 from mmaprobe.queries.properties.falls import find_fall
@@ -209,3 +209,15 @@ def test_without_the_rule_it_is_a_question_like_any_other(monkeypatch: pytest.Mo
     assert proof.theorem is not None
     assert proof.theorem.rule == "agreed"
     assert {lemma.answer.status for lemma in proof.lemmas} == {"unsat"}
+
+
+def test_a_part_proved_as_the_time_ends_leaves_the_next_one_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The property would be called proved, by the theorem about its first part alone."""
+    model = parse_reference("ieee/fma/e2m1")
+    ask = proving.prove_monotonic
+    monkeypatch.setattr(proving, "prove_monotonic", lambda *given: replace(ask(*given), interrupted=True))
+    problems = problems_of("monotonic", model, EVERY)
+    assert len(problems) > 1
+    proofs = proofs_of(problems, FAST, False)
+    assert [proof.verdict for proof in proofs] == ["equal", "unknown"]
+    assert proving.verdict_on("monotonic", proofs) == "unknown"

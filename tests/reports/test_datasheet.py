@@ -35,8 +35,11 @@ from mmaprobe.reports.datasheet import (
 )
 from mmaprobe.reports.gpu_page import file_name, pages
 from mmaprobe.reports.latex import COLUMNS, latex_of_sheets
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.gpus import GPUS
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -282,6 +285,62 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     assert emulated["Carry bits"] == recorded(EMULATED)  # five are enough for its largest sum, by theorem
     blackwell = bases_of(EMULATED.replace("hopper", "blackwell"))
     assert blackwell["Carry bits"].startswith("inferred from recorded results of H100, H200 and B200; ")
+
+
+@pytest.mark.parametrize("fmt", ["e4m3", "e4m3fnuz", "e2m1", "e5m3_none", "f16", "binary8p4", "int8"])
+@pytest.mark.parametrize("mode", ["nearest_even", "toward_zero", "up", "down", "to_odd"])
+@pytest.mark.parametrize("overflow", ["ieee", "infinity", "saturate"])
+def test_a_sheet_says_what_a_format_has_beyond_its_range(fmt: str, mode: str, overflow: str) -> None:
+    """Formats without infinity, without NaN, without -0, and integers; against the results."""
+    unit = parse_unit(
+        f"""
+unit: beyond
+formats: {{a: {fmt}, b: {fmt}, c: {fmt}, d: {fmt}}}
+length: 1
+roundings: {{r: "round({fmt}, {mode}, overflow={overflow})"}}
+steps: {{d: "r(exact(a[0] * b[0], c))"}}
+""",
+        "beyond.yaml",
+    )
+    model, lines = Model("beyond", unit), dict(arithmetic(unit))
+    form = model.d
+    signs = [
+        (form.largest, form.sign_bit | form.largest if not form.complement else form.largest + 1)[k] for k in (0, 1)
+    ]
+    found = [exact_value(evaluate_row(model, Operands((x,), (form.largest,), 0)), form) for x in signs]
+    ends = [form.most, -form.most - form.complement]
+    text = lines["Results beyond the range"]
+    directed = [mode == "up", mode == "down"] if mode in ("up", "down") else [mode == "nearest_even"] * 2
+    expected = {
+        "the nearest end of the format": ends, "the largest finite number": ends, "infinity": ["inf", "-inf"],
+        "NaN, as the format has no infinity": ["nan", "nan"],
+        "NaN where IEEE 754 has infinity for this rounding mode":
+            ["nan" if yes else end for yes, end in zip(directed, ends, strict=True)],
+        "as IEEE 754 has it for this rounding mode":
+            [name if yes else end for yes, name, end in zip(directed, ("inf", "-inf"), ends, strict=True)],
+    }  # fmt: skip
+    assert found == expected[text]
+    assert ("Subnormal results" in lines, "Subnormal inputs" in lines) == (not form.complement,) * 2
+    assert ("Zero inputs" in lines) == form.has_negative_zero
+    if not form.has_negative_zero:
+        assert lines.get("Zero results") == (None if form.complement else "the format's only zero")
+
+
+def test_a_sheet_of_a_sum_that_wraps_has_no_results_beyond_the_range() -> None:
+    lines = dict(arithmetic(parse_reference("cdna3/mfma/i32_16x16x32_i8").unit))
+    assert "Results beyond the range" not in lines
+    assert lines["Carry bits"] == "0, then it wraps"
+
+
+def test_the_only_nan_of_a_format_is_known() -> None:
+    sheet = sheet_of_model(parse_reference("ieee/fma/e4m3fnuz"), SILENT)
+    assert {line.name: line.value for line in sheet.lines}["NaN"] == "nan (80)"
+
+
+def test_a_sheet_without_c_speaks_of_no_c() -> None:
+    text = "{a: f16, b: f16, c: none, d: f32}\nlength: 1\nsteps: {d: 'round(exact(a[0] * b[0]), f32, nearest_even)'}"
+    sheet = sheet_of_model(Model("none", parse_unit(f"unit: none\nformats: {text}\n", "none.yaml")), SILENT)
+    assert "Symmetric in sign (negating every a negates d)" in [line.name for line in sheet.lines]
 
 
 def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() -> None:

@@ -50,6 +50,11 @@ def test_an_exact_unit_has_kappa_0() -> None:
     assert found["approximates"].endswith("-> binary32, (NearestTiesToEven, SatNone)")
 
 
+@pytest.mark.parametrize("name", ["ieee/fma/e2m1", "ieee/fma/e2m3"])
+def test_a_format_without_infinity_and_nan_saturates(name: str) -> None:
+    assert declared(name)["approximates"].endswith("SatFinite)")
+
+
 @pytest.mark.parametrize("name", ["arm/neon/bfdot", "volta/mma/m8n8k4.f32.f16.f16.f32"])
 def test_an_input_that_refutes_kappa_0_is_counted(name: str) -> None:
     """The number of values, counted one by one from the smaller result to the larger."""
