@@ -45,7 +45,7 @@ from mmaprobe.queries.kernel.questions.statements import exchangeable, problems_
 from mmaprobe.queries.kernel.questions.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.terms.same import SidesAgree
 from mmaprobe.queries.kernel.terms.undecided import NoInputDecides, NoLengthDecides
-from mmaprobe.queries.kernel.theorem import Goal
+from mmaprobe.queries.kernel.theorem import Goal, Theorem
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.plans import Plan
@@ -128,8 +128,10 @@ def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> 
     return RequiredGoals(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
 
 
-def of_claim(claim: Statement) -> RequiredGoals:
-    """The goal of a claim that one theorem proves. Raises TypeError for a claim of a property."""
+def of_claim(claim: Statement, lengths: Sequence[int | None] = ()) -> RequiredGoals:
+    """The goal of a claim that one theorem proves. `lengths`: of a claim about one number of products, this number if
+    the proof is also about the plans of its parts at this K; else none. Raises TypeError for a claim of a property, and
+    CertificateError for another number."""
     goal: Goal
     match claim:
         case Claim(assertion=assertion):
@@ -138,7 +140,10 @@ def of_claim(claim: Statement) -> RequiredGoals:
                 about = Subject(plans=plans, lengths=(None,), assertions=(assertion,))
                 return RequiredGoals(about, (NoLengthDecides(assertion),))
             used = dict.fromkeys(model for plan in plans for model in plan.models)
-            return RequiredGoals(Subject(tuple(used), assertions=(assertion,)), (NoInputDecides(assertion),))
+            if lengths and tuple(lengths) != (assertion.terms,):
+                raise CertificateError(f"the claim is about K = {assertion.terms}, and its proof about others")
+            about = Subject(tuple(used), plans if lengths else (), tuple(lengths), assertions=(assertion,))
+            return RequiredGoals(about, (NoInputDecides(assertion),))
         case BoundClaim(model=model):
             return replace(of_unit(model), goals=(BoundInUnits(model.unit, *claim.units),))
         case OverflowClaim(reduction=reduction):
@@ -155,6 +160,13 @@ def of_claim(claim: Statement) -> RequiredGoals:
         case _:
             raise TypeError("a property is proved by theorems about each of its problems")
     return RequiredGoals(Subject(plans=(claim.plan,)), (goal,))
+
+
+def lengths_of(claim: Statement, proof: Theorem) -> tuple[int, ...]:
+    """The `lengths` of `of_claim` for a proof: K, if the claim is about one K and the proof about plans."""
+    one_length = isinstance(claim, Claim) and claim.assertion.most is None
+    named = one_length and any(isinstance(value, Plan) for one in proof.walk() for value in one.arguments.values())
+    return (claim.assertion.terms,) if isinstance(claim, Claim) and named else ()
 
 
 def of_unit(model: Model) -> RequiredGoals:
@@ -235,7 +247,7 @@ def _plans(texts: Mapping[str, str]) -> RequiredGoals:
 
 
 _READ: Mapping[str, Callable[[Mapping[str, str]], RequiredGoals]] = {
-    CLAIM: lambda texts: of_claim(read_claim(texts)),
+    CLAIM: lambda texts: of_claim(read_claim(texts), read_document(texts, LOG)["lengths"]),
     QUESTION: lambda texts: of_problem(read_question(texts)),
     PROPERTY: lambda texts: of_property(*read_property(texts)),
     COVER: _cover,

@@ -94,7 +94,8 @@ def _copied(texts: Mapping[str, str], reference: str) -> str:
         path.write_text(text, encoding="utf-8")
         return str(path)
     if is_plan(reference) or ".yaml" in reference or CORE in reference:
-        raise ParameterError(reference, f"{CLAIM} names a plan or a file that is not in the folder")
+        kind = "plan" if is_plan(reference) else "file"
+        raise ParameterError(reference, f"{CLAIM} names a {kind} that is not in the folder")
     return reference
 
 

@@ -17,7 +17,7 @@ from mmaprobe.documents.verify import ClaimLemma
 from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import CountClaim
-from mmaprobe.queries.certificates.asked import of_claim
+from mmaprobe.queries.certificates.asked import lengths_of, of_claim
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -136,8 +136,9 @@ class Outcome(Generic[Stated]):
     def certify(self, directory: Path, options: Options) -> list[Certificate]:
         """Write the certificate of the verdict; if there are several, each into a folder of its own. Raises
         CertificateError."""
-        roots = [self.certified]
-        return certify_theorems(roots, of_claim(self.claim), claim_texts(self.claim), directory, options)
+        root = self.certified
+        about = of_claim(self.claim, lengths_of(self.claim, root))
+        return certify_theorems([root], about, claim_texts(self.claim), directory, options)
 
     @property
     def certified(self) -> Theorem:

@@ -328,6 +328,11 @@ def _spelled(name: str) -> Format:
         match = _P3109.fullmatch(name)
         assert match is not None
         fmt = _p3109(name, int(match[1]), int(match[2]), match[3] != "u", match[4] != "f")
+    return with_common_name(fmt)
+
+
+def with_common_name(fmt: Format) -> Format:
+    """The same format under the name of its row, else under its canonical spelling, so that files agree on it."""
     return next((row for row in _ROWS if replace(fmt, name=row.name) == row), replace(fmt, name=_spelling(fmt)))
 
 

@@ -136,10 +136,8 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     """Raises ParameterError for models whose inputs have different formats, or whose results cannot be compared."""
     for side in ("a", "b", "c") if left.addend and right.addend else ("a", "b"):
         one, other = (getattr(model, side) for model in (left, right))
-        if one.name != other.name:
+        if one != other:
             raise ParameterError(side, f"the models take different formats: {one.name} and {other.name}")
-        if one != other:  # two files may each have a format of that name
-            raise ParameterError(side, f"the models take different formats, both called {one.name}")
     scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
 
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
+from mmaprobe.smtmodel.arithmetic.formats import (
+    FORMATS,
+    Format,
+    format_named,
+    is_spelling,
+    own_format,
+    with_common_name,
+)
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, mode_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.jsontext import plain_reason
@@ -161,7 +168,7 @@ class ExpressionReader:
 
     def _own(self, name: str, own: OwnFormat) -> Format:
         try:
-            return own_format(name, **own.model_dump())
+            return with_common_name(own_format(name, **own.model_dump()))
         except ParameterError as error:
             raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 

@@ -194,5 +194,5 @@ KINDS: Mapping[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: _claim(folder, classical=2**24, span=4, plan="plan:ozaki/int8-6", products=2),
         "within_span",
     ),
-    "cover": (_cover, "one_expression"),
+    "cover": (_cover, "one_form"),
 }

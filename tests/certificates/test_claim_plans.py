@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from mmaprobe.queries.certificates.statement import table_names
 from mmaprobe.smtmodel.plans import plan_files
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
+from tests.certificates.test_attacks import put
 from tests.tampering import fitted
 
 pytestmark = pytest.mark.solvers
@@ -51,12 +53,23 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_claim_about_one_length_rests_on_theorems_about_its_plans(tmp_path: Path) -> None:
+    """The log says that they are about this K; about another one it is refused."""
+    claim = {"terms": 8, "inputs": {"format": "f16", "a": [-2, 2], "b": [-2, 2], "c": "zero"},
+             "parts": {"p": VOLTA}, "claim": "error(p) <= 2**-9 * magnitude_sum()"}  # fmt: skip
+    folder = certified(tmp_path, "one", claim)
+    assert json.loads((folder / "log.json").read_text())["lengths"] == [8]
+    put(folder, lambda log: log.update(lengths=[16]))
+    refused = run("check", folder)
+    assert (refused.exit_code, "the claim is about K = 8, and its proof about others" in refused.output) == (1, True)
+
+
 def test_check_spells_the_plan_out(proofs: Path) -> None:
     says = run("check", proofs / "refuted").output
     for line in (
         f"stated: {PART}: formats: a: f32, b: f32, c: f32, d: f32",
-        f"stated: {PART}: words: a1: r(r2(exact(a, -a0)))",
-        f"stated: {PART}: steps: d: sum(promote(32, then(wgmma(a1, b0), wgmma(a0, b1), wgmma(a0, b0)), r2), c)",
+        f"stated: {PART}: words: a1: h(r(exact(a, -a0)))",
+        f"stated: {PART}: steps: d: sum(promote(32, then(wgmma(a1, b0), wgmma(a0, b1), wgmma(a0, b0)), r), c)",
         f"{PART}: is the plan triton/bf16x3 that ships",
     ):
         assert line in says
@@ -88,11 +101,11 @@ def test_a_later_plan_of_the_name_changes_nothing(
     ("refuted", PART, "wgmma(a0, b1)", "mma(a0, b1)", f"{PART}:22: steps.d: column 37 of"),
     ("refuted", PART, "promote(32", "promote(64", None),
     ("refuted", "witness.json", "0x3f800000", "0x7f800000", "it is not admitted, or does not decide the claim"),
-    ("refuted", CLAIM, f"./{PART}", "plan:triton/bf16x3", "names a plan or a file that is not in the folder"),
+    ("refuted", CLAIM, f"./{PART}", "plan:triton/bf16x3", "names a plan that is not in the folder"),
     ("refuted", CLAIM, "2**-20", "2**-4", "it is not admitted, or does not decide the claim"),
     ("refuted", UNIT, "F=25", "F=4", None),
-    ("proved", CLAIM, f"./{PART}", "plan:ozaki/int8-ii-13", "names a plan or a file that is not in the folder"),
-    ("proved", CLAIM, f"./{PART}", f"../{PART}", "names a plan or a file that is not in the folder"),
+    ("proved", CLAIM, f"./{PART}", "plan:ozaki/int8-ii-13", "names a plan that is not in the folder"),
+    ("proved", CLAIM, f"./{PART}", f"../{PART}", "names a file that is not in the folder"),
     ("proved", CLAIM, "products: 8", "products: 9", "does not state what the files ask"),
     ("proved", CLAIM, "classical: 20", "classical: 1", "does not state what the files ask"),
     ("proved", PART, "nearest_even", "toward_zero", "a rounding with rules of its own"),

@@ -301,8 +301,8 @@ def test_a_proof_says_that_the_addend_is_zero(tmp_path: Path) -> None:
     assert "where only zeros of c are admitted: proved" in result.output
     assert run("check", folder).exit_code == 0
     stated = (tmp_path / "certificate" / "README.md").read_text()
-    assert "left.yaml: none: 1 product of e2m1 and e2m1, without c, d e4m3;" in stated
-    assert "right.yaml: other: 1 product of e2m1 and e2m1, c e4m3, d e4m3;" in stated
+    assert "left.yaml: none: 1 product of e2m1 and e2m1, without c, d in e4m3;" in stated
+    assert "right.yaml: other: 1 product of e2m1 and e2m1, c in e4m3, d in e4m3;" in stated
 
 
 @pytest.mark.parametrize("kind", ["verilog", "coverage", "btor2", "cpp"])

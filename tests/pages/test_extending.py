@@ -54,7 +54,7 @@ OPERANDS = [
     ("evaluate input.jsonl", "1 row, 0 mismatches"),
     ("run input.jsonl --device 'command:sh device.sh'", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
     ("prove added.yaml turned.yaml --certificate same", "equal: proved in"),
-    ("check same", "2 products of e2m1 and e2m1, c e4m3, c2 e4m3, m e2m1, d e4m3"),
+    ("check same", "2 products of e2m1 and e2m1, c in e4m3, c2 in e4m3, m in e2m1, d in e4m3"),
     ("prove added.yaml twice.yaml --solver bitwuzla --certificate other", "\n    c2 = "),
     ("check other", ": not equal: on this input left gives "),
     ("explain added.yaml lacking.jsonl", "c2: this field is missing"),

@@ -117,10 +117,9 @@ def test_a_sheet_speaks_of_what_a_unit_has() -> None:
     )
     assert without["Formats"] == "e5m2 * e5m2 -> f32"
     assert without["Operation"] == "exact product, then rounded"
-    assert without["NaN"] == "nan (pattern not known)"
+    assert without["NaN * 1"] == "nan (pattern not known)"
     assert without["-0 * 1"] == "-0 (80000000)"
     assert not {"infinity - infinity", "-0 * 1 + (-0)"} & without.keys()
-    assert whole["Results beyond the range"] == "the nearest integer of the format"
     assert not {"Zero results", "Subnormal results", "Subnormal inputs", "Zero inputs", "-0 * 1 + (-0)"} & whole.keys()
 
 

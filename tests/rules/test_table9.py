@@ -132,9 +132,9 @@ REFUSED = [
     (unit_of("repeat(k in range(2), c, r(fused(a[k] * b[k], acc, F=2)))"), "steps"),
     (unit_of(SUM.format("F=2"), rounding="nearest_even"), "subnormals"),
     (unit_of(SUM.format("F=2"), rounding="toward_zero, subnormals=flush_after"), "subnormals"),
-    (unit_of(SUM.format("F=2"), specials="all_ones"), "d: wide has"),
-    (unit_of(SUM.format("F=5")), "d: wide can overflow"),  # products reach what is kept of the largest c
-    (unit_of(SUM.format("F=3"), 3), "d: wide can overflow"),  # c is wider than what d holds
+    (unit_of(SUM.format("F=2"), specials="all_ones"), "d: e4m1_all_ones has"),
+    (unit_of(SUM.format("F=5")), "d: e4m1_none can overflow"),  # products reach what is kept of the largest c
+    (unit_of(SUM.format("F=3"), 3), "d: e4m1_none can overflow"),  # c is wider than what d holds
 ]
 
 

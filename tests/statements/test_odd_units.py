@@ -210,7 +210,7 @@ def test_formats_of_one_name_are_not_one_format() -> None:
     own = "own_formats: {{t: {{exponent: {}, fraction: {}, specials: none}}}}\n"
     text = UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e5m2", a="t", c="e4m3", length=1)
     sides = [Model("own", parse_unit(own.format(*fields) + text, "own.yaml")) for fields in ((3, 2), (2, 3))]
-    with pytest.raises(ParameterError, match="both called t"):
+    with pytest.raises(ParameterError, match="different formats: e3m2 and e2m3"):
         Problem(*sides)
 
 
