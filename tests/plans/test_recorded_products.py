@@ -458,7 +458,7 @@ def test_what_becomes_of_a_sum_is_found_by_both_commands(save: Save, result: str
     *sides, _ = files
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(sides)}")
     assert code == 0, text
-    wanted = named(plan).reference
+    wanted = named(replace(plan, roundings={})).reference  # with names of its own, as in a plan that is found
     assert wanted in found["plans"], text
     a_file, b_file, *c_file = sides[:-1]
     words = [a_file, b_file, *files[-2:], *(["--c", *c_file] if c else [])]
