@@ -287,7 +287,8 @@ def test_random_bits_stay_with_the_steps() -> None:
 
 
 def test_what_has_no_mean() -> None:
-    for name, message in (("ieee/fma/f32", "rounds no result by random bits"), (
-        "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c,random_bits=7", r"at most 6 random bits, not 7")):  # fmt: skip
+    seven = "arm/neon/fdot.f16.e4m3.e4m3@output_rounding=stochastic_c,random_bits=7"
+    messages = {"ieee/fma/f32": "rounds no result by random bits", seven: "at most 6 random bits, not 7"}
+    for name, message in messages.items():
         with pytest.raises(ParameterError, match=message):
             problems_of("unbiased", parse_reference(name), Inputs())
