@@ -332,8 +332,10 @@ def _spelled(name: str) -> Format:
 
 
 def with_common_name(fmt: Format) -> Format:
-    """The same format under the name of its row, else under its canonical spelling, so that files agree on it."""
-    return next((row for row in _ROWS if replace(fmt, name=row.name) == row), replace(fmt, name=_spelling(fmt)))
+    """The same format under the name of its row, else under its canonical spelling, so that files agree on it. A format
+    with a negative bias, which cannot be spelled, keeps its name."""
+    common = next((row.name for row in _ROWS if replace(fmt, name=row.name) == row), _spelling(fmt))
+    return replace(fmt, name=common) if common in FORMATS or is_spelling(common) else fmt
 
 
 def _p3109(name: str, bits: int, precision: int, signed: bool, extended: bool) -> Format:

@@ -357,6 +357,14 @@ steps:
 """
 
 
+@pytest.mark.parametrize(("bias", "name"), [(7, "e4m3_ieee"), (0, "e4m3b0_ieee"), (-3, "e4m3i")])
+def test_a_unit_with_an_own_format_reads_back(bias: int, name: str) -> None:
+    """Under the format's common spelling; a negative bias has none."""
+    unit = parse_unit(OWN.replace("bias: 7", f"bias: {bias}"), "own.yaml")
+    assert unit.a.name == name
+    assert parse_unit(unit_text(unit), "own.yaml") == unit
+
+
 def test_formats_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """All products with some addends, by the oracle; and the text reads back."""
     unit = parse_unit(OWN, "own.yaml")
