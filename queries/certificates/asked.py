@@ -164,9 +164,10 @@ def of_claim(claim: Statement, lengths: Sequence[int | None] = ()) -> RequiredGo
 
 def lengths_of(claim: Statement, proof: Theorem) -> tuple[int, ...]:
     """The `lengths` of `of_claim` for a proof: K, if the claim is about one K and the proof about plans."""
-    one_length = isinstance(claim, Claim) and claim.assertion.most is None
-    named = one_length and any(isinstance(value, Plan) for one in proof.walk() for value in one.arguments.values())
-    return (claim.assertion.terms,) if isinstance(claim, Claim) and named else ()
+    if not isinstance(claim, Claim) or claim.assertion.most is not None:
+        return ()
+    named = any(isinstance(value, Plan) for one in proof.walk() for value in one.arguments.values())
+    return (claim.assertion.terms,) if named else ()
 
 
 def of_unit(model: Model) -> RequiredGoals:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.unit_stages import halved
+from mmaprobe.queries.plans.unit_stages import halved, paired
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
@@ -121,7 +121,7 @@ class DealtSums:
         tail = chain if len(rest) else None
         orders = ORDERS if ways > 2 else ORDERS[:1]
         joined = [(interleaved(ways, chain, how, order, grain, tail), in_order(lanes, order)) for order in orders]
-        folds = dict.fromkeys((halved(ways), (Fold(ways, 1),), *([_paired(ways)] if ways & (ways - 1) == 0 else [])))
+        folds = dict.fromkeys((halved(ways), (Fold(ways, 1),), *([paired(ways)] if ways & (ways - 1) == 0 else [])))
         if ways > 2:
             stage = in_vectors(chain, how, (ways, *halved(ways)), grain=grain, tail=tail)
             joined.append((stage, in_folds(lanes, halved(ways))))
@@ -157,8 +157,3 @@ def _patterns(sums: Sequence[Numbers]) -> Matrix:
     """Numbers as patterns."""
     every = np.array(sums)
     return every.view(f"u{every.itemsize}")
-
-
-def _paired(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add neighbouring lanes until one of a power of two is left."""
-    return (Fold(2, 1),) * (lanes.bit_length() - 1)

@@ -18,7 +18,7 @@ import numpy as np
 from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Numbers, agreeing, ended, in_order, starts_of
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.unit_stages import halved
+from mmaprobe.queries.plans.unit_stages import halved, paired
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import type_of
@@ -93,7 +93,7 @@ class TreeSums(DealtSums):
             left = self.length % size
             for folds in _trees(lanes):
                 sums = _folded(own, folds)
-                if lanes == size and folds == _paired(size):
+                if lanes == size and folds == paired(size):
                     last = _halved(ends[-left:])[None] if left else sums[-1:]
                     yield partial(promoted, size, halves, how), self._in_order(np.append(sums[:-1], last, axis=0))
                     if left:
@@ -130,15 +130,11 @@ def _few(sample: Sample) -> Sample:
 def _trees(lanes: int) -> Iterator[Sequence[Fold]]:
     """Folds of a power of two of lanes: in halves, in pairs of neighbours, first in halves and then in pairs; or in
     halves of each warp, and the sums of warps in halves or in order."""
-    yield from dict.fromkeys((halved(lanes), _paired(lanes)))
+    yield from dict.fromkeys((halved(lanes), paired(lanes)))
     for count in range(1, len(halved(lanes)) - 1) if lanes <= VECTOR else ():
-        yield (*halved(lanes)[:count], *_paired(lanes >> count))
+        yield (*halved(lanes)[:count], *paired(lanes >> count))
     if lanes > WARP:
         yield from dict.fromkeys((*halved(WARP), *rest) for rest in (halved(lanes // WARP), (Fold(lanes // WARP, 1),)))
-
-
-def _paired(lanes: int) -> tuple[Fold, ...]:
-    return (Fold(2, 1),) * (lanes.bit_length() - 1)
 
 
 def _folded(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:

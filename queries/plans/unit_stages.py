@@ -141,3 +141,8 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
 def halved(lanes: int) -> tuple[Fold, ...]:
     """Folds that add the upper half of the lanes to the lower one, until one is left."""
     return () if lanes == 1 else ((fold := Fold(2, -(-lanes // 2))), *halved(fold.left(lanes)))
+
+
+def paired(lanes: int) -> tuple[Fold, ...]:
+    """Folds that add neighbouring lanes, of a power of two of them, until one is left."""
+    return (Fold(2, 1),) * (lanes.bit_length() - 1)
