@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound=lists.ListedThing, covariant=True)
 
-UNREAD = "none"  # the format of c of a plan that reads no c, as in files of plans
 SHOWN = 20  # rows that a terminal or a notebook shows unasked
 #: common names of formats -> patterns that find these formats, in the line of a model or in its formats
 SPOKEN = {
@@ -148,12 +147,13 @@ def _listed_by_format(
     from mmaprobe.named import WantedError
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS
     from mmaprobe.smtmodel.base.errors import UnknownNameError
+    from mmaprobe.smtmodel.operand import NO_ADDEND
 
     asked = {name: fmt for name, fmt in wanted.items() if fmt is not None}
     for name, fmt in asked.items():
         if not isinstance(fmt, str):
             raise WantedError(name, fmt, "the name of a format such as 'f16'")
-        if fmt not in FORMATS and (name, fmt) != ("c", UNREAD):
+        if fmt not in FORMATS and (name, fmt) != ("c", NO_ADDEND):
             raise UnknownNameError(f"{name}: format", fmt, FORMATS)
     rows = _listed(kind, every, words)
     return Listed(kind, tuple(row for row in rows if all(_format(row, name) == fmt for name, fmt in asked.items())))
@@ -255,6 +255,7 @@ def _models() -> list[lists.ListedModel]:
 
 
 def _plans() -> list[lists.ListedPlan]:
+    from mmaprobe.smtmodel.operand import NO_ADDEND
     from mmaprobe.smtmodel.plans.plan_files import plans
     from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_reference
 
@@ -267,7 +268,7 @@ def _plans() -> list[lists.ListedPlan]:
                 id=f"{PLAN}{name}",
                 summary=f"{about}  [{plan.evidence}]",
                 formats=lists.Formats(
-                    a=plan.a.name, b=plan.b.name, c=plan.c.name if plan.addend else UNREAD, d=plan.d.name
+                    a=plan.a.name, b=plan.b.name, c=plan.c.name if plan.addend else NO_ADDEND, d=plan.d.name
                 ),
                 units=[model.reference for model in plan.models],
                 about=plan.about,
