@@ -14,6 +14,7 @@ from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_added_once
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -99,18 +100,44 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
         return (), (), "with scale factors it is not asked whether they are rounded before"
     if probe.weights:
         return (), (), "as terms are subtracted or scaled, it is not asked whether they are rounded before"
-    bit = min(model.a.precision, model.b.precision, model.d.precision) - 1
-    if 2 * bit <= model.d.precision or bit < 1:
-        return (), (), f"each fits {model.d.name}, so that rounding it first would change nothing"
+    partners = list(_partners(root))
+    read = (model.d, model.c) if "c" in dict(partners).values() else (model.d,)
+    kept = min(fmt.precision for fmt in read)
+    bits = min(model.a.precision, kept) - 1, min(model.b.precision, kept) - 1
+    if why := _never_rounded(model) or _too_few(model, bits):
+        return (), (), why
+    last = sum(bits)
     asked = []
-    for product, partner in _partners(root):
-        text = f"whether product {product} keeps 2^{-2 * bit} beside its negative without it at {partner}"
+    for product, partner in partners:
+        text = f"whether product {product} keeps 2^{-last} beside its negative without it at {partner}"
         asked.append((product, partner, text))
-    forms = [(partial(_residue, probe, product, partner, bit), text) for product, partner, text in asked]
+    forms = [(partial(_residue, probe, product, partner, bits), text) for product, partner, text in asked]
     products: dict[bool, list[int]] = {True: [], False: []}
     for (product, _, _), d in zip(asked, probe.patterns(forms), strict=True):
-        products[exact_value(d, model.d) == Fraction(1, 1 << 2 * bit)].append(product)
+        products[exact_value(d, model.d) == Fraction(1, 1 << last)].append(product)
     return tuple(sorted(products[True])), tuple(sorted(products[False])), ""
+
+
+def _never_rounded(model: Model) -> str:
+    """Why rounding a product to the result's format changes nothing, or nothing but what is beyond its range; empty if
+    products have more bits."""
+    a, b, d = model.a, model.b, model.d
+    if a.precision + b.precision - (1 in (a.precision, b.precision)) > d.precision:
+        return ""
+    largest = max(map(abs, a.interval)) * max(map(abs, b.interval))
+    if largest <= d.most and a.unit + b.unit >= (d.unit if d.is_integer else d.emin):
+        return f"each fits {d.name}, so that rounding it first would change nothing"
+    return (
+        f"none has more bits than {d.name}, so that rounding it first would change only those that overflow there or "
+        "are subnormal"
+    )
+
+
+def _too_few(model: Model, bits: tuple[int, int]) -> str:
+    """Why products are not asked about: (1 + 2^-i) * (1 + 2^-j) with these i and j fits the result's format."""
+    if min(bits) >= 1 and sum(bits) >= model.d.precision:
+        return ""
+    return f"too few of their bits are below the last place of {model.d.name}, so that it is not asked"
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
@@ -124,21 +151,26 @@ def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
                 yield child, ends[1 if place == 0 else 0]
 
 
-def _residue(probe: Probe, product: int, partner: Leaf, bit: int, text: str, number: int) -> Vector:
-    """(1 + 2^-bit)^2 as a product, and -(1 + 2^(1 - bit)) at its partner: their sum is 2^(-2 bit)."""
+def _residue(probe: Probe, product: int, partner: Leaf, bits: tuple[int, int], text: str, number: int) -> Vector:
+    """(1 + 2^-i) * (1 + 2^-j) as a product, and -(1 + 2^-i + 2^-j) at its partner: their sum is 2^-(i + j)."""
     model = probe.model
     a, b, c = [0] * model.length, [0] * model.length, 0
-    a[product], b[product] = _near_one(model.a, bit), _near_one(model.b, bit)
+    a[product], b[product] = (_near_one(fmt, bit) for fmt, bit in zip((model.a, model.b), bits, strict=True))
     if partner == "c":
-        c = _near_one(model.c, bit - 1) | model.c.sign_bit
+        c = _near_one(model.c, *bits) | model.c.sign_bit
+    elif bits[0] >= bits[1]:
+        a[partner], b[partner] = _near_one(model.a, *bits), power_pattern(model.b, -1, 0)
     else:
-        a[partner], b[partner] = _near_one(model.a, bit - 1), power_pattern(model.b, -1, 0)
+        a[partner], b[partner] = power_pattern(model.a, -1, 0), _near_one(model.b, *bits)
     return Vector(model, Operands(tuple(a), tuple(b), c), id=number, extra={"question": text})
 
 
-def _near_one(fmt: Format, bit: int) -> int:
-    """The pattern of 1 + 2^-bit, hence of 2 for bit 0."""
-    return power_pattern(fmt, 1, 1) if bit == 0 else power_pattern(fmt, 1, 0) | 1 << fmt.fraction - bit + fmt.padding
+def _near_one(fmt: Format, *bits: int) -> int:
+    """The pattern of 1 and the sum of the 2^-bit, which is at most 1."""
+    more = sum(1 << fmt.fraction - bit for bit in bits)
+    if more >> fmt.fraction:
+        return power_pattern(fmt, 1, 1)
+    return power_pattern(fmt, 1, 0) | more << fmt.padding
 
 
 # -- the start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -226,11 +227,45 @@ def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
     rounded = ends(f"python:{devices}:chain", "f64,f64,f64,f64", 40)
     assert (rounded["products_fused"], rounded["products_rounded"]) == ([], [*range(40)])
     amx = ends("model:x86/amx/tdpbf16ps", "bf16,bf16,f32,f32", 32)
-    assert "fits f32" in amx["products_not_told"]
+    assert "only those that overflow there or are subnormal" in amx["products_not_told"]
     assert amx["starts_from"].startswith("+0 (or the first product")
     first = ends(f"python:{devices}:blocks", "f32,f32,f32", 48)
     assert first["starts_from"].startswith("+0")
     assert first["outline"][1].startswith("├─ 0-7")
+
+
+ONE_ROUNDED = """
+unit: one-rounded
+formats: {a: A, b: B, c: D, d: D}
+length: 3
+roundings: {r: 'round(D, nearest_even)'}
+steps: {x: 'r(exact(a[0] * b[0], c))', y: 'r(exact(a[1] * b[1], x))', d: 'r(exact(r(a[2] * b[2]), y))'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "d", "said"),
+    [
+        ("f16", "f16", "f32", "each fits f32"),
+        ("e4m3", "e5m2", "bf16", "each fits bf16"),
+        ("bf16", "bf16", "f32", "none has more bits than f32"),
+        ("e4m3", "e4m3", "f16", "none has more bits than f16"),
+        ("e5m4_ieee", "e5m4_ieee", "e5m8_ieee", "too few of their bits"),
+        ("bf16", "f32", "f32", ""),
+        ("f32", "bf16", "f32", ""),
+        ("f16", "bf16", "bf16", ""),
+        ("e5m4_ieee", "e5m4_ieee", "e5m7_ieee", ""),
+    ],
+)
+def test_products_that_fit_are_no_others(tmp_path: Path, a: str, b: str, d: str, said: str) -> None:
+    """Products of numbers of 8 and 24 bits have 32, those of two of 5 bits have 10; bf16's overflow f32."""
+    file = tmp_path / "unit.yaml"
+    file.write_text(re.sub(r"\b[ABD]\b", lambda letter: {"A": a, "B": b, "D": d}[letter[0]], ONE_ROUNDED))
+    found = ends(f"model:{file}", f"{a},{b},{d},{d}", 3)
+    if said:
+        assert found["products_not_told"].startswith(said)
+    else:
+        assert (found["products_fused"], found["products_rounded"]) == ([0, 1], [2])
 
 
 def test_the_text_says_both_ends() -> None:
