@@ -78,7 +78,7 @@ class RtlDevice(DesignDevice):
         wiring = Wiring.read(text) if isinstance(text, str) else text
         several = {name: ports for name, ports in wiring.ports.items() if len(ports) > 1}
         try:
-            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, several, wiring.include)
+            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.tied, several, wiring.include)
         except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, wiring.name
