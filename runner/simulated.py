@@ -219,11 +219,11 @@ class SimulatedDevice(DesignDevice):
         found = [cycles for cycles in range(DEEPEST + 1) if moving[cycles : cycles + WORDS] == stay]
         if all(set(text) & UNDEFINED for text in stay):
             raise ParameterError(
-                self.name, "its results have undefined bits for all inputs: reset=PORT, a number of an input?"
+                self.name, "its results have undefined bits for all inputs: give reset=PORT, or a number of an input"
             )
         if len(found) > 1:
             raise ParameterError(
-                self.name, "its results are the same for all inputs that tell its latency: latency=NUMBER"
+                self.name, "its results are the same for all inputs that tell its latency: give latency=NUMBER"
             )
         if not found:
             raise ParameterError(

@@ -112,7 +112,7 @@ class _FormatName(Choice):
 @click.option(
     "--format", "wanted", type=_FormatName([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
 )
-@output_option("Write it here (default: standard output).", "OUT", FileName(path_type=None))
+@output_option("Write the output here (default: standard output).", "OUT", FileName(path_type=None))
 @MODEL_OF_ROWS
 @click.option(
     "--tininess",

@@ -320,7 +320,7 @@ def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], l
             entering: dict[int, list[int]] = {}
             for under in unders:
                 entering.setdefault(max(counted(under), low), []).append(under)
-            least, from_zero = None, unders.get(ZERO)  # of those that entered at a smaller exponent
+            least, from_zero = None, unders.get(ZERO)  # the least gain of those that entered below m; that of a zero
             for m in range(min(entering), counted(top)):
                 new = entering.get(m, [])
                 left = [unders[under] - own.part(m, rose, under) for under in new]
