@@ -337,7 +337,7 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         differing = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(differing)[:MENDED]]))
-        for _ in range(TURNS):  # what gives these gives not all: it is changed further, by what it gives wrongly
+        for _ in range(TURNS):  # units that give these give not all: they are changed by what they give wrong
             if not (changed := mended(best, partial(wrong_on, some))):
                 break
             whole = wrong_on(np.arange(len(rows)), changed)
