@@ -91,7 +91,7 @@ class _Verifier:
         self.start = time.monotonic()
         self.outcome = AlgorithmOutcome(claim)
         self.admitted = False
-        self.batches = 0  # simulated
+        self.batches = 0  # batches of inputs simulated
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
