@@ -26,8 +26,9 @@ ROUNDED = "give a file of rounded numbers"  # for commands that convert no numbe
 
 @contextmanager
 def errors_name(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
-    """In its block a ParameterError (if `parameters` are given, only an error about one of these) becomes an InputError
-    that names `place`, the file or files. `wanted`: what to do about numbers that are not exact in a format."""
+    """A block in which a ParameterError (if `parameters` are given, only an error about one of these) becomes an
+    InputError that names `place`, the file or files. `wanted`: what to do about
+    numbers that are not exact in a format."""
     try:
         yield
     except ParameterError as error:

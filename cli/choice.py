@@ -42,7 +42,7 @@ class _Whole:
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         kind: Any = super()
         if not (is_whole(value.strip()) if isinstance(value, str) else type(value) is int):
-            kind.fail(f"{value!r} is not a whole number{self.unit}: up to {LONGEST:,} digits, 0 to 9, are.", param, ctx)
+            kind.fail(f"{value!r} is not a whole number{self.unit}: give up to {LONGEST:,} digits, 0 to 9.", param, ctx)
         return kind.convert(value, param, ctx)
 
 

@@ -28,8 +28,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 
 class Command(click.Command):
-    """A command. Raises InputError before any work if an output is an input, another output, or not writable; inputs
-    named by other inputs are safe too. --timeout limits the work, unless the command says otherwise."""
+    """A command. Raises InputError before any work if an output is an input, another output, or not writable; files
+    that other inputs name are not overwritten either. --timeout limits the work, unless the command says otherwise."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -55,7 +55,7 @@ class Command(click.Command):
             if not path.parent.is_dir():
                 parent = path.parent if os.path.islink(value) else Path(value).parent
                 raise InputError(f"there is no folder {parent}: make it first", str(value))
-            if path.exists() and not path.is_file():  # a device
+            if path.exists() and not path.is_file():  # such as /dev/null
                 continue
             if (other := seen.setdefault(path, option)) != option:
                 why = f"{other} and {option} name one file" if other else f"{option} would overwrite an input"

@@ -1,5 +1,5 @@
-"""The program `mmaprobe`. From here until a command begins, an interrupt ends the process at once. Before that the
-interpreter handles an interrupt, so this module is loaded first and imports little."""
+"""The program `mmaprobe`. Until `main` runs, the interpreter handles an interrupt, so this module is loaded first and
+imports little; from then on, until a command begins, an interrupt ends the process at once."""
 
 try:
     import gc
@@ -11,14 +11,14 @@ except KeyboardInterrupt:
     raise SystemExit(3) from None
 
 BEGAN = time.monotonic()
-#: allocations between two runs of the garbage collector: with the default, the collector took a tenth of the time of an
-#: identification, and freed next to nothing
-COLLECTED = (100_000, 50, 50)
+#: thresholds of the garbage collector: with its own ones it took a tenth of the time of an identification, and freed
+#: next to nothing
+GC_THRESHOLDS = (100_000, 50, 50)
 
 
 def main() -> None:
     interrupts_leave()
-    gc.set_threshold(*COLLECTED)
+    gc.set_threshold(*GC_THRESHOLDS)
     from mmaprobe.cli.main import main as command
     from mmaprobe.smtmodel.base.frames import with_room
     from mmaprobe.smtmodel.base.interrupts import state

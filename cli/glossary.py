@@ -29,7 +29,7 @@ def _command(text: str) -> str:
 PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
 #: what is said of a property after its statement
 ASIDES = {
-    "order-independent": "Of a chain of single products, any may be exchanged.",
+    "order-independent": "Where each step adds a single product, any two products may be exchanged.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",

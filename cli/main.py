@@ -94,7 +94,7 @@ class Group(click.Group):
     ) -> None:
         try:
             super()._main_shell_completion(ctx_args, prog_name, complete_var)
-        except (KeyError, ValueError) as error:  # its variables are not as a shell's script sets them
+        except (KeyError, ValueError) as error:  # the completion's variables are not as the script sets them
             why = f"COMP_WORDS and COMP_CWORD are not those of a shell ({error})"
             raise click.UsageError(f"{why}: `{PROGRAM} completion` prints the script that completes") from None
 
@@ -119,7 +119,7 @@ class Group(click.Group):
         except (KeyboardInterrupt, click.Abort) as end:
             if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
                 return _failed(end.__cause__)
-            if not state.late:  # which is said below
+            if not state.late:  # else the last line says that time ran out
                 LINE.say("interrupted")
             return 3
         except Exception as error:
@@ -131,7 +131,7 @@ class Group(click.Group):
 
 
 def _also(error: MmaprobeError) -> str:
-    """What an unknown model's name may name instead: names of algorithms look alike."""
+    """What the name of an unknown model stands for elsewhere, if anything: a plan, or a sum of numbers."""
     if not (isinstance(error, UnknownNameError) and error.kind == "model"):
         return ""
     from mmaprobe.smtmodel.algorithms import ALGORITHMS

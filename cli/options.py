@@ -70,11 +70,13 @@ FIXED = click.option(
 )  # fmt: skip
 FLAGS = click.option(
     "--flags", type=Choice(DOCUMENTS), metavar=f"[{'|'.join(DOCUMENTS)}]",
-    help="The exceptions of IEEE 754 (16 invalid, 4 overflow, 2 underflow, 1 inexact), as these documents signal them.",
+    help="The exceptions of IEEE 754 (16 invalid, 4 overflow, 2 underflow, 1 inexact), as this architecture signals "
+    "them.",
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # their module loads late
+    # the modes are written out, as the module that lists them takes long to load
+    type=RoundingName(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),
 )  # fmt: skip
 ADDEND = click.option(
     "--c", "addend", type=FileName(), metavar="C",

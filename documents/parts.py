@@ -69,7 +69,7 @@ class Document(Part):
 
     schema: Literal[1] = 1
     """the version of the document: raised when a field goes or changes its meaning; fields may be added"""
-    produced: Produced = field(default=ABSENT, metadata={"always": True})  # as soon as it is printed
+    produced: Produced = field(default=ABSENT, metadata={"always": True})  # every printed document has it
     """the program and its command line"""
 
 

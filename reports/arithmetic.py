@@ -105,7 +105,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
 
 
 def _of(unit: Unit, inputs: Iterable[Element], has: Callable[[Format], bool]) -> list[Element]:
-    """The inputs whose format has what a line is about."""
+    """The inputs for whose formats `has` holds."""
     formats = unit.formats
     return [node for node in inputs if has(formats[node.operand])]
 

@@ -81,7 +81,7 @@ def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
     return [*asked] or [(vector.model.reference, vector.model, None)]
 
 
-def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
+def vectors_sections(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list[Section]:
     """The section of a file of vectors: the results of the vectors' models beside `d`."""
     known = [vector for vector in vectors if vector.d is not None]
     section = Section(
@@ -194,7 +194,7 @@ def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
         ("questions", f"{document.questions}, and {order.questions} for the summation order"),
         ("validated", f"{document.validated} further vectors agree"),
         *_parameters(document),
-        *(("what is not decided", f"equal {why}") for why in document.why_undecided),
+        *(("what is not decided", f"candidates with these values are equal: {why}") for why in document.why_undecided),
         *(("open", " | ".join(pair)) for pair in document.open),
         *((f"near: {one.model}", f"explains {counted(one.explains, 'answer')}") for one in document.nearest),
         *_described({key: value for key, value in device.items() if key != "name"}),

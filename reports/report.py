@@ -79,7 +79,7 @@ def sections(path: str, pictures: Pictures) -> list[Section]:
     values = _numbered(path)
     if all("a" in one and "b" in one for _, one in values):
         vectors = [_read(vector_of, one, path, line) for line, one in values]
-        made = measured.vectors_of(vectors, pictures, path)
+        made = measured.vectors_sections(vectors, pictures, path)
     else:
         build = functools.partial(_sections, pictures=pictures)
         made = [section for line, one in values for section in _read(build, one, path, line)]

@@ -44,10 +44,10 @@ class DesignDevice(BatchDevice):
         waiting = iter(vectors)
         first = next(waiting, None)
         if first is not None:
-            self.model = self._shape(first.model)
+            self.model = self._signature(first.model)
             yield from super().answers(chain([first], waiting))
 
-    def _shape(self, asked: Model) -> Model:
+    def _signature(self, asked: Model) -> Model:
         """The signature of the formats asked, with as many products as the ports hold. Raises ParameterError if the
         ports do not fit."""
         length, rest = divmod(self.widths["a"], asked.a.width)
@@ -78,7 +78,7 @@ class RtlDevice(DesignDevice):
         wiring = Wiring.read(text) if isinstance(text, str) else text
         several = {name: ports for name, ports in wiring.ports.items() if len(ports) > 1}
         try:
-            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.idle, several, wiring.include)
+            design = read_design(wiring.files, wiring.top, wiring.parameters, wiring.tied, several, wiring.include)
         except MissingProgramError as error:
             raise DeviceUnavailableError(str(error)) from None
         self.netlist, self.name = design.parsed, wiring.name

@@ -106,7 +106,7 @@ class SimulatedDevice(DesignDevice):
         inputs = [name for name, port in ports.items() if not port.is_output]
         outputs = [name for name, port in ports.items() if port.is_output]
         self.clock = wiring.roles.get("clock") or next((name for name in CLOCKS if name in inputs), "")
-        if self.clock in wiring.idle:
+        if self.clock in wiring.tied:
             self.clock = ""
         wiring.check(inputs, outputs, {self.clock})
         sides = {name: [ports[port] for port in wiring.ports_of(name)] for name in OPERAND_NAMES
@@ -178,7 +178,7 @@ class SimulatedDevice(DesignDevice):
         """The text of the bench: it reads one input in each line, operand a in the lowest bits, and writes the number
         of each cycle with the output in this cycle, or only of the cycles with a valid output."""
         roles, total = self.wiring.roles, sum(port.bits for side in sides.values() for port in side)
-        connected = {port: f"{ports[port].width}'d{number}" for port, number in self.wiring.idle.items()}
+        connected = {port: f"{ports[port].width}'d{number}" for port, number in self.wiring.tied.items()}
         own = {"clock": "clock", "reset": "reset", "reset_low": "!reset", "valid_in": "valid", "ready_in": "taken",
                "valid_out": "given", "ready_out": "1'b1"}  # fmt: skip
         connected |= {port: own[role] for role, port in roles.items()} | ({self.clock: "clock"} if self.clock else {})
@@ -219,11 +219,11 @@ class SimulatedDevice(DesignDevice):
         found = [cycles for cycles in range(DEEPEST + 1) if moving[cycles : cycles + WORDS] == stay]
         if all(set(text) & UNDEFINED for text in stay):
             raise ParameterError(
-                self.name, "its results have undefined bits for all inputs: reset=PORT, a number of an input?"
+                self.name, "its results have undefined bits for all inputs: give reset=PORT, or a number of an input"
             )
         if len(found) > 1:
             raise ParameterError(
-                self.name, "its results are the same for all inputs that tell its latency: latency=NUMBER"
+                self.name, "its results are the same for all inputs that tell its latency: give latency=NUMBER"
             )
         if not found:
             raise ParameterError(

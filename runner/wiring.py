@@ -28,14 +28,15 @@ BENCH = (
 )
 OPERAND_NAMES = tuple(NAMED)
 PORTS = (*OPERAND_NAMES, RESULT)
-#: role of a port in giving inputs and taking results -> its number when inputs are taken in every cycle
+#: role of a control port -> the number on the port while the design takes an input in every cycle; None: the clock, and
+#: ports that the design drives
 ROLES = {"clock": None, "reset": 0, "reset_low": 1, "valid_in": 1, "ready_in": None, "valid_out": None, "ready_out": 1}
 INCLUDE = "include"  # a word of Verilog, so no port has this name
 SIMULATORS = ("verilator", "icarus")
 
 
 def as_netlist(name: str) -> str:
-    """The name of a design without its simulator: the design is evaluated as the netlist of Yosys."""
+    """The name of a design without its simulator: the name of the netlist that Yosys makes of the design."""
     return ",".join(part for part in name.split(",") if not part.startswith("simulator="))
 
 
@@ -62,9 +63,9 @@ PortFile = create_model("PortFile", __base__=_Others, **_OPERANDS)
 
 @dataclass
 class Wiring:
-    """`ports`: operand or result -> its ports; several ports have its elements side by side, the first one lowest.
-    `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where given; `include`:
-    the folders of included files."""
+    """`ports`: operand or result -> its ports; several ports share the bits of all elements, the first port has the
+    lowest. `roles`: the ports of ROLES; `constants`: the numbers of other inputs; `latency`: cycles, where given;
+    `include`: the folders of included files."""
 
     name: str
     files: list[Path]
@@ -79,7 +80,7 @@ class Wiring:
 
     @classmethod
     def read(cls, text: str) -> Wiring:
-        """From the text after `rtl:`. Raises InputError."""
+        """The description in the text after `rtl:`. Raises InputError."""
         name = f"rtl:{text}"
         own, given = cls._parts(text, f"device {name}")
         own.name = name
@@ -98,8 +99,8 @@ class Wiring:
 
     @classmethod
     def ports_alone(cls, text: str, name: str) -> Wiring:
-        """From what stands after `rtl:` and the files, for a bench; `name`: whose this is, for messages. Raises
-        InputError."""
+        """The description in the text of a bench, which is that after `rtl:` without files. `name`: what messages call
+        the text. Raises InputError."""
         own, given = cls._parts(text, name)
         if own.files or own.include or own.simulator or own.parameters:
             raise InputError(f"{name}: {text}: it is written {BENCH}")
@@ -157,8 +158,8 @@ class Wiring:
         self.latency = file.latency
 
     @cached_property
-    def idle(self) -> Mapping[str, int]:
-        """The numbers of inputs with which a design takes inputs in every cycle."""
+    def tied(self) -> Mapping[str, int]:
+        """The numbers on inputs that are no operands: the constants, and the control ports as in ROLES."""
         still = {port: number for role, port in self.roles.items() if (number := ROLES[role]) is not None}
         return self.constants | still
 

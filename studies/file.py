@@ -126,7 +126,7 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
     if (key == "reduction") != (kind == "sum"):
         raise file.error(("curves", at, key), f"a {key} stands in studies of kind {SUBJECTS[key]}, not {kind}")
     if curve.minus and key != "plan":
-        raise file.error(("curves", at, "minus"), "a difference is one of two plans")
+        raise file.error(("curves", at, "minus"), "only a curve of a plan has `minus`, the plan that is subtracted")
     as_written = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
     texts = {name: beside(Path(file.name).parent, text) for name, text in as_written.items()}
     for name, text in texts.items():

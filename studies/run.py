@@ -17,7 +17,7 @@ from mmaprobe.queries.kernel.bounds.forms import EXACT, Form
 from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import exact_result
-from mmaprobe.queries.plans.slices import bound_in_largest, lose
+from mmaprobe.queries.plans.slices import bound_in_largest, loss_theorem
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
@@ -187,7 +187,7 @@ def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
 
 @lru_cache
 def _goal_of(plan: Plan, length: int) -> InLargest:
-    goal = lose(plan, length, Settled(Options())).goal
+    goal = loss_theorem(plan, length, Settled(Options())).goal
     assert isinstance(goal, InLargest)
     return goal
 

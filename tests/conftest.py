@@ -19,7 +19,7 @@ import click
 import pytest
 
 from mmaprobe.cli import options
-from mmaprobe.cli.entry import COLLECTED
+from mmaprobe.cli.entry import GC_THRESHOLDS
 from mmaprobe.documents.reading import WrongDocumentError
 from mmaprobe.queries.solvers import engines, store
 from mmaprobe.smtmodel.base.frames import with_room
@@ -63,7 +63,7 @@ def pytest_collection_finish() -> None:
     """What was loaded stays, and few of the objects that tests make hold each other: to look for those that do took a
     sixth of the processors' time."""
     gc.freeze()
-    gc.set_threshold(*COLLECTED)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
 
 

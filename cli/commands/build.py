@@ -89,7 +89,7 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, ev
         f"{counted(document.validated, 'vector')} of validation, {document.seconds:.1f} s"
     )
     if document.left_for_time:
-        say(f"not looked through for time: {some_of(document.left_for_time)}")
+        say(f"not searched for lack of time: {some_of(document.left_for_time)}")
     if document.unit is not None:
         if document.verdict == "open":
             say(f"not finished: {document.why}; this unit agrees with every answer so far")

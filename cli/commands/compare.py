@@ -97,7 +97,7 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
     "--formats",
     metavar="A,B,D",
     help="With --gemm and no model: the formats of the matrices, A,B,D, or A,B,C,D with --c; for files whose types do "
-    "not say them, as of FP8.",
+    "not say the formats, such as files of FP8 numbers.",
 )
 @CONVERT
 @factor_options
@@ -275,8 +275,8 @@ class _Run:
             else:
                 yield row
         if addends:
-            deaf = next(side.name for side in pair.sides if not side.addend)
-            say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
+            name = next(side.name for side in pair.sides if not side.addend)
+            say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {name} takes no addend")
 
     def gemm(self, files: Files, timeout: float | None) -> None:
         """Reduce two matrices to a dot product of a few terms. Raises MmaprobeError."""

@@ -203,7 +203,7 @@ def _computed_again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
 
 
 def load_matrices(pair: Pair, files: Files) -> Matrices:
-    """The matrices as bit patterns. Raises InputError."""
+    """The matrices as bit patterns. Raises InputError or ParameterError."""
     from mmaprobe.queries.compare.gemm import Matrices
     from mmaprobe.smtmodel.evaluate.numbers import check_convert
     from mmaprobe.smtmodel.plans.gemm import addend
@@ -211,9 +211,9 @@ def load_matrices(pair: Pair, files: Files) -> Matrices:
     model, convert, inputs, results = pair.left.model, files.convert, files.sides[:2], files.sides[2:]
     if model.scale is None:
         refuse(f"{model.reference or 'what the files say'} takes no scale factors", *(row.name for row in FACTORS))
-    deaf = [side.name for side in pair.sides if not side.addend]
-    if deaf and files.c is not None:
-        raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
+    without_c = [side.name for side in pair.sides if not side.addend]
+    if without_c and files.c is not None:
+        raise ParameterError("--c", f"{without_c[0]} does not read c: leave it out")
     check_convert([load_matrix(path, mapped=True) for path in (*inputs, files.c) if path], convert)
     a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(inputs, (model.a, model.b), strict=True))
     c = None if files.c is None else patterns_of(files.c, model.c, convert, bias=True)

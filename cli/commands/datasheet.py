@@ -79,7 +79,9 @@ def datasheet(
 
     if disclosure is not None or p3109:
         if every or output is not None:
-            raise click.UsageError("--disclosure, --p3109: printed, of one unit; -o, --output and --all are of pages")
+            raise click.UsageError(
+                "--disclosure and --p3109 print about one unit; -o, --output and --all are for pages"
+            )
         if disclosure is not None and p3109:
             raise click.UsageError("--disclosure and --p3109 are documents of their own: give one of them")
         if subject is None:

@@ -175,7 +175,10 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
                     return _parsed(content, name, number), f"{name}:{number}"
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"cannot be read: {error}", name, number + 1) from None
-    raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
+    raise InputError(
+        "there is no vector in it" if line is None else f"there is no line {line}: it has {counted(number, 'line')}",
+        name,
+    )
 
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
@@ -189,9 +192,9 @@ def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
 
 
 def _vector(model: Model, row: dict[str, Any], place: str) -> Vector:
-    """The vector of a row, read in the formats of `model`. If the row names a model of its own (not a unit file that is
-    missing), both must have the same formats. Products of zero beyond the model's length are left out. Raises
-    InputError."""
+    """The vector of a row, read in the formats of `model`. If the row names a model of its own, both must have the
+    same formats, unless that is a unit file that is missing. Products of zero beyond the model's length are left out.
+    Raises InputError."""
     from mmaprobe.smtmodel.inputs.vectors import parse_row
     from mmaprobe.smtmodel.operand import OPERANDS
     from mmaprobe.smtmodel.tables.reference import is_unit_file

@@ -95,7 +95,7 @@ KINDS = {
 }  # fmt: skip
 
 
-#: format -> the ending of its files' names
+#: ending of a file's name -> the format of such files
 ENDINGS = {".csv": "csv", ".npz": "npz", ".xml": "junit", ".smt2": "smt2", ".btor2": "btor2", ".aig": "aiger",
            ".aag": "aiger"}  # fmt: skip
 
@@ -112,13 +112,13 @@ class _FormatName(Choice):
 @click.option(
     "--format", "wanted", type=_FormatName([*FORMATS, *OF_MODELS]), required=True, help="One of the formats above."
 )
-@output_option("Write it here (default: standard output).", "OUT", FileName(path_type=None))
+@output_option("Write the output here (default: standard output).", "OUT", FileName(path_type=None))
 @MODEL_OF_ROWS
 @click.option(
     "--tininess",
     type=Choice(["after", "before"]),
     help="An underflow is a result that is tiny after rounding (default; RISC-V, x86), or before it (ARM). "
-    "A unit that makes tiny results zero says this itself.",
+    "A unit that makes tiny results zero decides this.",
 )
 @click.option(
     "--stages",
@@ -155,9 +155,9 @@ def export(
         raise click.UsageError(f"--ports needs --format cocotb: {wanted} has ports of its own, or none")
     if (own := ENDINGS.get(Path(output or "").suffix, wanted)) != wanted:
         raise click.UsageError(f"{output} has the ending of {own}: give --format {own}, or {wanted} another name")
-    candidate = parse_reference(model) if model else None
+    instead = parse_reference(model) if model else None
     if wanted in OF_MODELS:
-        if candidate is not None:
+        if instead is not None:
             raise click.UsageError(f"--model names the model of vectors: {wanted} writes the model {file}")
         _, module, function = OF_MODELS[wanted]
         given = parse_plan_path(file) if wanted == "fpcore" and names_plan(file) else parse_reference(file)
@@ -165,8 +165,8 @@ def export(
         write_output(made.content, output, made.about, made.note)
         return
     with open_input(file) as (lines, name):
-        vectors = read_vectors(lines, name, instead=candidate)
-        rows = list(evaluate_vectors(vectors, candidate, name))
+        vectors = read_vectors(lines, name, instead=instead)
+        rows = list(evaluate_vectors(vectors, instead, name))
     _, module, function = FORMATS[wanted]
     options = {"fptest": [tininess], "cocotb": [ports]}.get(wanted, [])
     made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)

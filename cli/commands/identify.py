@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--multiple", metavar="NUMBER", type=WholeNumber(1, 4096), default=1, show_default=True,
-    help="With --gemm: ask only for M, N and K that are multiples of it, as those of models are.",
+    help="With --gemm: ask only for M, N and K that are multiples of it, as those of neural networks are.",
 )  # fmt: skip
 @click.option(
     "--layout", type=click.Choice(["nn", "nt", "tn", "tt"]), default="nn", show_default=True,
@@ -111,8 +111,8 @@ def identify(**given: Any) -> None:
 
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan; with --invariant:
     no dependence was seen), 1 no candidate fits (with --invariant: bits depend on the shape), 2 bad input (also:
-    ANSWERS are of another device), 3 cut short or undecided, none fits but it is said where the nearest differs, or
-    the device contradicts itself.
+    ANSWERS are of another device), 3 cut short or undecided, no unit fits but the output says where the nearest
+    one differs, or the device contradicts itself.
     """
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
@@ -235,7 +235,7 @@ KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] 
         _UNITS,
         ("--invariant finds no plan", "save"),
         ("--invariant asks all shapes", "multiple"),
-        ("--invariant hands over rows", "layout"),
+        ("--invariant hands over A and B row after row", "layout"),
         *_OF_A_FUNCTION,
     )),
 }  # fmt: skip

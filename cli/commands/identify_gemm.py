@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Sides = tuple[int, int, int]  # M, N and K
 
-USUAL = "64,64"  # --shape
+DEFAULT_SHAPE = "64,64"  # the largest M and N where --shape is not given
 LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
 LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
@@ -32,15 +32,15 @@ LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many wor
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
-def function_of(question: Question, longest: int) -> tuple[Signature, Sides, Sides]:
-    """What is asked of a function: the signature, with the largest K; the smallest M, N and K (1 where --shape gives
-    none) and the largest M, N and K. Raises click.UsageError and MmaprobeError."""
+def signature_and_spans(question: Question, longest: int) -> tuple[Signature, Sides, Sides]:
+    """The signature of the products to ask for, with the largest K; the smallest M, N and K (1 where --shape gives
+    none); and the largest M, N and K. Raises click.UsageError and MmaprobeError."""
     from mmaprobe.smtmodel.inputs.signature import parse_signature
 
     text, length = question.shape, question.length
     if question.formats is None or (length is None and text is None):
         raise click.UsageError("--gemm needs --formats and --length")
-    spans = [part.partition("..") for part in (USUAL if text is None else text).split(",")]
+    spans = [part.partition("..") for part in (DEFAULT_SHAPE if text is None else text).split(",")]
     sides = [(low if dots else "1", high if dots else low) for low, dots, high in spans]
     known = all(is_digits(one.strip()) and 0 < int(one) <= LARGEST_SIDE for side in sides for one in side)
     if len(sides) not in (2, 3) or not known or any(int(low) > int(high) for low, high in sides):
@@ -58,7 +58,7 @@ def map_gemm(question: Question) -> int:
     from mmaprobe.queries.plans.report import document_of_map
     from mmaprobe.runner.device_plans import mapper_of
 
-    start, (asked, least, most) = time.monotonic(), function_of(question, LARGEST_SIDE)
+    start, (asked, least, most) = time.monotonic(), signature_and_spans(question, LARGEST_SIDE)
     given = "" if question.timeout is None else f" than --timeout {question.timeout:g}"
     try:
         mapper = mapper_of(question.device_name, asked, most[:2], question.timeout, question.device_timeout, progress,
@@ -130,19 +130,21 @@ def _recorded_files(text: str, c: Path | None) -> dict[str, Path]:
         named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
     else:
         ways = "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D.npy, or FILE.npz with matrices a, b, [c,] d"
-        raise ParameterError("--device", f"a recorded product is recorded: and {ways}")
+        raise ParameterError("--device", f"after recorded: the files of a product are needed, {ways}")
     if c is not None and "c" in named:
         raise ParameterError("--c", f"C is given twice: {named['c']}, and {c}")
     return named if c is None else {"a": named["a"], "b": named["b"], "c": c, "d": named["d"]}
 
 
 def _besides(mapped: Mapped) -> str:
-    """How many elements, and how many new shapes, the plan of the most elements does not give, in words; empty if it
-    is the plan of every product."""
+    """How many elements the plan that gives most of them gives, or how many new shapes it does not give, in words;
+    empty if it is the plan of every product."""
     if not mapped.plans or (mapped.whole and len(mapped.plans) == 1):
         return ""
     failed = len({*mapped.differ, *mapped.open})
-    new = "" if mapped.gives[mapped.plans[0]] < mapped.observed else f", and not {counted(failed, 'new shape')}"
+    new = (
+        "" if mapped.gives[mapped.plans[0]] < mapped.observed else f", but not those of {counted(failed, 'new shape')}"
+    )
     return f"{_gives(mapped, mapped.plans[0])}{new}"
 
 
@@ -157,7 +159,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
     for what, shapes in _missing(mapped).items():
         say(f"{what} in {counted(len(shapes), 'shape')} without a plan{_parity(shapes)}: {some_of(shapes, LISTED)}")
-    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # a revealed order
+    for (shape, _), tree in sorted(mapped.orders.items(), key=lambda one: one[1] is None)[:1]:  # a revealed one first
         say(f"order of {shape}:")
         for line in outline_of(tree):
             say(f"  {line}")
@@ -180,18 +182,16 @@ def _show(mapped: Mapped, seconds: float) -> None:
         elif entry.agree < entry.wanted:
             say(f"  {counted(entry.agree, 'random shape')}: too few to rely on")
         else:
-            say(
-                f"  {counted(entry.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong"
-            )
+            say(f"  {counted(entry.agree, 'random shape')}: bit for bit so, but too few of them rule out another plan")
     if unsure > UNSURE:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
-        say(f"{where}no plan tried gives its arithmetic{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+        say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
-    why = "not relied on" if mapped.fails else "that at most half of the new shapes there bear out"
+    why = "not relied on" if mapped.fails else "that hold in at most half of their new shapes"
     if left_out:
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")
     if not mapped.fails and any(entry.plan is None for entry in mapped.rules):
@@ -207,7 +207,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
 
 
 def _show_cut(mapped: Mapped, given: str) -> None:
-    """What a search that was cut short had done, and what it had not. `given`: the option with its seconds."""
+    """What a search that was cut short had done, and what it had not. `given`: the end of its last sentence, the
+    option with its seconds."""
     from mmaprobe.cli.text.plan_results import percent
 
     nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)

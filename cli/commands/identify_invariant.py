@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.commands.identify_gemm import RECORDED, function_of
+from mmaprobe.cli.commands.identify_gemm import RECORDED, signature_and_spans
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted, spans_text
@@ -30,7 +30,7 @@ def ask_invariant(question: Question) -> int:
 
     if question.device_name.startswith(RECORDED):
         raise click.UsageError("--invariant asks a function: a recorded product has one shape")
-    start, (asked, least, most) = time.monotonic(), function_of(question, LONGEST)
+    start, (asked, least, most) = time.monotonic(), signature_and_spans(question, LONGEST)
     if least != (1, 1, 1):
         message = f"{question.shape!r}: --invariant asks shapes from 1 x 1 on, so give the largest M,N"
         raise ParameterError("--shape", message)

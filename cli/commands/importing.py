@@ -24,7 +24,13 @@ _COMMENT = re.compile(r"(#|//).*")
 
 @click.command("import", cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=file_names)
-@click.option("--model", metavar="MODEL", required=True, shell_complete=models, help="What the words are operands of.")
+@click.option(
+    "--model",
+    metavar="MODEL",
+    required=True,
+    shell_complete=models,
+    help="The model whose operands and result each line has.",
+)
 @output_option("Write the vectors here as JSONL (default: standard output).", "OUT", FileName(path_type=None))
 def import_command(file: str, model: str, output: str | None) -> None:
     """Read vectors from hexadecimal lines, as TestFloat's.
@@ -57,7 +63,7 @@ def _rows(lines: Iterable[str], name: str, model: Model) -> Iterator[dict[str, o
     from mmaprobe.smtmodel.inputs.vectors import to_hex
 
     counts = {"a": model.length, "b": model.length, **({"c": 1} if model.addend else {})}
-    counts |= {row: model.scales for row in ("scale_a", "scale_b") if row in model.formats}
+    counts |= {side: model.scales for side in ("scale_a", "scale_b") if side in model.formats}
     if unknown := model.formats.keys() - counts.keys() - {"c"}:
         raise InputError(f"{model.reference} takes {', '.join(sorted(unknown))}, for which a line has no words", name)
     wanted, number = sum(counts.values()) + 1, 0

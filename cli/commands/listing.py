@@ -56,7 +56,7 @@ class KindOrGpu(Choice):
 @JSON
 def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) -> None:
     """List models, hypotheses, families, GPUs and the like. One line each; with WORDs only the lines that contain
-    all of them. Of one node, parameter or algorithm, given by its name, also what it takes.
+    all of them. Of one node or algorithm, given by its name, also its options.
 
     KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans, gpus
     or words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU
@@ -93,7 +93,9 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
     shown = len(lines) if every or not sys.stdout.isatty() else _of_a_screen(lines)
     click.echo("\n".join(lines[:shown]))
     if shown < len(lines):
-        click.echo(f"... and {len(lines) - shown} more: --all shows them, a WORD those with it", err=True)
+        click.echo(
+            f"... and {len(lines) - shown} more: --all shows them, a WORD only the lines that contain it", err=True
+        )
 
 
 #: kinds of rows: a single row, named alone, is shown with its options
@@ -123,7 +125,10 @@ def _details(row: Any) -> list[str]:
     else:
         options = [(name, meaning, row.defaults[name]) for name, meaning in row.parameters.items()]
         head = f"{row.id}: {row.summary.partition('; parameters: ')[0]}"
-        last, example = "As an algorithm of a claim or a study, of products as a plan too:", [_example(row, options)]
+        last, example = (
+            "As an algorithm of a claim or a study (if it multiplies, as a plan too):",
+            [_example(row, options)],
+        )
     lines = [head]
     for name, meaning, default in options:
         lines.append(f"  {name}: {meaning}{f' (if not given: {default})' if default else ''}")

@@ -116,7 +116,7 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
     lines = [] if tree.ends is None else tree.ends.lines()
     if any(KINDS["exact"] in line for line in tree.outline().lines()):
-        lines.append(f"without loss: within the {tree.places} places that the formats allow to see")
+        lines.append(f"a step without loss: none within the {tree.places} places that the formats allow to see")
     if tree.places < tree.span.bits:
         lines.append(f"masks left traces: beside them steps were seen to hide what lies {tree.places} places below")
     return [*lines, f"{counted(len(tree.questions), 'question')}, {seconds:.1f} s"]

@@ -29,7 +29,7 @@ class OfBound(OfSides[Found, AnyDocument]):
         super().check()
         refuse(f"{ERROR_BOUND} compares no results", "compare")
         if self.line.latex:
-            refuse("LaTeX is of the formulas alone", "explain")
+            refuse("LaTeX shows the formulas alone", "explain")
         if len(self.line.sides) != 1:
             raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
 

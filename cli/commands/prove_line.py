@@ -89,7 +89,7 @@ class OfSides(Statement[Found, AnyDocument]):
         if not self.line.sides:
             raise click.UsageError("Missing argument 'MODEL [MODEL]'.")
         if self.line.wanted != "equal":
-            refuse(f"{self.line.wanted} is a property of results", "flags")
+            refuse(f"{self.line.wanted} is about results, not about exceptions", "flags")
 
 
 class OfResults(OfSides[Found, AnyDocument]):

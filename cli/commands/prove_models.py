@@ -55,7 +55,7 @@ class Models(OfResults["list[Proof]", Prove]):
         say(_headline(document))
         show_zeros(problem.zeros)
         if document.property == "equal" and problem.left.length != problem.right.length:
-            say(f"  about {counted(problem.length, 'product')}; those beyond, of the longer model, are of +0")
+            say(f"  about {counted(problem.length, 'product')}; further products of the longer model have factors +0")
         if self.line.explain:
             show_lemmas(document.proofs)
         for proof in document.proofs:

@@ -101,7 +101,8 @@ class Invariant(Statement["Invariance", ProveInvariant]):
         else:
             say(f"{wanted}: {stopped_text(document)}")
         for pair in pairs[: None if explain else LISTED]:
-            say(f"  {pair.left} and {pair.right}: one sum in {_named(pair.example[0])} and {_named(pair.example[1])}")
+            elements = " and ".join(map(_named, pair.example))
+            say(f"  {pair.left} and {pair.right} add the same products in {elements}")
             say(f"    equal at {_spans(pair.proved)} of K = {_spans(pair.lengths)}")
             for line in pair.rules if explain else ():
                 say(f"      {line}")
@@ -115,7 +116,7 @@ class Invariant(Statement["Invariance", ProveInvariant]):
                 f"{_named(document.open_example)}: --shapes leaves them out"
             )
             if not any(map(found.left_open, found.enumeration.needs)):
-                say("  results of which it speaks are the same wherever K is")
+                say("  the results of which the map says something do not depend on the shape")
 
 
 def _show_difference(found: Invariance, document: ProveInvariant, wanted: str) -> None:

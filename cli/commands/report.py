@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.wording import counted
 @click.argument("results", nargs=-1, required=True, metavar="RESULTS...", shell_complete=file_names)
 @click.option("-o", "--output", type=PageFile(".html"), required=True, metavar="FILE",
               help="Write the page here: HTML.")  # fmt: skip
-@click.option("--title", default="", help="Its title.")
+@click.option("--title", default="", help="The title of the page.")
 def report(results: tuple[str, ...], output: Path, title: str) -> None:
     """Make one page of HTML from results. It has verdicts, vectors, pictures, and how to repeat them.
 

@@ -107,7 +107,7 @@ def simulate(
     if unused := sorted({name for table in tables for name in table} - {*names}):
         say(f"left out, since not every file has it: {', '.join(unused)}")
     kind = ".npy" if "" in names else ".npz"
-    if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
+    if output.suffix != kind and not (output.exists() and not output.is_file()):  # /dev/null and the like take either
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
     results: dict[str, NDArray[Any]] = {}
     products: list[SimulatedProduct] = []

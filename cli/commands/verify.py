@@ -117,8 +117,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
 
 
 def _folder_name(case: str) -> str:
-    """The folder name of a case, whose values may be paths; a changed name, which other cases may have too, ends in a
-    digest."""
+    """The folder name of a case, whose values may be paths. Characters that do not belong in a folder name are
+    replaced; a digest then tells apart cases that differ in these alone."""
     plain = re.sub(r"[^A-Za-z0-9@=,._+-]", "-", case)[:150]
     return plain if plain == case else f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
 
@@ -147,9 +147,9 @@ def _show(document: Document, claim: Statement) -> None:
     if document.counterexample is not None:
         show_counterexample(document.counterexample)
     if document.shares:
-        say(f"  of the sum of magnitudes {_shares(document.shares)}")
+        say(f"  error or difference, as a share of the sum of magnitudes: {_shares(document.shares)}")
         if claim.where and document.shares.proved is not None:
-            say("  what is proved of it is about all inputs in the windows, also those that `where` leaves out")
+            say("  the proved share holds for all inputs in the windows, also those that `where` leaves out")
     by = _by(document)
     expected = expected_text(document.expect, document.as_expected)
     if document.verdict == "unknown":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.results import PlansOfResult
     from mmaprobe.smtmodel.plans import Plan
 
-NARROW = 16  # bits of results that hide much
+NARROW = 16  # the most bits of results that hide much of the sums
 WHOLE = 1 << 24  # products of a recorded product that is computed again whole, at most
 LISTED = 3  # plans of a kind that are listed
 WIDTH = 110  # columns of a line, as far as names allow

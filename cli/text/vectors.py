@@ -98,10 +98,10 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
     }
 
 
-def say_unread(how: Reader) -> None:
+def say_unread(reader: Reader) -> None:
     """Print that a unit or a plan takes no addend, if it takes none."""
-    if not how.addend:
-        say(f"{how.reference} does not read c")
+    if not reader.addend:
+        say(f"{reader.reference} does not read c")
 
 
 def show_lemmas(proofs: Iterable[PairProof]) -> None:

@@ -67,11 +67,11 @@ APART = 12  # the most steps that may each have a role of their own
 NAMED = 40  # last near candidates, of which the nearest is named where none is found
 NEAR = 0.3  # the largest share of wrong answers of a unit of which one stage is decided again
 NOTED = 6  # near candidates that are changed
-MENDS = 4  # of these and of the known units, those that are changed further
+MENDS = 4  # changed units and known units that are changed further
 COMPARED = 5  # near units, of which the one with the simplest difference is described
-SHOWN = 200  # vectors of each kind, by which these are chosen
+SHOWN = 200  # vectors of each kind, by which the compared units are chosen
 MENDED = 160  # answers with which changed units are compared first
-TURNS = 4  # of changing them further, each by the answers that those of the one before do not give
+TURNS = 4  # rounds of further changes, each by the answers that the units of the round before do not give
 ALONE = 16  # questions about products without c, which show how many bits their sums have
 TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits any
 
@@ -108,8 +108,8 @@ class Builder:
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
         self.products: dict[Node | Leaf, frozenset[int]] = {}  # the fused products of each tree asked about
-        self.share = TIER  # of the remaining time for one group of candidates
-        self.alone: Sketch | None = None  # that of the last questions about products without c
+        self.share = TIER  # the share of the remaining time for one group of candidates
+        self.alone: Sketch | None = None  # the sketch of the last questions about products without c
         self.known = same_signature(asked)  # instructions of the table, and shipped units
         self.turn_to([self._uniform(root) for root in roots])
 
@@ -337,7 +337,7 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         differing = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(differing)[:MENDED]]))
-        for _ in range(TURNS):  # what gives these gives not all: it is changed further, by what it gives wrongly
+        for _ in range(TURNS):  # units that give these give not all: they are changed by what they give wrong
             if not (changed := mended(best, partial(wrong_on, some))):
                 break
             whole = wrong_on(np.arange(len(rows)), changed)
@@ -474,7 +474,7 @@ class Builder:
             sizes = [len(list(walk(unit.result))) for unit in near]
             ranked = [near[at] for at in np.lexsort((sizes, wrong)).tolist()]
             units, known = ranked[:COMPARED], {model.unit for model in self.known}
-            units += [unit for unit in ranked if unit in known][:1]  # which a simple condition may be about
+            units += [unit for unit in ranked if unit in known][:1]  # a simple condition may say where this one differs
             units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
             rows, answers = joined_rows(self.answers.every)
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), own_answers])

@@ -466,7 +466,7 @@ class _UnitMaker:
 def _cuts(node: WholeSum) -> bool:
     """Whether a fused sum keeps fewer bits than the finished sum that is its first operand."""
     kept = node.items[0].bits_of_terms
-    return isinstance(node, FusedSum) and (node.each(node.fraction_bits, 0) or 0) < max(kept, default=0)
+    return isinstance(node, FusedSum) and (node.value_at(node.fraction_bits, 0) or 0) < max(kept, default=0)
 
 
 def _of_products(term: Node) -> bool:

@@ -118,7 +118,7 @@ def _with_changed_bits(node: FusedSum, at: int, parts: Sequence[Node], place: in
     terms: list[tuple[int, Node]] = []
     for position, item in enumerate(node.items):
         terms += [(position, part) for part in parts] if position == at else [(position, item)]
-    bits = [node.each(node.fraction_bits, position) or 0 for position, _ in terms]
+    bits = [node.value_at(node.fraction_bits, position) or 0 for position, _ in terms]
     bits[at + place] += change
     try:
         return replace(node.of_terms(terms), fraction_bits=tuple(bits))

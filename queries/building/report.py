@@ -45,7 +45,7 @@ def described(built: Built, questions: int, device: str, answers: str | None = N
         evidence=f"{counted(questions + built.questions, 'question')}, "
         f"{counted(built.validated, 'vector')} of validation without a difference, "
         + (built.why or f"which tell it from {counted(built.refuted, 'unit')} that differ in one choice")
-        + (f"; not looked through for time: {some_of(built.left)}" if built.left else "")
+        + (f"; not searched for lack of time: {some_of(built.left)}" if built.left else "")
         + (f"; answers in {answers}" if answers is not None else ""),
     )
 

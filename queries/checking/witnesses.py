@@ -75,7 +75,7 @@ def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
         about = claim.assertion
         if about.most is not None:
             count = sum(name.startswith("a") for name in stated["values"])
-            need(count > 0 and count % about.terms == 0 and count <= about.most, "it is of no such number of products")
+            need(count > 0 and count % about.terms == 0 and count <= about.most, "no number of products of the claim")
             about = about.at(count)
         asked = Question(about)
         decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)

@@ -108,7 +108,7 @@ class LongScene(Scene):
         return self._terms
 
     @property
-    def named(self) -> int:
+    def nameable(self) -> int:
         return self._named
 
     def steps(self, name: str) -> dict[Step, Bits]:

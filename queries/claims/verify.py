@@ -67,7 +67,7 @@ SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # simulation: share o
 BEFORE = 64 * BATCH  # inputs, at most, simulated before a proof is tried
 SMALL_SHARE = 0.1  # largest share of the time for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # climbing to the worst input: share of the time, most seconds
-REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # for the largest share: seconds if proved, if not; share of time
+REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # climbing: seconds if proved, if not; share of time
 SEARCHED = 32  # products, at most, in a term by term search, for a claim about several numbers of products
 BRIEFLY = 4.0  # seconds for the largest share with few products, if more products follow
 LONGER = 12.0  # seconds, about, for the search with more products
@@ -91,7 +91,7 @@ class _Verifier:
         self.start = time.monotonic()
         self.outcome = AlgorithmOutcome(claim)
         self.admitted = False
-        self.batches = 0  # simulated
+        self.batches = 0  # batches of inputs simulated
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes

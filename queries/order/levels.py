@@ -51,7 +51,7 @@ class Builder:
         self.probe, self.thorough = probe, thorough
 
     def tree(self) -> Node | Leaf:
-        """The tree, validated. Raises UnrevealedError."""
+        """The tree, validated. Raises UnrevealedError, as a NoTreeError where the answers fit no tree."""
         leaves = self.probe.leaves
         if self.thorough:
             self.probe.ask_pairs(combinations(leaves, 2))

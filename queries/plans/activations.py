@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 
 ENOUGH = 16  # finite results, at least
 NEAR = 0.02  # distance from an activation of the sums, as a share of the results: both as root mean square
-NEARER = 8.0  # how many times as far a line, or ReLU, is
+NEARER = 8.0  # a line, or ReLU, is at least this many times as far
 
 Numbers = NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from mmaprobe.queries.kernel.questions.steps import MOST_PRODUCTS, PlanAt
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.plans.bound_samples import SCOUTED, ErrorOfPlan, NearPlan, hold_largest
-from mmaprobe.queries.plans.slices import lose
+from mmaprobe.queries.plans.slices import loss_theorem
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import derivation, formula_of, window_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -181,7 +181,7 @@ class _Finder:
         """The bounds of slices, residues and blocks, in the largest elements of rows and columns, or of blocks."""
         for length in lengths:
             with suppress(RuleError):
-                theorem = lose(self.plan, length, self.settle)
+                theorem = loss_theorem(self.plan, length, self.settle)
                 assert isinstance(theorem.goal, InLargest)
                 hold_largest(self.plan, theorem.goal)
                 yield theorem

@@ -331,7 +331,7 @@ def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = froze
         """The numbers of a side, and their magnitudes."""
         own = in_f64(side, fmt)
         for pattern in side[~np.isfinite(own)].tolist():
-            _number(pattern, fmt)  # which is a fault
+            _number(pattern, fmt)  # raises FaultError
         return own, np.where(own == 0, 0.0, np.maximum(abs(own), float(least[name])))
 
     (x, large), (y, wide) = numbers("a", a, plan.a), numbers("b", b, plan.b)

@@ -65,7 +65,7 @@ def _part(goal: PlansAgree, theorem: Theorem, problem: Problem) -> Part:
         given = one.arguments
         parts: list[Part] = []
         if one.rule == same_steps.__name__:
-            parts.append(Steps(given["one"], given["other"]))  # type: ignore[arg-type]  # as that rule takes them
+            parts.append(Steps(given["one"], given["other"]))  # type: ignore[arg-type]  # the rule takes two stages
         elif isinstance(length := given.get("length"), int):
             parts += [AtLength(length), Tails(length)]
         for part in parts:

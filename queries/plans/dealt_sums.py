@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.plans.named import in_vectors, interleaved
 from mmaprobe.smtmodel.plans.stages import Parted
 
 ACCUMULATORS = range(2, 17)  # numbers of accumulators of a unit of one product
-OF_UNITS = range(2, 9)  # and of longer ones
+OF_UNITS = range(2, 9)  # numbers of accumulators of a longer unit
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 
 Numbers = NDArray[np.floating]

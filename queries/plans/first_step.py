@@ -31,11 +31,11 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
     except ParameterError:
         return None
     both = Counter(map(_what, steps[0])) & Counter(map(_what, steps[1]))
-    pairs = zip_longest(*(_left(side, both.copy()) for side in steps))
+    pairs = zip_longest(*(_remaining(side, both.copy()) for side in steps))
     return next(((left, right) for left, right in pairs if _what(left) != _what(right)), None)
 
 
-def _left(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:
+def _remaining(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:
     """The steps of a plan without steps that do not change a sum, and without steps that both plans have (`both`)."""
     for before, step in zip((None, *steps), steps, strict=False):
         if step.products is not None and both[_what(step)]:

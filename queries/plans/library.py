@@ -558,7 +558,7 @@ class Mapper(Candidates):
             )  # where d is narrow, nested stages give this K as well as the stage that gives every K
             together = self.asked.d.width <= NARROW_D
             yield from [chain(usual_ones, others)] if together else [usual_ones, others]
-        if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # which may hide steps of the order
+        if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # a narrow d may hide steps of the order
             yield from usual
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()

@@ -17,10 +17,8 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.plans.gemm import addend
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
-MOST_ELEMENTS, WORK = (
-    32768,
-    1 << 23,
-)  # for a small K: the most elements, and products in them; few tell short sums apart
+#: the most elements that are looked at for a small K, since few do not tell short sums apart, and the products in them
+MOST_ELEMENTS, WORK = 32768, 1 << 23
 PART = 256  # elements that are computed together
 SEED = 1  # the seed of the choice of rows and columns
 

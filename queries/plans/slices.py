@@ -18,7 +18,7 @@ from mmaprobe.queries.tactics.settling import result_or_none
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.plans.plan import Plan
 
-REACH, BLOCKS_REACH = 100, 30  # exponents of the largest magnitudes
+REACH, BLOCKS_REACH = 100, 30  # bounds hold for largest magnitudes from 2^-reach to 2^reach
 SPREAD = 12  # binary orders of magnitude between the blocks of one row, in plans that scale rows before blocks
 Numbers = NDArray[Any]
 
@@ -42,8 +42,8 @@ def blocks_lose(plan: Plan, length: int, settle: Settle) -> Theorem:
     return result_or_none(about, True, chain) or about(False, chain)
 
 
-def lose(plan: Plan, length: int, settle: Settle) -> Theorem:
-    """The theorem on what a plan loses, in the largest magnitudes. Raises RuleError where no rule gives one."""
+def loss_theorem(plan: Plan, length: int, settle: Settle) -> Theorem:
+    """The theorem that bounds a plan's error in the largest magnitudes. Raises RuleError where no rule gives one."""
     if plan.factors is not None:
         return blocks_lose(plan, length, settle)
     return slices_lose(plan, length, min(REACH, plan.d.emax // 4))

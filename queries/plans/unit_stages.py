@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
-LIKELIEST = 3  # of these sizes, the first are the likeliest
+LIKELIEST = 3  # the first sizes of RUNS are the likeliest
 ODD = 100  # sizes of runs below this are all tried around units of one product, last
 PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes

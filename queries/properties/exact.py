@@ -34,7 +34,7 @@ def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
 
 
 class Exactly(Fold[Fraction]):
-    """The values of nodes without rounding. Subclasses give the values of what nodes read."""
+    """The values of nodes without rounding. Subclasses give the values of elements and segments."""
 
     def formed(self, node: Node) -> Fraction:
         match node.without_loss:

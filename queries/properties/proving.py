@@ -129,7 +129,7 @@ class _Proving:
                 if proof.verdict == "different":
                     break
         except KeyboardInterrupt:
-            if not any(proof.interrupted for proof in self.proofs):  # else the problem reached is open
+            if not any(proof.interrupted for proof in self.proofs):  # else an open proof stands for the problem
                 self.proofs += [Proof(problem, interrupted=True) for problem in reached]
             elif verdict_of(self.proofs) == "equal":  # what was interrupted is proved: the next problem is open
                 known = {proof.problem for proof in self.proofs}

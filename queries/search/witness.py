@@ -57,8 +57,8 @@ def replay(
     problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False
 ) -> ReplayedRows:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
-    constant, as in small questions (for searches whose result is replayed without `folded`). The operands of a single
-    row are constants, as in `evaluate_batch`."""
+    constant, which is evaluated faster; searches that use it replay their result without. The operands of a single row
+    are constants, as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
     lanes = [
@@ -195,11 +195,12 @@ def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
 
 
 def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, ...]]:
-    """The costs by which rows are compared: terms, ragged operands, significand bits, distances of exponents, signs."""
+    """The costs by which rows are compared: terms, operands that are no powers of two, significand bits, distances
+    of exponents, signs."""
     table, count = np.asarray(rows, dtype=np.uint64).reshape(len(rows), len(layout.formats)), layout.length
     products = (table[:, :count] | table[:, count : 2 * count]) != 0
     terms = np.count_nonzero(products, axis=1) + (table[:, 2 * count] != 0)
-    ragged, bits, distance, signs = (np.zeros(len(rows), dtype=np.int64) for _ in range(4))
+    uneven, bits, distance, signs = (np.zeros(len(rows), dtype=np.int64) for _ in range(4))
     for fmt in dict.fromkeys(layout.formats):
         patterns = table[:, [other == fmt for other in layout.formats]]
         body = patterns >> np.uint64(fmt.padding)
@@ -208,11 +209,11 @@ def costs_of(rows: Sequence[Row] | Patterns, layout: Layout) -> list[tuple[int, 
         lowest = bit_length(fraction & (~fraction + np.uint64(1)))
         length = np.where(exponent == 0, bit_length(fraction), fmt.fraction + 1) - lowest
         length = np.where(fraction == 0, 0, length)
-        ragged += np.count_nonzero(length, axis=1)
+        uneven += np.count_nonzero(length, axis=1)
         bits += length.sum(axis=1)
         distance += np.where(patterns == 0, 0, np.abs(exponent - fmt.one_exponent)).sum(axis=1)
         signs += (patterns >> np.uint64(fmt.field_width)).sum(axis=1, dtype=np.int64)
-    return list(map(tuple, np.stack([terms, ragged, bits, distance, signs], axis=1).tolist()))
+    return list(map(tuple, np.stack([terms, uneven, bits, distance, signs], axis=1).tolist()))
 
 
 def bit_length(values: Patterns) -> NDArray[np.int64]:

@@ -1,9 +1,10 @@
 """The workers of a dask.distributed cluster as the place where solvers run.
 
-Only plain data is sent: a query's text with its engines and limits, a point of a study, a mutant. The answer comes back
-to this process, which alone reads and writes the store. A worker runs the same function that this process would run, so
-that the loss of a worker or scheduler costs time and no answer: another worker, or this process, does the work. The
-queues are dask's; this module adds races of engines, a time limit for each race, and continuation without a cluster.
+What is sent is a function with plain data: a query's text with its engines and limits, a point of a study, a mutant.
+The answer comes back to this process, which alone reads and writes the store. A worker runs the same function that this
+process would run, so that the loss of a worker or scheduler costs time and no answer: another worker, or this process,
+does the work. The queues are dask's; this module adds races of engines, a time limit for each race, and continuation
+without a cluster.
 """
 
 from __future__ import annotations

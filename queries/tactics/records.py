@@ -45,8 +45,8 @@ class Lemma:
 @dataclass
 class Proof:
     """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: the ground
-    of a proof without lemmas. `compared`: the problem as terms before cuts and merging. `left_open`: the word of a
-    design at which a proof ends."""
+    of a proof without lemmas. `compared`: the problem as terms before cuts and merging. `left_open`: where a proof
+    about a design is unfinished, the word of the design at which it stopped."""
 
     problem: Problem
     lemmas: list[Lemma] = field(default_factory=list)

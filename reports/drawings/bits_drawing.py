@@ -251,7 +251,7 @@ class BitsDrawing:
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
-        if marked and (row.bits or row.cut):  # of several panels, only those that show bits of the row
+        if marked and (row.bits or row.cut):  # only panels that show bits of the row are marked
             marked = any(self._bit(row, column) for column, _ in self.places if isinstance(column, int))
         with sheet.group(_spoken(row, name, note, sign, marked)):
             below = sheet.mark(TALL + 1, self._end) if marked else 0.0

@@ -59,7 +59,7 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str, ports: str | None = N
     text = files("mmaprobe.reports").joinpath("templates/cocotb.py.txt").read_text("utf-8")
     reset = {wiring.roles[role]: int(role == "reset") for role in ("reset", "reset_low") if role in wiring.roles}
     own = {name: list(wiring.ports_of(name)) for name in _widths(model)}
-    written = f"PORTS = {json.dumps(own)}\nIDLE, RESET = {json.dumps(wiring.idle)}, {json.dumps(reset)}"
+    written = f"PORTS = {json.dumps(own)}\nIDLE, RESET = {json.dumps(wiring.tied)}, {json.dumps(reset)}"
     for key, value in (("TOP", wiring.top or identifier(model.reference)), ("CLOCK", wiring.roles.get("clock", "")),
                        ("LATENCY", str(wiring.latency or 0)), ("WIRING", written)):  # fmt: skip
         text = text.replace(f"@{key}@", value)

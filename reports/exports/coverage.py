@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.verilog import range_of
 from mmaprobe.smtmodel.evaluate.model import Model
 
-#: ends a simulation that asserts of a bound module what no macro names
+#: the end of a simulation whose bound module asserts something of RESULT, where no macro defines it
 UNTIED = ("`ifdef BOUND", "`ifndef RESULT",
           '  initial $fatal(1, "RESULT is not defined: the path of the result that is asserted to be d");',
           "`endif", "`endif")  # fmt: skip
@@ -48,7 +48,7 @@ def table(model: Model) -> Export:
         rows.setdefault((kind, tuple(listed)), []).append(step if often[step, kind] == 1 else f"{step}, {aspect}")
     count = sum(map(len, aspects.values()))
     lines = [f"Conditions of {model.reference}, {count} in all: {SINGLE}. {APART}", "",
-             "| step | what of it | conditions | cases |", "|---|---|---|---|"]  # fmt: skip
+             "| step | aspect | conditions | cases |", "|---|---|---|---|"]  # fmt: skip
     for (kind, cases), steps in rows.items():
         each = " each" if len(steps) > 1 else ""
         lines.append(f"| {'; '.join(ranges(steps))} | {kind} | {len(cases)}{each} | {'; '.join(ranges(cases))} |")

@@ -52,12 +52,12 @@ def header(model: Model) -> str:
     The function returns the pattern of d. Bits above the width of a format are not read. A variable that is a signal of
     the model has the signal's name, with _ for characters that C++ does not allow, and with `limb` and a number for
     each word of a wider signal."""
-    carrier, name = CodeCarrier(), identifier(model.reference)  # with a trace, no floating point is used
+    carrier, name = CodeCarrier(), identifier(model.reference)
     ports = ports_of(model)
     given = {operand: [carrier.input(f"{operand}{k}", fmt.width, INNER) for k in range(count)]
              for operand, fmt, count in ports}  # fmt: skip
     elements = [element for side in given.values() for element in side]
-    _, result = evaluated(model, elements)
+    _, result = evaluated(model, elements)  # with its signals: no IEEE operation of the processor is used
     signals = ((name, word.text) for name, word in _words(result.trace) if _VARIABLE.fullmatch(word.text))
     names = signal_names(signals, {*model.formats, *(element.node.text for element in elements)})
     statements = needed_statements(carrier, [result.d.node])

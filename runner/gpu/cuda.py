@@ -82,13 +82,15 @@ def _check_known(name: str) -> None:
 
 
 def find_instruction(name: str, capability: tuple[int, int], gpu: str) -> Instruction:
-    """The instruction of this GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError, or
-    InputError for an instruction of other GPUs."""
+    """The instruction of this GPU that `[ARCH/][UNIT/]INSTRUCTION` names. Raises UnknownNameError, NotModelledError,
+    DeviceUnavailableError for a GPU of no architecture of the table, or InputError for an instruction of other GPUs."""
     arch = architecture(capability)
     this = f"this GPU ({gpu}, compute capability {capability[0]}.{capability[1]})"
     if arch is None:
         known = ", ".join(sorted({f"{major}.{minor}" for capable in CAPABILITIES.values() for major, minor in capable}))
-        raise DeviceUnavailableError(f"{this} is of no architecture in the table of instructions, which are of {known}")
+        raise DeviceUnavailableError(
+            f"{this} is of no architecture in the table of instructions, whose GPUs have {known}"
+        )
     own = {row.reference: row for row in INSTRUCTIONS.values() if row.arch == arch}
     wanted = name.strip().lower()
     matching = [row for reference, row in own.items() if _has_name(reference, wanted)]

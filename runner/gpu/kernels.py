@@ -65,8 +65,8 @@ class Operand:
 
     @property
     def shift(self) -> int:
-        """The lowest bit of a pattern in its element's bits of register: e2m1 is in the middle of a byte, other formats
-        at the bottom."""
+        """The number of bits of a register below the pattern of an element: e2m1 is in the middle of a byte, other
+        formats are at the bottom."""
         return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
 
 

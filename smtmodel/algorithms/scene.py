@@ -155,7 +155,7 @@ class Scene:
         return len(self.a)
 
     @property
-    def named(self) -> int:
+    def nameable(self) -> int:
         """The number of products, from the first on, whose factors an expression may name."""
         return len(self.a)
 
@@ -267,7 +267,7 @@ class _Evaluation:
     def element(self, node: ast.Subscript) -> Number:
         side, index = self.of(node.value), self.of(node.slice)
         named = isinstance(side, tuple) and isinstance(index, Fraction) and index.denominator == 1
-        if not named or not 0 <= index < self.scene.named or not isinstance(side[int(index)], Number):
+        if not named or not 0 <= index < self.scene.nameable or not isinstance(side[int(index)], Number):
             raise ParameterError(ast.unparse(node), "no such product")
         factor: Number = side[int(index)]
         return factor
@@ -286,7 +286,7 @@ class _Evaluation:
         if isinstance(value, Error):
             return value.fixed
         if not isinstance(value, Fixed):
-            raise ParameterError(ast.unparse(node), "a number is needed here; value(...) is that of a result")
+            raise ParameterError(ast.unparse(node), "a number is needed here; value(...) makes one of a result")
         return value
 
     def each(self, function: Callable[..., Any], *values: Any) -> Any:
@@ -339,7 +339,7 @@ class _Evaluation:
 
     def _error(self, part: Any, node: ast.expr) -> Error:
         if not isinstance(part, str):
-            raise ParameterError(ast.unparse(node), "a part has an error")
+            raise ParameterError(ast.unparse(node), "error(...) takes the name of a part")
         return Error(self._value(part, node), self.scene.exact())
 
     def _value(self, what: Any, node: ast.expr) -> Any:

@@ -67,7 +67,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """The base of the schemas of files: unknown keys are errors, and nothing read is changed."""
+    """The base of the schemas of files: unknown keys are errors, and what is read is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

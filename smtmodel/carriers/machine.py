@@ -119,7 +119,7 @@ def _function() -> Any:
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
     library = loaded(
         _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
-    )  # one thread compiles at a time
+    )  # PyDLL: one thread runs it at a time
     if library is None:
         return None
     library.run.restype = None

@@ -62,7 +62,7 @@ def element_losses(model: Model, operands: Operands[int], exact: Fraction | None
     """The losses of one element of a product. `exact`: the element without rounding; None if an input is not finite."""
     steps, result = losses(model, operands)
     sums = [step for step in steps if not step.word]
-    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # such roundings find multiples of a modulus
+    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # its roundings find multiples of a modulus
         sums = [replace(step, total=None) for step in sums]
     words, d = None, finite_value(result, model.d)
     lossy = [step for step in sums[:-1] if step.cut or step.rounded]

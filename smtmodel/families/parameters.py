@@ -95,7 +95,9 @@ PARAMETERS: dict[str, Parameter] = {
     "step_sums": Parameter("the sum of a step's products, before the addend joins", ("rounded", "kept")),
     "downscale": Parameter("n: the sum of a step's products is divided by 2^n", low=0, high=127),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
-    "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
+    "floor_applies_to": Parameter(
+        "what exponent_floor is: the exponent of zero terms, or the least maximum", ("zero_terms", "maximum")
+    ),
     "output": Parameter("format of the result", OUTPUTS, formats=""),
     "output_rounding": Parameter("rounding of the result", RESULT_MODES),
     "random_bits": Parameter("N: random bits that stochastic rounding is given", low=2, high=64, none=True),

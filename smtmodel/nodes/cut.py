@@ -22,9 +22,9 @@ from mmaprobe.smtmodel.nodes.trace import Stage
 class Cut(Unary):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
-    A sum that is cut to zero keeps its sign, and an exact zero counts with the least exponent in an alignment. `least`:
-    the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed place; None:
-    every leading one counts, and a zero counts with an exponent below those of all terms.
+    A sum that is cut to zero keeps its sign. `least`: the exponent below which a leading one does not count, so that
+    smaller sums are rounded at one fixed place, and with which a zero counts in an alignment; None: every leading one
+    counts, and a zero counts with an exponent below those of all terms.
     """
 
     kind: ClassVar[str] = "cut"
@@ -84,7 +84,7 @@ class Cut(Unary):
     def varied(self, variant: Variant) -> Node:
         if variant.parameter == "cut":
             return self.term
-        if variant.parameter == "rounding":  # the name of fused sums' parameter
+        if variant.parameter == "rounding":  # fused sums have a field of this name
             return super().varied(replace(variant, parameter="mode"))
         return super().varied(variant) if variant.parameter == "bits" else self
 

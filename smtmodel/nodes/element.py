@@ -44,7 +44,7 @@ class Element(Terminal):
         if self.operand not in NAMED:
             raise UnknownNameError("operand", self.operand, NAMED)
         if (self.index is None) != (NAMED[self.operand].per == "sum"):
-            raise ParameterError(self.operand, "it has an index if there are several of it")
+            raise ParameterError(self.operand, "it has an index exactly if a sum reads several elements of it")
 
     @property
     def is_factor(self) -> bool:

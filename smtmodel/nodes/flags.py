@@ -44,15 +44,19 @@ class Flags(Unary):
         if self.document not in DOCUMENTS:
             raise ParameterError("flags", f"{self.document} is none of {', '.join(DOCUMENTS)}")
         if not isinstance(self.term, Round):
-            raise ParameterError("flags", f"of a {self.term.kind}: they are those of a result that is rounded")
+            raise ParameterError(
+                "flags", f"{self.term.kind} has none: only a result that is rounded signals exceptions"
+            )
 
     def check(self) -> None:
         """Raises ParameterError for an expression whose exceptions no document defines."""
         for node in walk(self.term):
             if not isinstance(node, TAKEN):
-                raise ParameterError("flags", f"of a {node.kind}: they are those of exact sums that are rounded")
+                raise ParameterError(
+                    "flags", f"{node.kind} has none: only exact sums that are rounded signal exceptions"
+                )
             if isinstance(node, Product) and node.limit is not None:
-                raise ParameterError("flags", "of a product with a limit, which no document defines")
+                raise ParameterError("flags", "no document defines those of a product with a limit")
             if isinstance(node, Round):
                 _check(node.rounding)
 
@@ -123,11 +127,11 @@ class Flags(Unary):
 def _check(how: Rounding) -> None:
     fmt = how.format
     if fmt.specials != "ieee" or how.mode not in MODES:
-        raise ParameterError("flags", f"{fmt.name}, {how.mode}: they are those of an IEEE format and mode")
+        raise ParameterError("flags", f"{fmt.name}, {how.mode}: only results of an IEEE format and mode signal them")
     if how.subnormals != "keep":
-        raise ParameterError("flags", "subnormal results that are zero signal otherwise in each document")
+        raise ParameterError("flags", "where subnormal results become zero, each document says something else")
     if how.overflow == "saturate" or how.bounds_infinity:
-        raise ParameterError("flags", "a result that saturates is none that IEEE 754 describes")
+        raise ParameterError("flags", "IEEE 754 does not describe a result that saturates")
 
 
 def _summands(term: Node) -> Sequence[Node]:

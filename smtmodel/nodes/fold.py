@@ -37,11 +37,11 @@ class Fold(Generic[T]):
         return value
 
     def carried(self, value: T) -> T:
-        """The value that the next round of a loop reads for the result of a round."""
+        """The result of a round of a loop as the next round reads it."""
         return value
 
     def terms(self, items: Sequence[Node]) -> Iterator[Node]:
-        """The terms of a sum's operands. Until the next term is taken, the loop variables have the values of a term."""
+        """The terms of a sum's operands. The loop variables have the values of a term until the next one is taken."""
         for item in items:
             if not isinstance(item, Each):
                 yield item

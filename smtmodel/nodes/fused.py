@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 #: exponents of zero terms in published units, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
 MOST_CARRIES = 6  # enough for 64 terms
-#: which options are refused beside one
+#: messages about options that exclude each other
 CARRY_ALONE = "a sum that wraps takes one F for all operands, and no sticky"
 STICKY_ALONE = "a sum with sticky takes no carry, and no rounding but toward_zero"
 

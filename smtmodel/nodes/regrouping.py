@@ -23,13 +23,13 @@ from mmaprobe.smtmodel.nodes.round import Round, Rounding
 
 F2 = 31  # fraction bits of the sum of products with a late addend (CDNA3: Xie et al. 2026, Algorithm 10)
 MOST_ROUNDED = 32  # the most products of a step for which rounded sums of two terms are tried
-PRODUCTS, BEFORE = 0, 1  # the positions in the sum of a step of the products and of the result before
+PRODUCTS, BEFORE = 0, 1  # where the sum of a step has the products, and the result before
 
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
     """Variants of an expression, each with its changed expression: with other products in a step, another order of
     products, another place of c, rounded sums of two terms, or rounded products."""
-    if after := _added_after(result):
+    if after := _parts_of_sum_before_c(result):
         last, chain, c = after
         yield Variant("addend", "after", "fused"), replace(chain, start=c)
         for change, other in _in_other_steps(chain):
@@ -47,7 +47,7 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
             yield Variant("product", "exact", "rounded_f32"), rounded
 
 
-def _added_after(result: Node) -> tuple[Round, Repeat, Element] | None:
+def _parts_of_sum_before_c(result: Node) -> tuple[Round, Repeat, Element] | None:
     """The last rounding, the steps and c, if c is added to the finished sum of products; else None."""
     if not (isinstance(result, Round) and isinstance(result.term, ExactSum) and len(result.term.items) == 2):
         return None
@@ -100,9 +100,9 @@ def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
     every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
     changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
     for name, given in every.items():
-        own = outer.each(getattr(outer, name), position)
+        own = outer.value_at(getattr(outer, name), position)
         if isinstance(given, tuple) and (given or own is not None):
-            changed[name] = (*(inner.each(given, k) for k in range(len(inner.items))), own)
+            changed[name] = (*(inner.value_at(given, k) for k in range(len(inner.items))), own)
     return replace(inner, **changed)  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ def _addend_late(chain: ProductChain) -> Node | None:
         return None
     products = own.of_terms([(PRODUCTS, chain.terms)])
     late = FusedSum((products, Running(OUTER)), (F2, own.fraction_bits), "down", zeros=own.zeros, least=own.least)
-    floor, far = own.each(own.floors, BEFORE), own.each(own.reach, BEFORE)
+    floor, far = own.value_at(own.floors, BEFORE), own.value_at(own.reach, BEFORE)
     late = replace(late, floors=() if floor is None else (None, floor), reach=() if far is None else (None, far))
     step = replaced(chain.step, lambda part: late if part == own else None)
     return replace(chain, step=step).in_blocks(chain.blocks)

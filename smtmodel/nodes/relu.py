@@ -35,7 +35,7 @@ class Relu(Unary):
 
     def __post_init__(self) -> None:
         if (self.nan, self.zero) != ("keep", "positive") and not self.term.is_number:
-            raise ParameterError("relu", f"nan and zero are of a number: round this {self.term.kind} first")
+            raise ParameterError("relu", f"nan and zero apply to a number: round this {self.term.kind} first")
 
     @property
     def is_number(self) -> bool:

@@ -45,16 +45,16 @@ class Scale(Node):
         return "times its scale factors"
 
 
-def spread(item: Node, free: Callable[[Node], bool]) -> Node:
-    """A term of a sum, in which a scaled exact sum is replaced by the exact sum of the scaled terms, if `free` holds
+def spread(item: Node, allowed: Callable[[Node], bool]) -> Node:
+    """A term of a sum, in which a scaled exact sum is replaced by the exact sum of the scaled terms, if `allowed` holds
     for both factors, and neither factor depends on the variables of ranges in the sum. `item` may be a range of
     terms."""
     if isinstance(item, Each):
-        return replace(item, body=spread(item.body, free))
+        return replace(item, body=spread(item.body, allowed))
     if not isinstance(item, Scale) or not isinstance(item.term, ExactSum):
         return item
     levels = {part.level for part in of_kind(item.term, Each)}
-    if levels & (item.left.free | item.right.free) or not (free(item.left) and free(item.right)):
+    if levels & (item.left.free | item.right.free) or not (allowed(item.left) and allowed(item.right)):
         return item
     return ExactSum(tuple(_scaled(item, term) for term in item.term.items))
 

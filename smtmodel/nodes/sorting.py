@@ -20,8 +20,8 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
 class _Placed(NamedTuple):
-    """A term to be sorted: its sign, its magnitude with the first place 2^head, and `head`, in an offset common to all
-    terms. The head of a zero that does not count is below all others."""
+    """A term to be sorted: its sign, its magnitude with the first place 2^head, and `head`, as bits with a static
+    offset that all terms share. The head of a zero that does not count is below all others."""
 
     sign: Bit
     magnitude: Bits
@@ -47,7 +47,9 @@ class SortedSum(Node):
 
     def __post_init__(self) -> None:
         if len(self.fraction_bits) != 2 or self.fraction_bits[0] > self.fraction_bits[1]:
-            raise ParameterError("F", "two whole numbers are needed, for the first addition and, no fewer, the second")
+            raise ParameterError(
+                "F", "two whole numbers are needed, one for each addition, the second at least as large"
+            )
         for bits in self.fraction_bits:
             check_number("F", bits, BITS)
         if len(self.items) != 3:
@@ -109,7 +111,7 @@ class SortedSum(Node):
 
 
 def _heads(items: Sequence[Value | Unpacked]) -> list[Exponent]:
-    """The exponents of the first places that terms may have, in one offset, in which 0 is below all."""
+    """The exponents of the first places that terms may have, with one static offset; bits 0 are below all exponents."""
     own = [item.term.exponent.offset(item.term.integer - 1) for item in items]
     low, high = min(one.low for one in own) - 1, max(one.high for one in own)
     width = (high - low).bit_length()

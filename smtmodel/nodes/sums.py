@@ -76,13 +76,13 @@ class Sum(Node):
         values = (getattr(self, name) for name in self.field_names() if name != "items")
         return tuple(str(given[position]) for given in values if isinstance(given, tuple) and given)
 
-    def each(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
+    def value_at(self, given: int | tuple[int | None, ...] | None, position: int) -> int | None:
         """The value of a parameter for the operand at a position: the value for all operands, or the operand's own."""
         return given if not isinstance(given, tuple) else given[position] if given else None
 
     def each_term(self, given: int | tuple[int | None, ...] | None) -> list[int | None]:
         """The value of a parameter for each term."""
-        each = [self.each(given, position) for position in range(len(self.items))]
+        each = [self.value_at(given, position) for position in range(len(self.items))]
         return [value for item, value in zip(self.items, each, strict=True) for _ in range(item.count)]
 
     def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
@@ -116,9 +116,9 @@ def counted_exponents(
     zeros: int | None = None,
     least: int | None = None,
 ) -> list[Exponent]:
-    """The exponents with which terms count in an alignment, each at least its floor, in one offset that also fits
-    `least`. A zero counts with the exponent `zeros`; if `zeros` is None, with the smallest exponent of all, which
-    changes no sum, since a sum of zeros is zero in any unit."""
+    """The exponents with which terms count in an alignment, each at least its floor, with one static offset that
+    also fits `least`. A zero counts with the exponent `zeros`; if `zeros` is None, with the smallest exponent of all,
+    which changes no sum, since a sum of zeros is zero in any unit."""
     bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
     floats = any(exponent.floats for exponent in exponents)
     low = min([item.term.exponent.low for item in items] + bounds) - floats

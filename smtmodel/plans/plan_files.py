@@ -52,7 +52,7 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
     """The plan in a file. Raises InputError (with file, line, key and column) for a file that is not a plan, and for a
     plan that is one of its own units."""
     from mmaprobe.smtmodel.base.yamlfile import read_file
-    from mmaprobe.smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
+    from mmaprobe.smtmodel.plans.planfile import parse_plan  # here: a model of the tables needs no YAML
 
     text, whole = read_file(path), path.resolve()
     if whole in _reading:

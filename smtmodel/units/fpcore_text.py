@@ -62,5 +62,5 @@ def parsed(text: str, file: str) -> Group:
         raise InputError("a bracket is not closed", file, open_groups[-1][1])
     cores = open_groups[0][2]
     if len(cores) != 1 or not isinstance(cores[0], Group) or cores[0].head != "FPCore":
-        raise InputError(f"one (FPCore ...) is wanted, not {len(cores)} expressions", file, 1)
+        raise InputError("one (FPCore ...) is wanted, and nothing else", file, 1)
     return cores[0]

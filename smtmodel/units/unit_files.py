@@ -31,6 +31,6 @@ def shipped_unit(reference: str) -> Unit:
 def read_unit(path: Path) -> Unit:
     """The unit in a file. Raises InputError (with file, line, key and column) for a file that is not a unit."""
     from mmaprobe.smtmodel.base.yamlfile import read_file
-    from mmaprobe.smtmodel.units.unitfile import parse_unit  # a served model reads no YAML
+    from mmaprobe.smtmodel.units.unitfile import parse_unit  # here: a model of the tables needs no YAML
 
     return parse_unit(read_file(path), str(path), whole=True)

@@ -206,8 +206,8 @@ NODES = {row.name: row for row in (
     Written(nodes.Flags, "flags(RESULT, DOCUMENT)",
             "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
             "flags(round(exact(a[0] * b[0], c), f32), riscv)",
-            (Option("DOCUMENT", "whose: arm and power find a result tiny before it is rounded; for x86 infinity times "
-                    "zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
+            (Option("DOCUMENT", "the architecture: arm and power find a result tiny before it is rounded; for x86 "
+                    "infinity times zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
             "a: f32, b: f32, c: f32, d: int5", 1),
     Written(nodes.Relu, "relu(TERM)", "max(x, 0): an activation",
             "r(relu(r(exact(a[0:4] * b[0:4], c)), nan=zero, zero=keep))",
@@ -257,5 +257,5 @@ NODES = {row.name: row for row in (
             (Option("TERM", "the term for a place", "an expression with the place"),)),
 )}  # fmt: skip
 
-#: by class of node, its call
+#: word of a call -> form of the call
 WRITTEN = {name: row.written for name, row in NODES.items()}

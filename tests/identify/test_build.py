@@ -423,10 +423,10 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert reference in found["undecided"]
     assert re.fullmatch(r"the time ran out before (\d+) of the \1 conditions were asked about", found["why"])
     evidence = parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
-    assert f"{found['why']}; not looked through for time: group 1 at a step" in evidence
+    assert f"{found['why']}; not searched for lack of time: group 1 at a step" in evidence
     message = run("--device", f"model:{reference}", "--formats", "f16,f16,f16,f16", "--length", "1")
     assert f"not finished: {found['why']}" in message.stderr
-    assert "not looked through for time: group 1 at a step" in message.stderr
+    assert "not searched for lack of time: group 1 at a step" in message.stderr
     assert not any(word in message.stderr for word in ("exact,", "identified", "this is"))
 
 

@@ -906,7 +906,7 @@ def test_what_a_plan_does_not_give_is_said_where_it_is_saved() -> None:
     assert _besides(mapped) == f"{other.reference} gives 10 of 19 elements looked at"
     assert not _besides(replace(mapped, rules=[message for message in mapped.rules if message.plan == one]))
     single = replace(mapped, rules=mapped.rules[:1], gives={mapped.rules[0].plan: 19}, open=[Shape(1, 4, 8)])
-    assert _besides(single).endswith(" gives 19 of 19 elements looked at, and not 1 new shape")
+    assert _besides(single).endswith(" gives 19 of 19 elements looked at, but not those of 1 new shape")
 
 
 def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytest.CaptureFixture[str]) -> None:
@@ -922,9 +922,7 @@ def test_where_no_map_holds_the_nearest_plan_is_said_and_few_rules(capsys: pytes
     message = capsys.readouterr().err.splitlines()
     assert [line for line in message if "another kernel" in line or "other elements" in line] == []
     assert sum(line.startswith(said_rule.rule.text()) for line in message for said_rule in rules) == 1
-    assert (
-        f"elsewhere no plan tried gives its arithmetic; {other.reference} gives 10 of 19 elements looked at" in message
-    )
+    assert f"elsewhere no plan tried gives the results; {other.reference} gives 10 of 19 elements looked at" in message
     assert "1 rule not relied on (--json has them)" in message
     _show(replace(fails, right=5), 1.0)
     printed = capsys.readouterr().err

@@ -181,7 +181,7 @@ def test_of_two_lengths_it_is_said_what_is_compared(tmp_path: Path) -> None:
                            a="e2m1", c="e2m1", length=length)  # fmt: skip
         (tmp_path / f"{length}.yaml").write_text(text)
     found = CliRunner().invoke(main, ["prove", "--no-confirm", *(str(tmp_path / f"{n}.yaml") for n in (1, 2))])
-    assert "about 1 product; those beyond, of the longer model, are of +0" in found.stderr
+    assert "about 1 product; further products of the longer model have factors +0" in found.stderr
     assert found.exit_code == 0
 
 

@@ -535,7 +535,7 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     if all(facts.is_zero for facts in every):
         return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
-    terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
+    terms = [_Aligned(facts, node.fraction_bits[at], node.value_at(node.reach, at))
              for facts, at in zip(every, owners, strict=True)]  # fmt: skip
     counted = [term for term in terms if not term.facts.is_zero]
     weights = [term.facts.weight for term in counted if term.facts.weight is not None]

@@ -170,7 +170,7 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
                 first = frozenset(_product_range(x, y) for x in first for y in part)
             normalised = isinstance(node, Product) and node.normalised
             return frozenset(map(_normalised_range, first)) if normalised else first
-        case ExactSum():  # as a term, which has the exponent 0
+        case ExactSum():  # a sum is a term with the exponent 0
             own = [ranges_of(scope, item) for item in node.items]
             single = [one for ranges in own if ranges is not None and len(ranges) == 1 for one in ranges]
             counts = [item.count for item in node.items]

@@ -237,7 +237,7 @@ def _positive(node: Literal) -> Fraction | None:
 def _of_zeros(node: Node, sizes: _Sizes) -> OneOf["zero", "positive", "infinite"]:
     """The kind of a number in a block of zeros; the largest magnitude of its row, if known, is not zero."""
     if not any(isinstance(one, Given) or (isinstance(one, LargestOf) and one.block is not None) for one in walk(node)):
-        sizes.of(node)  # of the row: a normal number
+        sizes.of(node)  # only numbers of the row: a normal one
         return "positive"
     match node:
         case Given() | LargestOf():

@@ -361,7 +361,9 @@ class _Results:
     reach: int
     elements: tuple[_Elements, _Elements] | None = None
     made: dict[Node, _Form] = field(default_factory=dict)
-    ups: set[tuple[str, bool]] = field(default_factory=set)  # of the powers that are factors
+    ups: set[tuple[str, bool]] = field(
+        default_factory=set
+    )  # operand, and whether rounded up, of the powers that are factors
     largest: dict[Pair, Fraction] = field(default_factory=dict)  # magnitudes of products of words
 
     def most(self, form: _Form) -> Fraction:

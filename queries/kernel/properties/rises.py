@@ -242,7 +242,7 @@ class _AlignedTerm:
 
     def __init__(self, term: Term, node: FusedSum, at: int) -> None:
         self.at, self.gains, self.mode, known = at, term.gains, node.rounding, term.known
-        bits, self.reach = node.each(node.fraction_bits, at), node.each(node.reach, at)
+        bits, self.reach = node.value_at(node.fraction_bits, at), node.value_at(node.reach, at)
         facts = known.least, known.digits, known.grid, bits
         if known.head is None or (numbers := all_known(facts if not known.zero else (0, 0, known.grid, bits))) is None:
             raise RuleError("rises: too little is known of a term of a sum")
@@ -296,7 +296,7 @@ def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], l
     assert own.gains is not None
     if own.reach is not None and not own.is_number:
         raise RuleError("rises: a term that may vanish, and is not a number")
-    bound = max([NONE] + [x for x in (node.least, node.each(node.floors, own.at)) if x is not None])
+    bound = max([NONE] + [x for x in (node.least, node.value_at(node.floors, own.at)) if x is not None])
     if node.zeros is not None and any(one.zero or one.least >= node.zeros for one in others):
         bound = max(bound, node.zeros)  # that other term counts with at least this exponent, whether it is zero or not
     zero = NONE if node.zeros is None else node.zeros
@@ -320,7 +320,7 @@ def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], l
             entering: dict[int, list[int]] = {}
             for under in unders:
                 entering.setdefault(max(counted(under), low), []).append(under)
-            least, from_zero = None, unders.get(ZERO)  # of those that entered at a smaller exponent
+            least, from_zero = None, unders.get(ZERO)  # the least gain of those that entered below m; that of a zero
             for m in range(min(entering), counted(top)):
                 new = entering.get(m, [])
                 left = [unders[under] - own.part(m, rose, under) for under in new]
