@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -101,7 +102,7 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
         return (), (), "as terms are subtracted or scaled, it is not asked whether they are rounded before"
     bit = min(model.a.precision, model.b.precision, model.d.precision) - 1
     if 2 * bit <= model.d.precision or bit < 1:
-        return (), (), f"each fits {model.d.name}, so that rounding it first would change nothing"
+        return (), (), why_not_told(model)
     asked = []
     for product, partner in _partners(root):
         text = f"whether product {product} keeps 2^{-2 * bit} beside its negative without it at {partner}"
@@ -111,6 +112,20 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     for (product, _, _), d in zip(asked, probe.patterns(forms), strict=True):
         products[exact_value(d, model.d) == Fraction(1, 1 << 2 * bit)].append(product)
     return tuple(sorted(products[True])), tuple(sorted(products[False])), ""
+
+
+def why_not_told(model: Model) -> str:
+    """Why the products of two significands of one length, which are those that are asked, tell nothing."""
+    a, b, d = model.a, model.b, model.d
+    digits = a.precision + b.precision if min(a.precision, b.precision) > 1 else max(a.precision, b.precision)
+    if digits > d.precision:
+        return f"those with more digits than {d.name} has are not asked"
+    largest = math.prod(max(map(abs, fmt.interval)) for fmt in (a, b))
+    if largest <= d.most and a.unit + b.unit >= d.unit:
+        return f"each fits {d.name}, so that rounding it first would change nothing"
+    return (
+        f"the digits of each fit {d.name}, so that rounding it first would change nothing within the range of {d.name}"
+    )
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
