@@ -109,8 +109,8 @@ class Report:
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].agree)
             return (
-                f"no single change that was tried reproduces every answer; the best, {change.change} in the {word} model, "
-                f"reproduces the differences below and {change.agree} of {counted(change.answers, 'answer')}"
+                f"no single change that was tried reproduces every answer; the best, {change.change} in the {word} "
+                f"model, reproduces the differences below and {change.agree} of {counted(change.answers, 'answer')}"
             )
         return "no single change that was tried, and no question of the library, explains the differences below"
 

@@ -15,6 +15,7 @@ from mmaprobe.queries.order.probe import Probe, idle, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_added_once
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 

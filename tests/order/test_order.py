@@ -233,7 +233,7 @@ def ends(device: str, formats: str, length: int) -> dict[str, Any]:
         ("int8,int8,int16", "each fits int16, so that rounding it first would change nothing"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_products_that_arewhy_not_told(formats: str, told: str) -> None:
+def test_what_is_said_of_products_that_are_not_asked(formats: str, told: str) -> None:
     asked = parse_signature(formats, 2, longest=2)
     a, b, d = (
         {value for pattern in range(1 << fmt.width) if isinstance(value := exact_value(pattern, fmt), Fraction)}
