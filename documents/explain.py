@@ -37,7 +37,7 @@ class Evaluation(Part):
     """One evaluation of one model."""
 
     model: str  #: the model
-    inputs: Sequence[ExplainedInput]  #: the operands
+    inputs: Sequence[ExplainedInput]  #: the operands that the model has; of one that reads no c, none of c
     signals: Sequence[Fact]  #: its signals, in order
     special: Sequence[SpecialRule]  #: the rules for NaN and infinity that fired
     d: Hex  #: the result

@@ -109,10 +109,10 @@ class Report:
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].agree)
             return (
-                f"no single change reproduces every answer; the best, {change.change} in the {word} model, reproduces "
-                f"the differences below and {change.agree} of {counted(change.answers, 'answer')}"
+                f"no single change that was tried reproduces every answer; the best, {change.change} in the {word} "
+                f"model, reproduces the differences below and {change.agree} of {counted(change.answers, 'answer')}"
             )
-        return "no single change of a model, and no question of the library, explains the differences below"
+        return "no single change that was tried, and no question of the library, explains the differences below"
 
     def _reason_apart(self) -> str:
         for explained in self.explanations:

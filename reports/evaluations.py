@@ -69,6 +69,7 @@ def evaluation_of(explanation: Explanation, observed: int | None) -> explain.Eva
             real=number_text(given.pattern, given.format),
         )
         for name, given in explanation.inputs.items()
+        if name != "c" or explanation.model.addend
     ]
     return explain.Evaluation(
         model=explanation.model.reference,

@@ -324,14 +324,22 @@ def _title_text(picture: Picture) -> str:
         terms = " + ".join(row.name for row in picture.rows)
         return f"{what}exact sum" + (f" of {terms}" if len(picture.rows) < 5 else "")
     assert picture.unit is not None
+    floor = "the exponent floor, above every term"
+    if picture.largest is not None:
+        named = dict[tuple[int, int], list[str]]()
+        for name, exponent, bits in picture.largest:
+            named.setdefault((exponent, bits), []).append(name)
+        sources = [f"{exponent} - {bits} ({_terms_text(names)})" for (exponent, bits), names in named.items()]
+        return f"{what}largest exponent less F: {', '.join(sources) or floor}; bits kept to 2^{picture.unit}"
     winners = [row.name for row in picture.rows if "maximum" in row.marks]
-    if picture.floor is not None:
-        source = "the exponent floor, above every term"
-    else:
-        word = f"term{'s' * (len(winners) > 1)} " if winners[0].isdigit() else ""
-        source = word + some_of(winners, 6)
-    kept = f"{picture.maximum - picture.unit} bits kept below it, to 2^{picture.unit}"
-    return f"{what}maximum exponent {picture.maximum} ({source}); {kept}"
+    source = floor if picture.floor is not None else _terms_text(winners)
+    most = picture.maximum - picture.unit
+    kept = f"{most}" if picture.fewest == most else f"{picture.fewest} to {most}"
+    return f"{what}maximum exponent {picture.maximum} ({source}); {kept} bits kept below it, to 2^{picture.unit}"
+
+
+def _terms_text(names: Sequence[str]) -> str:
+    return (f"term{'s' * (len(names) > 1)} " if names[0].isdigit() else "") + some_of(names, 6)
 
 
 def zeros_text(picture: Picture) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -10,11 +12,14 @@ from pathlib import Path
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from mmaprobe.queries.kernel.equality.plan_units import plan_key
+from mmaprobe.queries.plans.bound_samples import exact_element
 from mmaprobe.smtmodel.algorithms import parse_reduction
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
 from mmaprobe.studies.study import (
@@ -133,8 +138,12 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
         try:
             if kind == "sum":
                 parse_reduction(text)
-            elif parse_plan_path(text).scale is not None:
+                continue
+            plan = parse_plan_path(text)
+            if plan.scale is not None:
                 raise file.error(("curves", at, name), f"{text} takes scale factors, of which a study draws none")
+            if name == "plan" and not curve.minus and (other := _another_product(plan)):
+                raise file.error(("curves", at, name), f"{text} {other}: errors here are those against A * B")
         except (UnknownNameError, ParameterError) as error:
             raise file.error(("curves", at, name), str(error)) from None
     label = curve.label or {"bound": f"{as_written[key]}, proved bound"}.get(key, as_written[key])
@@ -145,6 +154,16 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
     return Series(
         label, texts[key], texts.get("minus", ""), curve.dashed or bound, curve.group or label, bound, identity
     )
+
+
+def _another_product(plan: Plan) -> str:
+    """The exact result of a plan that computes something else than A * B, as with alpha or ReLU, for one product."""
+    for a in (plan.a.one, plan.a.one | plan.a.sign_bit):
+        exact = exact_element(plan, [a], [plan.b.one], 0)
+        product = math.prod(Fraction(exact_value(*one)) for one in ((a, plan.a), (plan.b.one, plan.b)))
+        if exact not in (None, product):
+            return f"gives {exact} for a product of {product}"
+    return ""
 
 
 @cache

@@ -102,7 +102,7 @@ def run_gemm(
     if model.scale is None:
         gemm = replace(gemm, plans=_plans(model, matrices, differences, seconds, files.save))
     told_apart = gemm.plans and gemm.plans.why is not ABSENT
-    explained = "plans explain" if told_apart else "no single change of the model gives"
+    explained = "plans explain" if told_apart else "no single change that was tried gives"
     say(f"{explained} both results; --json prints the dot product")
     report.gemm = replace(gemm, dot_product=_dot_product(matrices, differences.first, pair))
 
@@ -245,7 +245,7 @@ def _show_reproduced(fit: Reproduced, pair: Pair) -> None:
         if fit.changes[index]:
             text += f"; all of them with one change: {', '.join(fit.changes[index])}"
         elif fit.models[index] is None:
-            text += "; no single change gives all of them"
+            text += "; no single change that was tried gives all of them"
             if fit.reached[index] is not None:
                 text += f" (after {fit.reached[index]} products its partial sum equals the first element)"
         say(text)

@@ -208,7 +208,8 @@ def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | N
 
 _UNITS = ("it lists units that give the same answers as the one that was built, without FAMILY and --gemm", "every")
 _OF_FILES = ("it goes with --gemm and a recorded product", "addend")
-_OF_A_FUNCTION = (("they go with FAMILY", "output", "model"), ("a matrix product has no scale factors", "scale"))
+_NO_SCALES = ("no plan with scale factors is looked for", "scale")
+_OF_A_FUNCTION = (("they go with FAMILY", "output", "model"), _NO_SCALES)
 #: kind of question -> the function that answers it, and the options that it does not read, each group after its reason
 KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] = {
     "candidate": (_candidate, (
@@ -227,8 +228,8 @@ KINDS: dict[str, tuple[Callable[[Question], int], tuple[tuple[str, ...], ...]]] 
     "files": (plans_of_files, (
         _UNITS,
         ("files are not waited for", "device_timeout"),
-        ("a recorded product has its own M, N and K",
-         "length", "scale", "shape", "multiple", "layout", "output", "model"),
+        _NO_SCALES,
+        ("a recorded product has its own M, N and K", "length", "shape", "multiple", "layout", "output", "model"),
     )),
     "invariance": (ask_invariant, (
         _OF_FILES,

@@ -11,6 +11,7 @@ from mmaprobe.cli.completion import models
 from mmaprobe.cli.options import refuse
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.text.vectors import say_unread
+from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.reports.drawings.sheet import Drawing
@@ -67,4 +68,6 @@ def _picture(model: Model, width: float | None) -> Drawing:
         return plan_drawing(parse_plan_path(base), model.length, width)
     notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
     outline = Outliner(tree_of(model.unit, aligned_apart=True)).outline()
-    return order_drawing(outline, f"{model.reference}: {model.length} products ({operands_text(model)})", notes, width)
+    return order_drawing(
+        outline, f"{model.reference}: {counted(model.length, 'product')} ({operands_text(model)})", notes, width
+    )

@@ -104,7 +104,7 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     read = (model.d, model.c) if "c" in dict(partners).values() else (model.d,)
     kept = min(fmt.precision for fmt in read)
     bits = min(model.a.precision, kept) - 1, min(model.b.precision, kept) - 1
-    if why := _never_rounded(model) or _too_few(model, bits):
+    if why := never_rounded(model) or _too_few(model, bits):
         return (), (), why
     last = sum(bits)
     asked = []
@@ -118,7 +118,7 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     return tuple(sorted(products[True])), tuple(sorted(products[False])), ""
 
 
-def _never_rounded(model: Model) -> str:
+def never_rounded(model: Model) -> str:
     """Why rounding a product to the result's format changes nothing, or nothing but what is beyond its range; empty if
     products have more bits."""
     a, b, d = model.a, model.b, model.d

@@ -154,7 +154,12 @@ def constants_of(form: Form, shown: str) -> list[str]:
 
 def conditions_of(premises: Sequence[str], formula: str) -> str:
     """The premises of a bound, and the meaning of x° in its formula, in words."""
-    return ", ".join([*premises, *([raised()] if "°" in formula else [])])
+    return ", ".join(with_raised(premises, formula))
+
+
+def with_raised(premises: Sequence[str], formula: str) -> list[str]:
+    """The premises of a bound, and the meaning of x° in its formula, each once."""
+    return list(dict.fromkeys([*premises, *([raised()] if "°" in formula else [])]))
 
 
 def _count(model: Model, length: int | None) -> int:
@@ -191,9 +196,11 @@ def document_of(result: BoundResult) -> ErrorBound:
         assert isinstance(result.any.goal, Closed)
         chain = Chain(step=step_text(step), growth=str(step.growth), part=str(step.part), any=result.any.goal.text)
     rules, lemmas = derivation([result.shown])
+    formula = formula_of(result.shown)
     return replace(
         document,
-        formula=formula_of(result.shown),
+        premises=with_raised(result.premises, formula),
+        formula=formula,
         terms=terms_of(error_of(result.shown if result.measure == "largest" else result.theorem)),
         window=NumericBound(min=result.window.min, max=result.window.max, bound=up_float(result.number)),
         chain=chain,

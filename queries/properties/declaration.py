@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import table_lines
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.operand import DRAWN
+from mmaprobe.smtmodel.operand import DRAWN, NAMED
 
 #: the property that kappa is 0
 EXACT = "exact"
@@ -117,7 +117,7 @@ def declaration_text(declaration: P3109Declaration) -> str:
     if declaration.vector:
         given, got = declaration.vector, declaration.vector.results
         lines["  input"] = "; ".join(
-            f"{name} = {value}" for name, value in vars(given).items() if name in ("a", "b", "c")
+            f"{name} = {value}" for name, value in vars(given).items() if name in NAMED and value
         )
         lines["  results"] = f"{got[0]}, and {got[1]} as defined"
     if declaration.at_least:

@@ -184,7 +184,8 @@ class BitsDrawing:
         maximum, unit = self.grid.maximum, self.grid.unit
         labels: list[Text] = []
         if maximum in places:
-            labels.append(Text(places[maximum] + 3, sheet.y + 10, f"max {maximum}", "mp-small"))
+            if self.picture.largest is None:
+                labels.append(Text(places[maximum] + 3, sheet.y + 10, f"max {maximum}", "mp-small"))
             if any(self.grid.is_carry(column) for column, _ in self.places):  # type: ignore[arg-type]
                 labels.append(Text(places[maximum] - BAR_WIDTH - 1, sheet.y + 10, "carry", "mp-small", "end"))
         below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]

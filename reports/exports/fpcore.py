@@ -5,6 +5,7 @@ In the core of a plan, A and B are tensors of K elements, and stages are loops (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +15,7 @@ from mmaprobe.reports.exports.export import Export
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.escapes import text_bytes
+from mmaprobe.smtmodel.base.escapes import one_line, text_bytes
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
@@ -56,7 +57,7 @@ def core(model: Model) -> str:
         _argument(f"{side}{k}", fmt) for side, fmt in (("a", model.a), ("b", model.b)) for k in range(model.length)
     ]
     arguments += [_argument("c", model.c)] if model.addend else []
-    lines = [f"(FPCore ({' '.join(arguments)})", f'  :name "{model.reference}"', "  :precision real"]
+    lines = [f"(FPCore ({' '.join(arguments)})", f"  :name {_string(model.reference)}", "  :precision real"]
     if not writer.bound:
         return "\n".join([*lines, f"  {result})", ""])
     bound = [f"({name} {text})" for name, text in writer.bound]
@@ -107,7 +108,7 @@ def plan_core(plan: Plan) -> str:
         raise _no_words("operands beside a, b and c")
     body = _Loops(plan).result(plan.result)
     addend = f" {_argument('c', plan.c)}" if plan.addend else ""
-    return f'(FPCore ((A K) (B K){addend})\n  :name "{plan.reference}"\n  :precision real\n  {body})\n'
+    return f"(FPCore ((A K) (B K){addend})\n  :name {_string(plan.reference)}\n  :precision real\n  {body})\n"
 
 
 @dataclass
@@ -244,6 +245,11 @@ def _precision(fmt: Format) -> str:
     if fmt.specials != "ieee" or fmt.bias != (1 << fmt.exponent - 1) - 1 or not fmt.subnormals:
         raise _no_words(f"the format {fmt.name}")
     return PRECISIONS.get(fmt.name, f"(float {fmt.exponent} {1 + fmt.exponent + fmt.fraction})")
+
+
+def _string(text: str) -> str:
+    escaped = re.sub(r'["\\]', r"\\\g<0>", one_line(text))
+    return f'"{escaped}"'
 
 
 def _argument(name: str, fmt: Format) -> str:

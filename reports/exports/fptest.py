@@ -1,4 +1,5 @@
-"""Fused multiply-adds in the syntax of IBM's FPgen test suite (`.fptest`): `b32*+ 0 A B C -> D flags`.
+"""Fused multiply-adds in the syntax of IBM's FPgen test suite (`.fptest`): `b32*+ 0 A B C -> D flags`; of a unit that
+reads no c, products: `b32* 0 A B -> D flags`.
 
 Source: "Floating-Point Test-Suite for IEEE 754R", IBM Haifa, 2007, sections on syntax: operands as sign, significand in
 hexadecimal and binary exponent; rounding modes >, <, 0, =0, =^; exceptions x, u, o, z, i. Flags are those of IEEE
@@ -15,6 +16,7 @@ from typing import Literal, get_args
 
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.export import Export
+from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -25,6 +27,7 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.exceptions import EXCEPTIONS, INEXACT, INVALID, OVERFLOW, UNDERFLOW, exceptions_in
 from mmaprobe.smtmodel.nodes.element import flushed_in
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Tiny
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
@@ -34,6 +37,8 @@ TININESS: tuple[Tininess, ...] = get_args(Tininess)
 #: when units that replace tiny results by zeros detect tininess
 FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
 LETTERS = dict(zip(EXCEPTIONS, "xuozi", strict=True))
+#: what a sum of products and c has not
+OTHERS = (nodes.Largest, nodes.Literal, nodes.Quotient, nodes.Recombined, nodes.Relu, nodes.Residue, nodes.Shared)
 HEADER = """# A * B + C -> D, as observed, else as the model gives it
 # flags of IEEE 754-2019, 7: x inexact, u underflow (tiny and inexact), o overflow, i invalid
 """
@@ -41,9 +46,9 @@ HEADER = """# A * B + C -> D, as observed, else as the model gives it
 
 def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) -> Export:
     """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
-    represents exactly. D is the observed result, or the model's if none was observed. `tininess`: when tininess is
-    detected, unless the unit determines it (None: after rounding). The note has the number of vectors left out, if any.
-    Raises InputError if no vector fits, or if a unit contradicts `tininess`."""
+    represents exactly, of a unit that adds products and c alone. D is the observed result, or the model's if none was
+    observed. `tininess`: when tininess is detected, unless the unit determines it (None: after rounding). The note has
+    the number of vectors left out, if any. Raises InputError if no vector fits, or if a unit contradicts `tininess`."""
     lines, detected = list[str](), dict[Tininess, dict[str, None]]()
     for row in rows:
         when = _tininess(row.model, tininess, name)
@@ -52,17 +57,18 @@ def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) 
             detected.setdefault(when, {})[row.model.reference] = None
     if not lines:
         raise InputError(
-            "no vector fits FPgen: it needs one product, no scale factors, and operands in the format of a result in "
-            f"{', '.join(TYPES)}",
+            "no vector fits FPgen: it needs a unit that adds products and c alone, one product, no scale factors, and "
+            f"operands in the format of a result in {', '.join(TYPES)}",
             name,
         )
     note = f"{len(lines)} of {len(rows)} vectors; the others do not fit FPgen" if len(lines) < len(rows) else ""
+    heads = HEADER if all(row.model.addend for row in rows) else HEADER.replace(" ->", ", and A * B, ->", 1)
     lines_of_tininess = [f"# tininess is detected {when} rounding" for when in detected]
     if len(lines_of_tininess) > 1:
         lines_of_tininess = [
             f"{line}: {', '.join(models)}" for line, models in zip(lines_of_tininess, detected.values(), strict=True)
         ]
-    return Export((HEADER + "\n".join([*lines_of_tininess, *lines]) + "\n").encode(), note)
+    return Export((heads + "\n".join([*lines_of_tininess, *lines]) + "\n").encode(), note)
 
 
 def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
@@ -76,11 +82,15 @@ def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
 
 def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     model, operands = row.model, row.vector.operands
-    used = [k for k, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
+    ignored = model.unit.ignored()
+    pairs = enumerate(zip(operands.a, operands.b, strict=True))
+    used = [k for k, pair in pairs if any(pair) and k not in ignored]
     mode = next((one for one in MODES if one == model.rounding), None)
     if model.d.name not in TYPES or len(model.formats) > 3 or len(used) > 1 or mode is None:
         return None
-    k = used[0] if used else 0
+    if any(isinstance(node, OTHERS) for node in walk(model.unit.result)):
+        return None
+    k = used[0] if used else next(k for k in range(model.length) if k not in ignored)
     given = {"a": (operands.a[k], model.a), "b": (operands.b[k], model.b), "c": (operands.c, model.c)}
     inputs = [_in_format(pattern, fmt, model.d) for pattern, fmt in given.values()]
     if None in inputs:
@@ -91,9 +101,12 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
         for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)
         if own is not None
     ]
-    texts = " ".join(operand_text(pattern, model.d) for pattern in inputs if pattern is not None)
+    shown = inputs if model.addend else inputs[:2]
+    texts = " ".join(operand_text(pattern, model.d) for pattern in shown if pattern is not None)
+    operation = "*+" if model.addend else "*"
     flags = "".join(LETTERS[name] for name in exceptions_in(signalled(read, row.result, model.d, mode, tininess)))
-    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(row.result, model.d)} {flags}".rstrip()
+    start = f"{TYPES[model.d.name]}{operation} {MODES[mode]}"
+    return f"{start} {texts} -> {operand_text(row.result, model.d)} {flags}".rstrip()
 
 
 def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:

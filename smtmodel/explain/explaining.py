@@ -308,7 +308,7 @@ class _Explainer:
         maximum = None if top is None else top.value + (top.scale or 0)
         keeps, own = node.kept_of_terms, node.frame_term
         frame = None if own is None else item_of("", self.entered[prefix][1][own][1]).negative
-        rows, zeros = [], []
+        rows, zeros, largest = [], [], []
         for position, (name, value) in enumerate(self.entered[prefix][1]):
             item = self._term(name, value)
             signals = (Name(prefix, Stage.TERM, name), Name(prefix, Stage.ALIGNED, name))
@@ -320,6 +320,8 @@ class _Explainer:
             more = node.raises_of_terms[position] if keeps else 0
             top_one = item.exponent + more == maximum and not item.special
             marks = row.marks | {"maximum"} if top_one else row.marks
+            if top_one and any(node.raises_of_terms):
+                largest.append((item.name, item.exponent, keeps[position] - more))
             if item.negative != frame and frame is not None:
                 marks = marks - {"raised"} | {"flipped"}
             rows.append(replace(row, marks=marks))
@@ -336,7 +338,8 @@ class _Explainer:
         if maximum is None or not rows:
             return picture
         raised = any("maximum" in row.marks for row in rows)
-        picture = replace(picture, maximum=maximum, floor=None if raised else maximum, unit=maximum - max(keeps))
+        picture = replace(picture, maximum=maximum, floor=None if raised else maximum, unit=maximum - max(keeps),
+                          fewest=min(keeps), largest=tuple(largest) if any(node.raises_of_terms) else None)  # fmt: skip
         return picture if jammed or not isinstance(node, FusedSum) else self._wrapping(picture, exact, node)
 
     def _wrapping(self, picture: Picture, exact: Fraction, node: FusedSum) -> Picture:

@@ -116,9 +116,11 @@ class Picture:
     """One sum, or a single number that is rounded (`single`).
 
     `name`: the sum's name in signals if the step has several sums. `unit`: the lowest place that the alignment keeps
-    (None: an exact sum). `floor`: the exponent floor if it is the maximum. `zeros`: the names of zero terms, which have
-    no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the two's complement of a negative or wrapped sum.
-    `cut`: the total after a cut that changes it, before rounding.
+    (None: an exact sum). `fewest`: the bits that it keeps of the term of which it keeps fewest. `largest`: of a sum
+    whose terms are aligned by exponent less F, as these differ, the terms for which that is the largest, with both;
+    `maximum` is then `unit` plus the largest F. `floor`: the exponent floor if it is the maximum. `zeros`: the names of
+    zero terms, which have no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the two's complement of a
+    negative or wrapped sum. `cut`: the total after a cut that changes it, before rounding.
     """
 
     prefix: str
@@ -128,6 +130,8 @@ class Picture:
     maximum: int | None = None
     floor: int | None = None
     unit: int | None = None
+    fewest: int | None = None
+    largest: tuple[tuple[str, int, int], ...] | None = None
     unwrapped: BitLine | None = None
     complement: BitLine | None = None
     cut: BitLine | None = None

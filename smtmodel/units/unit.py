@@ -144,9 +144,9 @@ class Unit:
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
         """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable."""
         count = self.count(node.operand)
+        if not count:
+            raise ParameterError(node.operand, "it is read, and has no format")
         if node.index is None:
-            if not count:
-                raise ParameterError(node.operand, "it is read, and has no format")
             return
         if not node.index.factors and 0 <= node.index.offset < count:  # the quick test, enough for most elements
             return

@@ -122,6 +122,12 @@ def test_explain_refuses_an_addend() -> None:
         mmaprobe.explain(AT_16, ONES[0], ONES[0], 1.0)
 
 
+def test_the_document_of_explain_lists_no_addend() -> None:
+    found = json.loads(run("explain", AT_16, json.dumps(ROW), "--json").stdout)
+    names = [given["name"] for given in found["evaluations"][0]["inputs"]]
+    assert names == [f"{side}{k}" for side in "ab" for k in range(16)]
+
+
 def test_explain_refuses_an_addend_that_the_second_unit_does_not_read() -> None:
     reads = "ieee/fma/f16@length=16"
     assert mmaprobe.explain(reads, ONES[0], ONES[0], against=AT_16).other == 16

@@ -150,7 +150,7 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
         "the first has fraction_bits=24, the second fraction_bits=25: they agree with 'f24' and 'f25' of alignment-bits"
     )
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
-    assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
+    assert odd.startswith("no single change that was tried")
 
 
 def test_few_answers_name_no_reason_that_others_give_too(tmp_path: Path) -> None:
@@ -234,7 +234,8 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
     found = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
     assert found["compared"] == 200
     assert (
-        found["reason"] == "no single change of a model, and no question of the library, explains the differences below"
+        found["reason"]
+        == "no single change that was tried, and no question of the library, explains the differences below"
     )
 
 
@@ -551,7 +552,7 @@ def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch:
     result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=3)
     assert "D2: no plan was found before the time was over" in result.stderr
     found = json.loads(result.stdout)["gemm"]
-    assert "no single change of the model gives both results" in result.stderr
+    assert "no single change that was tried gives both results" in result.stderr
     assert (found["differing"], found["dot_product"]["row"], found["dot_product"]["column"]) == (1, 2, 3)
     result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
     assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr

@@ -18,7 +18,9 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.reports.arithmetic import arithmetic
 from mmaprobe.reports.bits_text import Canvas
+from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
 from mmaprobe.reports.drawings.grid import BAR, GAP, grid_of
+from mmaprobe.reports.drawings.sheet import Text, shapes_of
 from mmaprobe.reports.evaluation_text import draw
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -289,6 +291,26 @@ def test_the_floor_decides_the_maximum() -> None:
     assert not any("maximum" in row.marks for row in picture.rows)
     assert any("(the exponent floor, above every term)" in line for line in drawn(explained(
         f"{VOLTA}@exponent_floor=0", a=["0001"], b=["0001"], c="00000001")))  # fmt: skip
+
+
+def test_a_grid_names_exponents_that_its_terms_have() -> None:
+    """Terms of 2.25, 16 and 36.6, with F of 24 and c with 26: the largest of 0 - 24, 4 - 24 and 5 - 26 is -20."""
+    found = explained("rdna3/dot2/f32_f16", a=["3e00", "3c01"], b=["3e00", "4c03"], c="42123456")
+    picture = only(found)
+    assert picture.largest == (("1", 4, 24),)
+    assert "  largest exponent less F: 4 - 24 (term 1); bits kept to 2^-20" in drawn(found)
+    assert "max" not in " ".join(drawn(found))
+    drawing = evaluation_drawing([found])
+    assert not [shape for sheet in drawing.sheets for shape in shapes_of(sheet.root)
+                if isinstance(shape, Text) and shape.text.startswith("max")]  # fmt: skip
+
+
+def test_bits_kept_of_terms_that_keep_different_numbers() -> None:
+    text = ("unit: x\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 1\n"
+            "steps: {d: 'round(fused(a[0] * b[0], c, F=[10, 24]), f32)'}\n")  # fmt: skip
+    model = Model("x.yaml", parse_unit(text, "x.yaml"))
+    found = explain(model, parse_row({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "3f800000"}).operands)
+    assert "  maximum exponent 0 (terms 0, c); 10 to 24 bits kept below it, to 2^-24" in drawn(found)
 
 
 @pytest.mark.parametrize(

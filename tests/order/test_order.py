@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import mmaprobe
 from benchmarks.order import ORDERS, chain_tree, measure
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.steady import ContradictionError
+from mmaprobe.queries.order.ends import never_rounded
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
 from mmaprobe.queries.order.text import Outliner
@@ -35,6 +37,7 @@ from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -221,6 +224,26 @@ def ends(device: str, formats: str, length: int) -> dict[str, Any]:
     return document("--device", device, "--formats", formats, "--length", str(length))
 
 
+@pytest.mark.parametrize(
+    ("formats", "told"),
+    [
+        ("e2m1,e2m1,e4m3", "each fits e4m3, so that rounding it first would change nothing"),  # 6 * 6 = 36
+        ("e2m1,e3m2,e4m3", ""),  # 3 * 7 = 21 has five digits
+        ("e4m3,e4m3,f16", "none has more bits than f16, so that rounding it first would change only those that "
+         "overflow there or are subnormal"),  # 448 * 448
+        ("int8,int8,int16", "each fits int16, so that rounding it first would change nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_products_that_are_not_asked(formats: str, told: str) -> None:
+    asked = parse_signature(formats, 2, longest=2)
+    a, b, d = (
+        {value for pattern in range(1 << fmt.width) if isinstance(value := exact_value(pattern, fmt), Fraction)}
+        for fmt in (asked.a, asked.b, asked.d)
+    )
+    assert told.startswith("each fits") is ({x * y for x in a for y in b} <= d)
+    assert never_rounded(asked) == told
+
+
 def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
     fused = ends("model:ieee/fma/f32@length=6", "f32,f32,f32,f32", 6)
     assert (fused["products_fused"], fused["products_rounded"], fused["starts_from"]) == ([*range(6)], [], "c")
@@ -229,6 +252,8 @@ def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
     amx = ends("model:x86/amx/tdpbf16ps", "bf16,bf16,f32,f32", 32)
     assert "only those that overflow there or are subnormal" in amx["products_not_told"]
     assert amx["starts_from"].startswith("+0 (or the first product")
+    told = ends("model:ieee/fma/f32.f16.f16.f32@length=3", "f16,f16,f32,f32", 3)["products_not_told"]
+    assert told == "each fits f32, so that rounding it first would change nothing"
     first = ends(f"python:{devices}:blocks", "f32,f32,f32", 48)
     assert first["starts_from"].startswith("+0")
     assert first["outline"][1].startswith("├─ 0-7")
@@ -383,7 +408,7 @@ def one_by_one(a: Any, b: Any) -> Any:
     return total
 
 
-def test_places_that_answer_otherwise_are_not_asked() -> None:
+def test_places_that_answer_otherwise_are_not_told() -> None:
     def edged(a: Any, b: Any) -> Any:
         total = one_by_one(a[:, ::-1], b[::-1])
         total[:48, :40] = one_by_one(a, b)[:48, :40]

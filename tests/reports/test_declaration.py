@@ -122,3 +122,31 @@ def test_steps_are_counted_as_the_definition_has_it(name: str) -> None:
 )
 def test_names_of_formats(name: str, wanted: str) -> None:
     assert format_name(format_named(name)) == wanted
+
+
+def test_what_is_raised_is_a_premise_where_the_formula_has_it(tmp_path: Path) -> None:
+    """As of every unit whose fused sum takes subnormal factors; without x° nothing is said of it."""
+    raised = "x° is x, or the smallest normal number of its format where x is smaller and not zero"
+    for name, has in (("volta/mma/m8n8k4.f32.f16.f16.f32", True), ("arm/neon/fdot.f32.e4m3.e4m3", False)):
+        found = declared(name)
+        assert ("°" in found["error_bound"]) is has
+        assert (raised in found["premises"]) is has
+        bound = CliRunner().invoke(main, ["prove", "--property", "error-bound", name, "--json"])
+        assert json.loads(bound.stdout)["premises"] == found["premises"]
+        text = CliRunner().invoke(main, ["prove", "--property", "error-bound", name])
+        assert text.stderr.count(raised) == has
+
+
+def test_the_input_of_kappa_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "drawn.yaml"
+    path.write_text("""unit: drawn
+formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, random: uint4}
+length: 2
+roundings: {r: "round(e4m3, stochastic_b)"}
+steps: {d: "r(fused(a[0:2] * b[0:2], c, F=3), random)"}
+""")
+    assert "random" in declared(str(path))["vector"]
+    text = CliRunner().invoke(main, ["datasheet", str(path), "--p3109"]).output
+    (line,) = (line for line in text.splitlines() if line.strip().startswith("input "))
+    assert "random = " in line
+    assert "; c = " in line

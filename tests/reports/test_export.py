@@ -307,6 +307,36 @@ def test_a_subnormal_operand_read_as_zero_is_no_inexact_one(tmp_path: Path) -> N
     assert exported(tmp_path, "fptest", row).decode().splitlines()[-1].endswith("-> +1.000000P0")
 
 
+@pytest.mark.parametrize(
+    ("step", "more", "c", "line"),
+    [
+        ("r(exact(a[0:2] * b[0:2], c))", "", "4000", "b16*+ =0 +1.080P0 +1.000P1 +1.000P1 -> +1.040P2"),
+        ("r(exact(a[0] * b[0], c))", "ignored: [1]", "4000", "b16*+ =0 +1.080P0 +1.000P1 +1.000P1 -> +1.040P2"),
+        ("r(exact(a[1] * b[1], c))", "ignored: [0]", "4000", "b16*+ =0 +Zero +Zero +1.000P1 -> +1.000P1"),
+        ("r(exact(a[0:2] * b[0:2]))", "c: none", "0000", "b16* =0 +1.080P0 +1.000P1 -> +1.080P1"),
+        ("r(quotient(r(exact(a[0:2] * b[0:2])), c))", "", "4000", None),
+        ("r(relu(r(exact(a[0:2] * b[0:2], c))))", "", "4000", None),
+        ("r(exact(product(number(0x4000, f16), r(exact(a[0:2] * b[0:2], c)))))", "", "4000", None),
+    ],
+)
+def test_fptest_has_sums_of_products_and_c_alone(
+    step: str, more: str, c: str, line: str | None, tmp_path: Path
+) -> None:
+    """1.125 * 2 + 2 = 4.25; a quotient or a rectified sum is no multiply-add, nor is a product that is not read."""
+    addend, ignored = ("none", "") if more == "c: none" else ("f16", more)
+    unit = tmp_path / "unit.yaml"
+    unit.write_text(f"unit: x\nformats: {{a: f16, b: f16, c: {addend}, d: f16}}\nlength: 2\n{ignored}\n"
+                    f"roundings: {{r: 'round(f16, nearest_even)'}}\nsteps: {{d: '{step}'}}\n")  # fmt: skip
+    path = vectors(tmp_path, {"model": str(unit), "a": ["3c80", "0000"], "b": ["4000", "0000"], "c": c})
+    if line is None:
+        refused = run("export", path, "--format", "fptest", code=2)
+        assert "it needs a unit that adds products and c alone" in refused.stderr
+        return
+    found = run("export", path, "--format", "fptest").stdout.splitlines()
+    assert found[-1] == line
+    assert found[0].startswith("# A * B + C ->") is (addend != "none")
+
+
 def test_tininess_is_of_fptest_alone(tmp_path: Path) -> None:
     refused = run("export", vectors(tmp_path, ROWS[0]), "--format", "csv", "--tininess", "after", code=2)
     assert "--tininess needs --format fptest: csv has no flags" in refused.stderr

@@ -396,3 +396,19 @@ def test_a_claim_names_expressions_and_its_certificate_holds_their_units(
     stated.write_text(stated.read_text().replace("./unit-1.yaml", str(folder / "half.fpcore")))
     checked = CliRunner().invoke(main, ["check", "proof"])
     assert (checked.exit_code, "names a file that is not in the folder" in checked.output) == (1, True), checked.output
+
+
+def test_the_name_of_a_file_is_one_string(tmp_path: Path) -> None:
+    (tmp_path / 'a"b\\c.yaml').write_text(UNQUOTED)
+    written = CliRunner().invoke(main, ["export", str(tmp_path / 'a"b\\c.yaml'), "--format", "fpcore"])
+    assert written.exit_code == 0, written.output
+    (tmp_path / "core.fpcore").write_text(written.stdout)
+    read = CliRunner().invoke(main, ["show", str(tmp_path / "core.fpcore")])
+    assert "d: r(exact(a[0] * b[0], c))" in read.stdout, read.output
+
+
+UNQUOTED = """unit: x
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 1
+steps: {d: "round(exact(a[0] * b[0], c), f16)"}
+"""

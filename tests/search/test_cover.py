@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -463,6 +464,40 @@ def test_the_largest_term_is_outdone_by_the_others(two: Cover) -> None:
         assert isinstance(c, Fraction)
         assert isinstance(d, Fraction)
         assert c * d < 0
+
+
+def test_distances_on_a_grid_are_those_of_exponents_less_f() -> None:
+    """One below the largest is a case of every term: with the exponents that the alignment raises, where F differs, it
+    was said that no input reaches it."""
+    bits, emin = (6, 6, 9), {"e3m3_ieee": -2, "e4m5_ieee": -6}
+    model = small(TWO.replace("fused(a[0:2] * b[0:2], c, F=9, carry=3)", "grid(a[0:2] * b[0:2], c, F=[6, 9])"))
+    covering = Covering(model, pairs=False, changes=[], samples=4096)
+    covering.sample(lambda text: None)
+    found = covering.finished()
+    seen = set()
+    for row, reasons in zip(found.rows, found.reasons, strict=True):
+        cases = [str(reason[0]) for reason in reasons if isinstance(reason, tuple)]
+        asked = [match for case in cases if (match := re.fullmatch(r"d: term (\w): ([0-9]+) below the largest", case))]
+        if not asked:
+            continue
+        places = list[int | None]()
+        for one, other, _ in terms_of(row):
+            assert isinstance(one, Fraction)
+            assert isinstance(other, Fraction)
+            names = ("e3m3_ieee",) * 2 if len(places) < 2 else ("", "e4m5_ieee")
+            exponents = [max(exponent_of(x), emin[name]) for x, name in zip((one, other), names, strict=True) if name]
+            places.append(sum(exponents) - bits[len(places)] if one and other else None)
+        for match in asked:
+            own = places["01c".index(match[1])]
+            assert own is not None
+            assert max(place for place in places if place is not None) - own == int(match[2]), (row, match[0])
+            seen.add((match[1], match[2]))
+    assert {("0", "1"), ("1", "1"), ("c", "1"), ("0", "6"), ("c", "9")} <= seen
+
+
+def exponent_of(x: Fraction) -> int:
+    """Of the leading one; 0 of a zero."""
+    return math.floor(math.log2(abs(x))) if x else 0
 
 
 def test_integers_have_no_conditions_of_special_values() -> None:

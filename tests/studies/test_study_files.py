@@ -41,6 +41,7 @@ curves:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine-plan.yaml").write_text(PLAN)
     (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "relu.yaml").write_text(PLAN.replace("sum(mma, c)", "round(relu(sum(mma, c)), f32)"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -183,6 +184,13 @@ def test_a_bound_of_rounded_numbers_is_refused(folder: Path) -> None:
             f"plan: {SCALED}",
             "scale factors",
         ),
+        (
+            "plan: ./mine-plan.yaml",
+            "plan: plan:cutlass/linear-combination",
+            "mine.yaml:7: curves.0.plan: plan:cutlass/linear-combination gives 3/2 for a product of 1: errors here are "
+            "those against A * B",
+        ),
+        ("plan: ./mine-plan.yaml", "plan: relu.yaml", "curves.0.plan: relu.yaml gives 0 for a product of -1"),
     ],
 )
 def test_errors_name_line_and_key(folder: Path, old: str, new: str, message: str) -> None:

@@ -292,3 +292,11 @@ def test_what_has_no_mean() -> None:
     for name, message in messages.items():
         with pytest.raises(ParameterError, match=message):
             problems_of("unbiased", parse_reference(name), Inputs())
+
+
+def test_bits_that_no_format_names_are_said_to_have_none() -> None:
+    text = ("unit: x\nformats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, random: uint3}\nlength: 2\n"
+            "roundings: {r: 'round(e4m3, stochastic_a)'}\n"
+            "steps: {d: 'repeat(k in range(2), c, r(exact(acc, a[k] * b[k]), draws[k]))'}\n")  # fmt: skip
+    with pytest.raises(InputError, match="draws: it is read, and has no format"):
+        parse_unit(text, "x.yaml")

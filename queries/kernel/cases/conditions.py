@@ -325,10 +325,10 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
         inexact = (half | rest) & live
         loses.append(inexact)
-        own = _distance_to(maximum, term.exponent)
-        for at in sorted({1, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
-            if at > 0:
-                cases.add(aspect, f"{at} below the largest", _is(own, at) & live, alone=True)
+        own, more = _distance_to(maximum, term.exponent), node.raises_of_terms[place]
+        for at in sorted({1 + more, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
+            if at > more:
+                cases.add(aspect, f"{at - more} below the largest", _is(own, at) & live, alone=True)
         cases.add(aspect, "far below the largest", _beyond(own, bits + 2) & live, alone=True)
         for word, sign in (("+", ~term.sign), ("-", term.sign)):
             cases.add(aspect, f"{word}loses bits", inexact & sign & kept.any(), alone=True)
@@ -394,7 +394,8 @@ def _zeros_above(
 
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
     """The distances from the largest exponent at which the sum's treatment of a term changes."""
-    distances = {far + more for far in node.reach if far is not None for more in (0, 1)}
+    base = max(bits) if isinstance(node, GridSum) else 0
+    distances = {base + far + more for far in node.reach if far is not None for more in (0, 1)}
     return distances | {max(bits)} if len(set(bits)) > 1 else distances
 
 
