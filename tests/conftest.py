@@ -141,6 +141,15 @@ def questions_asked_once(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         monkeypatch.setattr(engines, "SolverProcess", shared_answers.ask)
 
 
+@pytest.fixture
+def few_new_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that give one recorded product are compared on few new elements, for tests that do not look at these."""
+    from mmaprobe.queries.plans import apart
+
+    for name, value in (("SIDE", 4), ("SPARSE_SIDE", 4), ("FAMILIES", 1)):
+        monkeypatch.setattr(apart, name, value)
+
+
 @pytest.fixture(autouse=True)
 def described_documents(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The faults of documents printed in a test, which has none."""
