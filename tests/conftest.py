@@ -125,13 +125,15 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(scope="session", autouse=True)
 def folder_of_answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One for all workers, and for the commands of the documentation."""
+    """One for all workers, and for the commands of the documentation: a new one, unless the environment names one that
+    is kept from run to run."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    (folder / "answers").mkdir(exist_ok=True)
+    answers = Path(os.environ.get(shared_answers.FOLDER) or folder / "answers").resolve()
+    answers.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(shared_answers.FOLDER, str(folder / "answers"))
+        patch.setenv(shared_answers.FOLDER, str(answers))
         yield
 
 
