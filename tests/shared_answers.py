@@ -1,7 +1,8 @@
 """What solvers said in this run of the tests: each question is worked out once, whichever test and worker asks it.
 
 As in the product's store, an answer belongs to one version of an engine and to the whole text of a question, so that
-changed code asks anew. Everything around it is what it would be had the solver answered at once. Only what was decided is kept."""
+changed code asks anew. Everything around it is what it would be had the solver answered at once. Only what was decided
+is kept."""
 
 from __future__ import annotations
 
