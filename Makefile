@@ -12,6 +12,7 @@ demo: $(INSTALLED)
 	$(BIN)/mmaprobe distinguish carry-bits-ampere -o carry-bits-ampere.jsonl
 	$(BIN)/mmaprobe evaluate tests/data/recorded.jsonl.gz
 
+# ANSWERS_OF_TESTS=FOLDER make test: a folder in which what solvers said is kept for the next run; without it all is asked
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

@@ -42,7 +42,8 @@ def run(tmp_path: Path, claim: str) -> dict[str, object]:
 
 
 def test_long_sums_refute_what_short_ones_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmaprobe.queries.claims.verify.BRIEFLY", 0.5)  # no short one does, however long it is looked
+    for name, value in (("BRIEFLY", 0.5), ("LONGER", 4.0)):  # no short one does, however long it is looked
+        monkeypatch.setattr(f"mmaprobe.queries.claims.verify.{name}", value)
     document = run(tmp_path, TEXT % (-2, -2, FMA, "2**-17"))
     assert document["verdict"] == "refuted"
     vector = document["vector"]

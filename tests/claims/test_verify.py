@@ -405,9 +405,10 @@ def test_a_quantity_of_patterns_alone_is_maximised(tmp_path: Path) -> None:
     ("error(p) < 0.25", "1", Fraction(1, 4)),
 ])  # fmt: skip
 def test_what_was_proved_is_said_beside_the_largest_value(
-    tmp_path: Path, claim: str, unit: str, most: Fraction | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str, unit: str, most: Fraction | None
 ) -> None:
     """Of a search that proves nothing, as it has no time for its questions."""
+    monkeypatch.setattr(verifying, "CLIMB_MOST", 0.1)  # no input refutes it
     path, inputs = tmp_path / "mine.yaml", {"format": "f16", "a": [0, 1], "b": [0, 1], "c": "zero"}
     wanted = {"quantity": "error(p)", "unit": unit}
     path.write_text(text_of(terms=1, inputs=inputs, parts={"p": "ieee/fma/f16"}, claim=claim, maximise=wanted))

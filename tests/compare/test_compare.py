@@ -790,6 +790,7 @@ def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
     assert run("compare", "--gemm", *same, code=1).stderr.startswith("0 of 16")
 
 
+@pytest.mark.usefixtures("few_new_elements")
 def test_where_c_is_added_is_said_beside_the_roundings(tmp_path: Path) -> None:
     """Stored in f16 before c is added, or not; and results of two formats are refused by name."""
     rng = np.random.default_rng(1)

@@ -156,7 +156,7 @@ steps: STEPS
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Covering vectors have tests of their own (test_cover.py)."""
-    monkeypatch.setattr("mmaprobe.queries.building.validation.COVERING", 3.0)
+    monkeypatch.setattr("mmaprobe.queries.building.validation.COVERING", 0.5)
 
 
 def run(*arguments: str) -> Result:

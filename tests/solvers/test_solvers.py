@@ -199,7 +199,7 @@ def test_a_process_that_has_the_solver_serves_one_query_after_another(engine: st
 def test_an_answer_that_tests_share_is_of_one_engine_to_one_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The questions differ in two characters, their answers in all."""
+    """The questions differ in two characters, their answers in all; another version is asked anew."""
     monkeypatch.setenv(shared_answers.FOLDER, str(tmp_path))
     assert len(SAT) == len(UNSAT)
     for engine in ("bitwuzla", "z3"):
@@ -210,6 +210,8 @@ def test_an_answer_that_tests_share_is_of_one_engine_to_one_question(
             known = shared_answers.ask(engine, text, contract.DEFAULT_MEMORY)
             assert isinstance(known, shared_answers.Known)
             assert (answer.status, known.answers()) == (status, [answer])
+    monkeypatch.setattr(shared_answers, "_version", lambda engine: "another")
+    assert isinstance(shared_answers.ask("z3", SAT, contract.DEFAULT_MEMORY), SolverProcess)
 
 
 def test_a_waiting_process_that_died_is_not_asked() -> None:
