@@ -201,7 +201,7 @@ class Family:
     def _model(self, member: Member) -> Model:
         """The model of a candidate. Its reference is the base's instruction with each parameter that differs."""
         name, base = self.base.instruction, self.base
-        kept = self._kept(member.family)
+        kept = self._kept[member.family]
         changes = [each for each in PARAMETERS if each in kept and kept[each] != member.values[each]]
         if member.family != self._instruction.family:
             changes = [FAMILY, *changes]
@@ -218,9 +218,10 @@ class Family:
         """The unit of the instruction that the base names, without the base's changes to it."""
         return member_of(parse_reference(self.base.instruction))
 
-    def _kept(self, family: str) -> Mapping[str, Any]:
-        """The values of parameters that a candidate of a family shares with the base's instruction."""
-        return self._instruction.kept(family)
+    @cached_property
+    def _kept(self) -> Mapping[str, Mapping[str, Any]]:
+        """By family, the values of parameters that its candidates share with the base's instruction."""
+        return {grid.function.name: self._instruction.kept(grid.function.name) for grid in self.grids}
 
     def retargeted(self, model: Model) -> Family:
         """The family with the same parameters for the signature (formats, length, scale factors) of another model.

@@ -64,11 +64,12 @@ class DraftStage:
 
 
 class Stages:
-    """The stages for the trees of a sketch. `all`, in order: the `steps` by role, from the last step down; then the parts
+    """The stages for the trees of a sketch. `all`, in order: `steps` by role, from the last step down; then the parts
     that all steps share, `products`, `carries` and the `limits` of the range, which are the smallest numbers, zeros,
-    and the largest numbers with special values (`ends`). `quick`: whether only likely drafts are tried; `seen`: gives the number of significant bits of the results so far, or (True) of the results of products alone;
-    `fused`: asks which products are fused into the addition while others are rounded before it. `long`: the sum has
-    more than LONG products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
+    and the largest numbers with special values (`ends`). `quick`: whether only likely drafts are tried; `seen`: gives
+    the number of significant bits of the results so far, or (True) of the results of products alone; `fused`: asks
+    which products are fused into the addition while others are rounded before it. `long`: the sum has more than LONG
+    products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
 
     def __init__(
         self,
