@@ -15,11 +15,12 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import held_as
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
 from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -135,8 +136,8 @@ class Family:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats of a, b, c and d in vectors. Vectors hold a result of e8m13 as a pattern of f32."""
-        return _formats(self.base)
+        """The formats of a, b, c and d in vectors."""
+        return formats_of(self.base)
 
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
@@ -244,12 +245,9 @@ class Family:
         return replace(self, base=base, grids=tuple(grids))
 
 
-def _formats(row: Model) -> tuple[str, ...]:
-    return row.a.name, row.b.name, row.c.name, _vector_format(row.d)
-
-
-def _vector_format(fmt: Format) -> str:
-    return "f32" if fmt.name == "e8m13" else fmt.name
+def formats_of(model: Model) -> tuple[str, ...]:
+    """The formats of a, b, c and d in vectors of a model, which hold a result of e8m13 as a pattern of f32."""
+    return model.a.name, model.b.name, model.c.name, held_as(model.d).name
 
 
 def build_family(file: YamlFile) -> Family:
@@ -317,7 +315,7 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        if (row.a, row.b, row.c, _vector_format(row.d)) != wanted or (row.scale is not None) != scaled:
+        if (row.a, row.b, row.c, held_as(row.d).name) != wanted or (row.scale is not None) != scaled:
             continue
         if best is None or row.length == parsed.length:
             best = reference

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmaprobe.hypotheses.family import Family, family_named, point_of
+from mmaprobe.hypotheses.family import Family, family_named, formats_of, point_of
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.gpus import architecture_of, gpu_named
@@ -40,6 +40,5 @@ def gpu_family(name: str, asked: Model) -> Family:
 
 
 def _signature(model: Model) -> tuple[object, ...]:
-    """The formats, length and scale factors that a vector must have to fit a model; results of e8m13 are f32
-    patterns."""
-    return (model.a, model.b, model.c, model.d.width, model.length, model.scale, model.scale and model.scale_block)
+    """The formats, length and scale factors that a vector must have to fit a model."""
+    return (*formats_of(model), model.length, model.scale, model.scale and model.scale_block)
