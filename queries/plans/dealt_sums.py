@@ -139,7 +139,7 @@ class DealtSums:
         dealt, lane, whole = lanes.copy(), 0, len(rest) // grain * grain
         for own in (rest[:whole].reshape(-1, grain), rest[None, whole:]):
             if own.size:
-                dealt[lane : lane + len(own)] = self._after(own, _patterns(lanes[lane : lane + len(own)]))
+                dealt[lane : lane + len(own)] = self._after(own, _patterns([*lanes[lane : lane + len(own)]]))
             lane += len(own)
         for fold in folds:
             yield in_vectors(chain, how, (ways, *fold), grain=grain), in_folds(dealt, fold)

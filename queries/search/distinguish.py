@@ -33,7 +33,7 @@ from mmaprobe.queries.search.witness import (
     replay,
     shrink,
 )
-from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
+from mmaprobe.queries.solvers.asking import AnsweredQuery, Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
 from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
@@ -101,18 +101,12 @@ class Options:
 
 
 @dataclass(frozen=True)
-class AskedQuery:
-    """One query and the engines' answers. `free`: the products that are variables; `one_sign`: only nonnegative inputs
-    are admitted."""
+class AskedQuery(AnsweredQuery):
+    """One query with its answers. `free`: the products that are variables; `one_sign`: only nonnegative inputs are
+    admitted."""
 
     free: tuple[int, ...]
     one_sign: bool
-    answers: tuple[Answer, ...]
-    query: Query
-
-    @property
-    def answer(self) -> Answer:
-        return self.answers[0]
 
 
 @dataclass
@@ -227,7 +221,7 @@ class WitnessSearch:
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
         (answered,) = engines.answered_queries
-        self.outcome.steps.append(AskedQuery(free, one_sign, answered.answers, answered.query))
+        self.outcome.steps.append(AskedQuery(answered.query, answered.answers, free, one_sign))
         answer = answered.answer
         if answer.status == "unsat":
             self.refuted.add(size)
