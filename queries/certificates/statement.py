@@ -134,8 +134,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 def _question(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, QUESTION)
     yield _asked(document, texts)
-    yield _inputs(document["inputs"])
-    yield COMPARED[document["compare"]]
+    yield from _compared(document)
     yield from _sides(texts)
 
 
@@ -151,16 +150,17 @@ def _property(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, PROPERTY)
     wanted = document["property"]
     yield f"{UNIT} is {wanted}: {STATEMENTS[wanted]}"
-    if wanted == "zero-padding":
-        yield _shorter(document)
-    yield _inputs(document["inputs"])
-    yield COMPARED[document["compare"]]
+    yield from _compared(document)
     yield from _units(texts, UNIT)
 
 
-def _shorter(document: Mapping[str, Any]) -> str:
-    lengths = ", ".join(map(str, document["lengths"]))
-    return f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
+def _compared(document: Mapping[str, Any]) -> Iterator[str]:
+    """The inputs of a question, the results that are compared, and the shorter units of zero-padding."""
+    if document.get("property") == "zero-padding":
+        lengths = ", ".join(map(str, document["lengths"]))
+        yield f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
+    yield _inputs(document["inputs"])
+    yield COMPARED[document["compare"]]
 
 
 def _witness(texts: Mapping[str, str]) -> Iterator[str]:
@@ -183,10 +183,7 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
         wanted = document["property"]
         asked = "" if wanted == "equal" else f", and so that it is {wanted} ({STATEMENTS[wanted]})"
         yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
-        if wanted == "zero-padding":
-            yield _shorter(document)
-        yield _inputs(document["inputs"])
-        yield COMPARED[document["compare"]]
+        yield from _compared(document)
         yield from _sides(texts)
     yield f"input: {_values(document['values'])}"
 
