@@ -18,7 +18,7 @@ from pydantic import Field, StrictInt
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import held_as
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
@@ -46,9 +46,6 @@ def parameters_of(model: Model) -> Mapping[str, Any]:
     """The values of a candidate's parameters by name, its family first."""
     member = member_of(model)
     return {FAMILY: member.family, **member.values}
-
-
-YamlPath = tuple[str | int, ...]
 
 
 class _Formats(Strict):
@@ -295,7 +292,7 @@ def _grid_of(file: YamlFile, parsed: _FamilyFile, number: int, given: dict[str, 
     return _grid(file, parsed, path, name, given)
 
 
-def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given: Mapping[str, Any]) -> Grid:
+def _grid(file: YamlFile, parsed: _FamilyFile, path: Key, name: Any, given: Mapping[str, Any]) -> Grid:
     if not isinstance(name, str) or name not in FUNCTIONS:
         raise file.error((*path, FAMILY), str(UnknownNameError("family", str(name), FUNCTIONS)))
     function = FUNCTIONS[name]
@@ -339,7 +336,7 @@ def _with_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
     return with_parameters(base, {"length": length, "block": length, **changes})
 
 
-def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
+def _values(file: YamlFile, path: Key, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
     name = str(path[-1])
     if name == "length":
         raise file.error(path, "it belongs beside `formats`")

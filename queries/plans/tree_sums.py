@@ -28,6 +28,7 @@ from mmaprobe.queries.plans.dealt_sums import (
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.unit_stages import halved, paired
+from mmaprobe.smtmodel.algorithms.reductions import WARP
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import type_of
@@ -39,7 +40,6 @@ from mmaprobe.smtmodel.plans.named import in_halves, in_vectors, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted
 
-WARP = 32  # threads that add what they have by shuffles
 BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # products of a block
 LANES = (*product((4, 8, 16), (1,)), *product((32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)))
 """numbers of lanes of vectors, and of threads, with the products that each of them takes in a turn"""
