@@ -55,12 +55,9 @@ def _statements() -> dict[tuple[str, str], tuple[str, str]]:
 STATEMENTS = _statements()
 CODES = {name: code for code, name in enumerate(STATEMENTS)}
 
-_SOURCE = (
-    """#include <stdint.h>
+_SOURCE = """#include <stdint.h>
 #include <string.h>
-"""
-    + EACH
-    + """#define BLOCK {block}
+{each}#define BLOCK {block}
 /* code: the numbers of calls, inputs, constants, places in between and outputs; for each input its size and row; for
    each constant its size; for each call its code, three places and that of the result; for each output its place, size
    and row. in, out: rows of lanes of 1, 4 and 8 bytes; a few hundred bytes after the last of `in` may be read. */
@@ -96,7 +93,6 @@ void run(long lanes, const int32_t *code, const uint64_t *constants, const char 
   }}
 }}
 """
-)
 
 
 def _case(code: int, kinds: str, result: str, expression: str) -> str:
@@ -115,7 +111,7 @@ def _function() -> Any:
     """The compiled interpreter; None without a C compiler."""
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
     library = loaded(
-        _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
+        _SOURCE.format(block=BLOCK, cases="\n".join(cases), each=EACH), ("run",), ctypes.PyDLL
     )  # one thread compiles at a time
     if library is None:
         return None
