@@ -20,19 +20,16 @@ MODEL = click.option(
 )
 
 
-def family_of(name: str, model: str | None) -> Family:
-    """The family with an id, of a file or of a GPU, for the signature of the model named by --model if it is given.
-    Raises MmaprobeError."""
-    from mmaprobe.hypotheses.family import family_named
+def family_of(name: str, own: Family | None, model: str | None) -> Family:
+    """The candidates under a name, which is that of the family `own`, else of a GPU, for the signature of the model
+    named by --model if it is given. Raises MmaprobeError."""
     from mmaprobe.hypotheses.gpu_family import gpu_family
-    from mmaprobe.smtmodel.tables.gpus import gpu_named
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
-    if gpu_named(name) and model is None:
+    asked = None if model is None else parse_reference(model)
+    if own is not None:
+        return own if asked is None else own.retargeted(asked)
+    if asked is None:
         raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "
                          f"asked (`mmaprobe list {name}`)")  # fmt: skip
-    asked = None if model is None else parse_reference(model)
-    if asked is not None and (own := gpu_family(name, asked)) is not None:
-        return own
-    family = family_named(name)
-    return family if asked is None else family.retargeted(asked)
+    return gpu_family(name, asked)

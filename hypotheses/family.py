@@ -15,11 +15,12 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, read_file, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import held_as
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
 from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -45,9 +46,6 @@ def parameters_of(model: Model) -> Mapping[str, Any]:
     """The values of a candidate's parameters by name, its family first."""
     member = member_of(model)
     return {FAMILY: member.family, **member.values}
-
-
-YamlPath = tuple[str | int, ...]
 
 
 class _Formats(Strict):
@@ -135,8 +133,8 @@ class Family:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """The formats of a, b, c and d in vectors. Vectors hold a result of e8m13 as a pattern of f32."""
-        return _formats(self.base)
+        """The formats of a, b, c and d in vectors."""
+        return formats_of(self.base)
 
     @cached_property
     def values(self) -> dict[str, tuple[Any, ...]]:
@@ -201,7 +199,7 @@ class Family:
     def _model(self, member: Member) -> Model:
         """The model of a candidate. Its reference is the base's instruction with each parameter that differs."""
         name, base = self.base.instruction, self.base
-        kept = self._kept(member.family)
+        kept = self._kept[member.family]
         changes = [each for each in PARAMETERS if each in kept and kept[each] != member.values[each]]
         if member.family != self._instruction.family:
             changes = [FAMILY, *changes]
@@ -218,9 +216,10 @@ class Family:
         """The unit of the instruction that the base names, without the base's changes to it."""
         return member_of(parse_reference(self.base.instruction))
 
-    def _kept(self, family: str) -> Mapping[str, Any]:
-        """The values of parameters that a candidate of a family shares with the base's instruction."""
-        return self._instruction.kept(family)
+    @cached_property
+    def _kept(self) -> Mapping[str, Mapping[str, Any]]:
+        """By family, the values of parameters that its candidates share with the base's instruction."""
+        return {grid.function.name: self._instruction.kept(grid.function.name) for grid in self.grids}
 
     def retargeted(self, model: Model) -> Family:
         """The family with the same parameters for the signature (formats, length, scale factors) of another model.
@@ -243,12 +242,9 @@ class Family:
         return replace(self, base=base, grids=tuple(grids))
 
 
-def _formats(row: Model) -> tuple[str, ...]:
-    return row.a.name, row.b.name, row.c.name, _vector_format(row.d)
-
-
-def _vector_format(fmt: Format) -> str:
-    return "f32" if fmt.name == "e8m13" else fmt.name
+def formats_of(model: Model) -> tuple[str, ...]:
+    """The formats of a, b, c and d in vectors of a model, which hold a result of e8m13 as a pattern of f32."""
+    return model.a.name, model.b.name, model.c.name, held_as(model.d).name
 
 
 def build_family(file: YamlFile) -> Family:
@@ -296,7 +292,7 @@ def _grid_of(file: YamlFile, parsed: _FamilyFile, number: int, given: dict[str, 
     return _grid(file, parsed, path, name, given)
 
 
-def _grid(file: YamlFile, parsed: _FamilyFile, path: YamlPath, name: Any, given: Mapping[str, Any]) -> Grid:
+def _grid(file: YamlFile, parsed: _FamilyFile, path: Key, name: Any, given: Mapping[str, Any]) -> Grid:
     if not isinstance(name, str) or name not in FUNCTIONS:
         raise file.error((*path, FAMILY), str(UnknownNameError("family", str(name), FUNCTIONS)))
     function = FUNCTIONS[name]
@@ -316,7 +312,7 @@ def _base(file: YamlFile, parsed: _FamilyFile, scaled: bool) -> Model:
     wanted = tuple(parsed.formats.model_dump().values())
     best = None
     for reference, row in INSTRUCTIONS.items():
-        if (row.a, row.b, row.c, _vector_format(row.d)) != wanted or (row.scale is not None) != scaled:
+        if (row.a, row.b, row.c, held_as(row.d).name) != wanted or (row.scale is not None) != scaled:
             continue
         if best is None or row.length == parsed.length:
             best = reference
@@ -340,7 +336,7 @@ def _with_length(base: Model, length: int, grids: Sequence[Grid]) -> Model:
     return with_parameters(base, {"length": length, "block": length, **changes})
 
 
-def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
+def _values(file: YamlFile, path: Key, function: FamilyFunction, given: Any) -> tuple[Any, ...]:
     name = str(path[-1])
     if name == "length":
         raise file.error(path, "it belongs beside `formats`")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from mmaprobe.documents.prove import Measure
 from mmaprobe.named import flag_of, gives_plan, model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from mmaprobe.queries.conjectures.conjecture import Decided
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
-
-Measure = Literal["elements", "largest"]
 
 
 @dataclass(frozen=True, repr=False)

@@ -140,22 +140,19 @@ def identify(
 
     Source: questions that split the candidates, vectors over the whole range, and proofs (docs/identify.md).
     """
-    from mmaprobe.hypotheses.family import family_named
-    from mmaprobe.hypotheses.gpu_family import gpu_family
-    from mmaprobe.smtmodel.tables.gpus import gpu_named
+    from mmaprobe.hypotheses.gpu_family import gpu_family, own_family
 
-    named = family is not None and gpu_named(text_of("family", family, "nvidia-f16")) is not None
-    if family is not None and not named:
+    own = None if family is None else own_family(text_of("family", family, "nvidia-f16"))
+    if own is not None:
         if formats is not None or length is not None:
             raise ParameterError("formats, length", "a family has its own: leave them out")
-        return _chosen(device, family_named(family), timeout, device_timeout, solver)
+        return _chosen(device, own, timeout, device_timeout, solver)
     if formats is None or length is None:
-        where = f"with {family}, which has several instructions" if named else "where no family is given"
+        where = f"with {family}, which has several instructions" if family else "where no family is given"
         raise ParameterError("formats, length", f"both are wanted {where}")
     asked = signature_of(formats, length)
-    candidates = gpu_family(family, asked) if named and family is not None else None
-    if candidates is not None:
-        return _chosen(device, candidates, timeout, device_timeout, solver)
+    if family is not None:
+        return _chosen(device, gpu_family(family, asked), timeout, device_timeout, solver)
     return _built(device, asked, timeout, device_timeout, solver)
 
 

@@ -107,9 +107,10 @@ class PictureText:
             self._row(picture.cut, grid, panel, note="normalised and cut")
         if rounded is None or self.result is None:
             return
-        top, last = max(rounded.kept.first, rounded.lowest), (picture.cut or picture.total).last
-        spans = [(rounded.lowest - 1, rounded.lowest - 1, "h"), (rounded.lowest - 2, last, "s")]
-        self._line("", "", "", grid.marker(panel, [(top, rounded.lowest, "^"), *spans]))
+        spans = [
+            (top, low, "^" if name == "kept" else name[0]) for top, low, name in words.rounding_spans(picture, rounded)
+        ]
+        self._line("", "", "", grid.marker(panel, spans))
         self._row(self.result, grid, panel)
 
     def _row(

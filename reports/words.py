@@ -369,6 +369,13 @@ def rounded_text(rounded: Rounded) -> str:
     return f"{rounded.format.name}, {as_words(rounded.mode)}: {how}{more}: {text}"
 
 
+def rounding_spans(picture: Picture, rounded: Rounded) -> list[tuple[int, int, str]]:
+    """The bits of a sum that rounding keeps, and those that decide the rounding: the places of the first and the last
+    one, and the name."""
+    top, low = max(rounded.kept.first, rounded.lowest), rounded.lowest
+    return [(top, low, "kept"), (low - 1, low - 1, "half"), (low - 2, (picture.cut or picture.total).last, "sticky")]
+
+
 def rounded_line(rounded: Rounded | None) -> BitLine | None:
     """The result as a row of bits, if rounding truncated or incremented the sum; else None."""
     if rounded is None or rounded.outcome not in ("cut", "raised"):

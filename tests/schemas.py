@@ -74,7 +74,7 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object; those of its parts are added to `parts`."""
-    descriptions = _said(kind)
+    descriptions = said(kind)
     properties = {name: dict(sorted({**_type(one, parts), "description": descriptions[name]}.items()))
                   for name, one in kinds_of(kind).items()}  # fmt: skip
     return {
@@ -88,7 +88,7 @@ def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _said(kind: type[Part]) -> dict[str, str]:
+def said(kind: type[Part]) -> dict[str, str]:
     """What is said of each field, also of those that it inherits: behind it, or in a docstring below it."""
     found: dict[str, str] = {}
     for part in (one for one in reversed(kind.__mro__) if issubclass(one, Part)):
@@ -98,7 +98,8 @@ def _said(kind: type[Part]) -> dict[str, str]:
         for field, text in zip(tree.body, [*tree.body[1:], None], strict=True):
             if isinstance(field, ast.AnnAssign):
                 assert isinstance(field.target, ast.Name)
-                *_, comment = source.splitlines()[field.lineno - 1].partition("  #: ")
+                lines = source.splitlines()[field.lineno - 1 : field.end_lineno]  # a long field stands on several
+                comment = " ".join(line.partition("  #: ")[2] for line in lines if "  #: " in line)
                 if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                     comment = inspect.cleandoc(str(text.value.value))
                 found[field.target.id] = comment

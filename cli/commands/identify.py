@@ -34,7 +34,6 @@ from mmaprobe.smtmodel.base.interrupts import why_ended
 
 if TYPE_CHECKING:
     from mmaprobe.runner.protocol import Device
-    from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
@@ -143,20 +142,24 @@ def _kind(question: Question) -> str:
 def _candidate(question: Question) -> int:
     """Ask which candidate of a family the device implements; gives the exit code. Raises MmaprobeError."""
     from mmaprobe.cli.text.identified import show_identified
+    from mmaprobe.hypotheses.gpu_family import own_family
     from mmaprobe.runner.device_family import Session
     from mmaprobe.runner.protocol import check_asked
     from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.tables.reference import parse_reference
 
     family, model, until = question.family, question.model, question.until
     assert family is not None
-    asked = _instruction(family, model)
+    own = own_family(family)
+    # the instruction of recorded rows that name none; a GPU has several
+    asked = parse_reference(model) if model is not None else own.base if own is not None else None
     failure: MmaprobeError | None = None
     with question.opened(asked, lambda vector: str(vector.id).startswith("question")) as (device, answers):
         if asked is not None:
             check_asked(device, asked)
         recorded = list(getattr(device, "vectors", ()))
         base = model or _reference(device, question.device_name, recorded)
-        chosen = family_of(family, base)
+        chosen = family_of(family, own, base)
         instruction = (base or "").partition("@")[0]
         recorded = [vector for vector in recorded if vector.model.instruction == instruction]
         if not recorded and isinstance(device, RecordedDevice):
@@ -180,18 +183,6 @@ def _candidate(question: Question) -> int:
     if failure is not None:
         raise failure
     return {"identified": 0, "no candidate": 1, "open": 3}[session.found.verdict]
-
-
-def _instruction(family: str, model: str | None) -> Model | None:
-    """The instruction of recorded rows that name no instruction: that of --model, else that of the family; None for a
-    GPU, which has several."""
-    from mmaprobe.hypotheses.family import family_named
-    from mmaprobe.smtmodel.tables.gpus import gpu_named
-    from mmaprobe.smtmodel.tables.reference import parse_reference
-
-    if model is not None:
-        return parse_reference(model)
-    return None if gpu_named(family) else family_named(family).base
 
 
 def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:

@@ -46,6 +46,7 @@ def separate(
 
     Exit codes: 0 every pair is distinguished or proved equal, 2 bad input, 3 some pairs stay open.
     """
+    from mmaprobe.hypotheses.gpu_family import own_family
     from mmaprobe.queries.candidates.report import separated, separating
     from mmaprobe.queries.candidates.separate import EACH, single
     from mmaprobe.queries.candidates.separate import separate as separate_family
@@ -53,7 +54,7 @@ def separate(
     if one:
         refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
     start = begun()  # --timeout includes building the candidates
-    chosen = family_of(family, model)
+    chosen = family_of(family, own_family(family), model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     if chosen.impossible.count:
         say(f"left out: {chosen.impossible.text()}")

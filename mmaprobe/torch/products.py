@@ -19,7 +19,7 @@ from mmaprobe.named import WantedError, choice_of, model_of
 from mmaprobe.runner.gpu.cuda_product import CudaProduct, product_here
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.numbers import held_as, to_numbers, type_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.torch.tensors import (
     FORMAT_OF,
@@ -259,8 +259,7 @@ def _plain(name: str, side: Any, fmt: Format) -> Any:
 def _result(how: Machine, a: Any, b: Any, own: bool) -> str:
     if not own:
         return format_of("a", a)
-    d = how.rule(format_of("a", a), format_of("b", b)).plan.d.name
-    return "f32" if d in ("tf32", "e8m13") else d
+    return held_as(how.rule(format_of("a", a), format_of("b", b)).plan.d).name
 
 
 def _machine(machine: Any, unit: Any, plan: Any, convert: str | None) -> Machine:

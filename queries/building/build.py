@@ -130,7 +130,7 @@ class Builder:
         if alone and self.alone is not stages.sketch:
             self.alone = stages.sketch
             products = frozenset(range(min(self.asked.length, WHOLE)))
-            self.answers.put(self.shapes.sums(ALONE, products, SHORT), stages.all[-5].rank, products)
+            self.answers.put(self.shapes.sums(ALONE, products, SHORT), stages.products.rank, products)
         return self.answers.bits(alone)
 
     def _fused(self) -> frozenset[int]:
@@ -142,7 +142,7 @@ class Builder:
 
         def ask(vectors: Sequence[Vector]) -> list[int]:
             rows = np.array([vector.operands.every for vector in vectors], dtype=np.uint64)
-            results: list[int] = self.answers.put(rows, self.search.stages.all[-5].rank, None).answers.tolist()
+            results: list[int] = self.answers.put(rows, self.search.stages.products.rank, None).answers.tolist()
             return results
 
         if root not in self.products:
@@ -378,7 +378,7 @@ class Builder:
             lanes = partial(with_one_lane, part=search.sketch.parts[base.tree], wrong=rows[missed], asked=self.asked)
             tried += right(search.drafted([base], lanes, None), missed)
         tried = right(tried, np.arange(len(rows)))
-        tried = search.split(tried, search.stages.all[-5], None, self.shapes.rows("middle", POOL))
+        tried = search.split(tried, search.stages.products, None, self.shapes.rows("middle", POOL))
         changed = [replace(search.sketch.start()[draft.tree], odd=draft.odd) for draft in drafts_of(tried)]
         return list(dict.fromkeys(changed))
 
@@ -397,7 +397,7 @@ class Builder:
         for depth in range(max(len(stage.tiers) for stage in stages)):
             for stage in stages:
                 tiers = stage.tiers[depth : depth + 1]
-                tiers = tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in tiers]
+                tiers = tiers if stage in self.search.stages.limits else [self._ended(tier) for tier in tiers]
                 whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
                 if right := self.search.by_tiers([base], whole):
                     return self.search.drafted(drafts_of(right), lambda given: [given], None)
@@ -425,11 +425,11 @@ class Builder:
 
     def _late(self) -> bool:
         """Whether the last attempt ended at ordinary numbers, in a stage after all steps were decided."""
-        return self.answers.at in (stage.name for stage in self.search.stages.all[-5:-3])
+        return self.answers.at in (self.search.stages.products.name, self.search.stages.carries.name)
 
     def _ranked_anew(self, before: Stages) -> None:
         """Give questions that were asked while other steps had roles a rank that is about no single step."""
-        old, new = before.all[-5].rank, self.search.stages.all[-5].rank
+        old, new = before.products.rank, self.search.stages.products.rank
         self.answers.bank = [replace(asked, rank=new + max(0, asked.rank - old)) for asked in self.answers.bank]
 
     def _unexplained(self) -> None:

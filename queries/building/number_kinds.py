@@ -35,11 +35,6 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return flags & finite(patterns, fmt)
 
 
-def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers, in a stage that does not compare the signs of zeros (search.py)."""
-    return finite(patterns, fmt)
-
-
 def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     """All patterns except zeros: infinities and NaNs count too."""
     return nonzero(patterns, fmt) | ~finite(patterns, fmt)

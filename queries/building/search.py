@@ -15,7 +15,7 @@ from mmaprobe.queries.building.candidates import Candidate, drafts_of
 from mmaprobe.queries.building.draft import Draft, Odd, Store
 from mmaprobe.queries.building.likely import MODES
 from mmaprobe.queries.building.mending import in_mode
-from mmaprobe.queries.building.number_kinds import Counts, finite, nonzero, not_zero, ordinary, unsigned
+from mmaprobe.queries.building.number_kinds import finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.stages import DraftStage, Pool, Stages
 from mmaprobe.queries.building.steps import Tier, drafts_of_merged, merged_drafts
 from mmaprobe.queries.search.samples import Table
@@ -53,14 +53,12 @@ class TierSearch:
         self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
-        self._agreed: dict[
-            tuple[Draft | Unit, NonzeroLeaves, Counts], set[int]
-        ] = {}  # the questions answered right, by number
+        self._agreed: dict[tuple[object, ...], set[int]] = {}  # the questions answered right, by number
 
     @property
     def at_a_step(self) -> bool:
         """Whether the last attempt ended in the stage of a step."""
-        return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
+        return self.ended is not None and self.ended[0] < len(self.stages.steps)
 
     def by_stages(self, start: Sequence[Draft] = ()) -> list[Candidate]:
         """The units left after every stage has been decided once; `start`: the drafts to begin with."""
@@ -71,7 +69,7 @@ class TierSearch:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
                 return []
-            alive = merged_drafts(drafts_of(units))[: ENDS if stage in self.stages.all[-3:] else KEPT]
+            alive = merged_drafts(drafts_of(units))[: ENDS if stage in self.stages.limits else KEPT]
         self.ended = None
         units = self.drafted(alive, drafts_of_merged, None)  # units with all leaves; the stages use few
         right = self.agreeing(units, self.stages.everything) if len(units) > len(alive) else units
@@ -131,7 +129,7 @@ class TierSearch:
         """The candidates of a tier that give every answer, once no further input of the stage distinguishes them."""
         drafts: list[Draft] = [draft for base in alive for draft in self.simplest(tier, base)]
         # few answers to other stages' questions show the treatment of small numbers: these answers are compared last
-        own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
+        own = replace(stage, since=stage.rank) if stage.signs and stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.check_time()
             candidates = self.drafted(drafts, lambda given: [given], pool.kept)
@@ -237,8 +235,8 @@ class TierSearch:
     def agreeing(self, candidates: list[Candidate], stage: DraftStage) -> list[Candidate]:
         """The candidates that give all answers so far to the inputs of this stage and of earlier stages."""
         alive, rank = candidates, stage.rank
-        if self.strict and stage is self.stages.all[-6]:
-            rank = self.stages.all[-4].rank
+        if self.strict and stage is self.stages.steps[-1]:
+            rank = self.stages.carries.rank
         for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # new answers decide most
             known = [self._known(candidate, kept, stage) for candidate in alive]
             some = [
@@ -287,7 +285,7 @@ class TierSearch:
 
     def _known(self, candidate: Candidate, kept: NonzeroLeaves, stage: DraftStage) -> set[int]:
         """The numbers of the questions about the leaves `kept` whose answers a candidate is known to give."""
-        return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
+        return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts, stage.signs), set())
 
     def _results(self, candidates: Sequence[Candidate], table: Table, kept: NonzeroLeaves) -> Patterns:
         """The results of all candidates, shape (candidates, rows); equal units are evaluated once."""
@@ -298,7 +296,7 @@ class TierSearch:
     def _counted(self, patterns: Patterns, stage: DraftStage) -> Patterns:
         """The patterns, with one pattern for all NaNs, and one for both zeros where the signs of zeros do not count."""
         same = self.answers.same(patterns)
-        if stage.counts not in (ordinary, unsigned):
+        if stage.signs and stage.counts is not ordinary:
             return same
         negative_zero = (same == np.uint64(self.asked.d.sign_bit)) & ~nans(same, self.asked.d)
         return np.where(negative_zero, np.uint64(0), same)

@@ -20,7 +20,7 @@ from mmaprobe.queries.building.axes import (
 )
 from mmaprobe.queries.building.candidates import Sketch
 from mmaprobe.queries.building.lanes import lanes_of
-from mmaprobe.queries.building.number_kinds import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
+from mmaprobe.queries.building.number_kinds import Counts, every, finite, nonzero, not_zero, ordinary
 from mmaprobe.queries.building.roles import adders_of, placements, words_of
 from mmaprobe.queries.building.shapes import INNER, Kind, Shapes
 from mmaprobe.queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
@@ -49,8 +49,9 @@ class Pool:
 class DraftStage:
     """A part of a draft to decide. Its candidates come in tiers: if none of one tier is left, the next tier is tried.
     `counts`: the function that says which results count. `rank`: the first stage about which this stage's inputs give
-    information; `since`: the least rank of inputs that candidates are compared on. `otherwise`: sequences of stages to
-    try instead if no tier has a candidate."""
+    information; `since`: the least rank of inputs that candidates are compared on. `signs`: whether the signs of zeros
+    count, which they never do among ordinary numbers. `otherwise`: sequences of stages to try instead if no tier has a
+    candidate."""
 
     name: str
     rank: int
@@ -59,14 +60,16 @@ class DraftStage:
     counts: Counts
     otherwise: tuple[tuple[DraftStage, ...], ...] = ()
     since: int = 0
+    signs: bool = True
 
 
 class Stages:
-    """The stages for the trees of a sketch, in order. The last six stages decide: the last step, products, carries, the
-    smallest numbers, zeros, and the largest numbers with special values. `quick`: whether only likely drafts are tried;
-    `seen`: gives the number of significant bits of the results so far, or (True) of the results of products alone;
-    `fused`: asks which products are fused into the addition while others are rounded before it. `long`: the sum has
-    more than LONG products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
+    """The stages for the trees of a sketch. `all`, in order: `steps` by role, from the last step down; then the parts
+    that all steps share, `products`, `carries` and the `limits` of the range, which are the smallest numbers, zeros,
+    and the largest numbers with special values (`ends`). `quick`: whether only likely drafts are tried; `seen`: gives
+    the number of significant bits of the results so far, or (True) of the results of products alone; `fused`: asks
+    which products are fused into the addition while others are rounded before it. `long`: the sum has more than LONG
+    products, so fewer vectors validate it; `few`: only few leaves are nonzero at a time."""
 
     def __init__(
         self,
@@ -82,42 +85,38 @@ class Stages:
         self.asked = sketch.asked
         self.narrow = Shapes(self.asked, 1, shapes.weights, narrow=True)
         self.long, self.few = self.asked.length > LONG, self.asked.length > WHOLE
-        self.all = self._stages()
+        self.steps = self._steps()
+        rank, kinds = 2 * len(self.steps), sorted({kind for stages in sketch.kinds for kind in stages.values()})
+        tiers = product_tiers(kinds, self.asked, self._adders(), self.fused)
+        self.products = DraftStage("products", rank, tiers, self._pools("middle"), ordinary)
+        tiers = carry_tiers(range(sketch.count))
+        self.carries = DraftStage("carries", rank + 1, tiers, self._pools("heavy"), ordinary)
+        small = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
+        zeros = DraftStage("zeros", small.rank, zero_tiers(kinds, self.asked), [self.pool("small")], finite)
+        tiers = end_tiers(self.asked, sketch.weights)
+        self.ends = DraftStage("overflow and specials", small.rank + 1, tiers, *self._ends())
+        self.limits = small, zeros, self.ends
+        self.all = [*self.steps, self.products, self.carries, *self.limits]
 
     @property
     def everything(self) -> DraftStage:
         """The last stage, in which every answer counts."""
-        return replace(self.all[-1], counts=every)
+        return replace(self.ends, counts=every)
 
     @property
     def ranks(self) -> list[int]:
         """For each of KINDS, the rank of the stage about which rows of this kind give information."""
-        products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
-        return [products, carries, small, ends, ends, ends, ends]
+        decided = self.products, self.carries, self.limits[0], *[self.ends] * 4
+        return [stage.rank for stage in decided]
 
-    def _stages(self) -> list[DraftStage]:
-        """The stages of the steps by role, from the last step down, then the stages of the parts that all steps
-        share."""
-        kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
-        every_kind = sorted({kind for stages in kinds for kind in stages.values()})
-        count, stages = self.sketch.count, []
-        several = len(self.sketch.parts) > 1
+    def _steps(self) -> list[DraftStage]:
+        several, stages = len(self.sketch.parts) > 1, list[DraftStage]()
         if several or isinstance(self.sketch.parts[0].root, int | str):
             name, kind = ("the order and the roundings", "any") if several else ("the rounding", "exact")
-            stages = [DraftStage(name, 0, self._axes(kind, 0).tiers(), self._pools("middle"), ordinary)]
-        else:
-            for role in range(count):
-                stages += self._stages_of_role(role, kinds[0][role], 2 * len(stages))
-        rank, products = 2 * len(stages), product_tiers(every_kind, asked, self._adders(), self.fused)
-        stages.append(DraftStage("products", rank, products, self._pools("middle"), ordinary))
-        stages.append(DraftStage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
-        smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
-        return [
-            *stages,
-            smallest,
-            DraftStage("zeros", smallest.rank, zero_tiers(every_kind, asked), [self.pool("small")], finite),
-            DraftStage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),
-        ]  # fmt: skip
+            return [DraftStage(name, 0, self._axes(kind, 0).tiers(), self._pools("middle"), ordinary)]
+        for role in range(self.sketch.count):
+            stages += self._stages_of_role(role, self.sketch.kinds[0][role], 2 * len(stages))
+        return stages
 
     def _axes(self, kind: str, role: int, alone: bool = False) -> StepAxes:
         """The axes of a role's steps. `alone`: the axes of their products, without the terms that are added to
@@ -139,7 +138,8 @@ class Stages:
         last, by_role = rank + self.sketch.count, list[DraftStage]()
         for role in range(self.sketch.count):
             tier, pools = tiny_tier(role), self._sums_of(role)
-            by_role.append(DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
+            step = DraftStage(f"{name} of step {role + 1}", rank + role, [tier], pools, finite, since=rank, signs=False)
+            by_role.append(step)
         refined = DraftStage(f"{name} of each step", last, refined_tiers(self.asked, self._adders()), small, nonzero)
         return DraftStage(name, last, tiers, small, nonzero, ((*by_role, refined),))
 

@@ -60,7 +60,7 @@ class Validation:
             new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
             if not done:
                 specials = special_rows(self.answers.layout, SPECIAL, count * len(KINDS))
-                new.append(self.answers.checked(specials, self.stages.all[-1].rank))
+                new.append(self.answers.checked(specials, self.stages.ends.rank))
             wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
             right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
             if not right:
@@ -123,7 +123,7 @@ class Validation:
             if cases:
                 left = COVERING if deadline is None else SHARE * (deadline - time.monotonic())
                 covering.run(replace(self.options, timeout=min(COVERING, max(0.0, left))), changes=False)
-                ranks += [self.stages.all[-1].rank] * (len(covering.found.rows) - len(ranks))
+                ranks += [self.stages.ends.rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
             right &= self._agrees(cover, np.array(ranks), kept, candidate)
             asked += len(covering.wanted)

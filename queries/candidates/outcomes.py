@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.queries.search.specials import of_both_signs
 from mmaprobe.queries.solvers.children import die_with, safe_imports, without_interrupts
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
@@ -58,8 +59,7 @@ def _corner_rows(layout: Layout) -> Table:
 
 
 def _corner_values(fmt: Format) -> list[int]:
-    positive = [0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity]
-    return list(dict.fromkeys([*positive, *(value | fmt.sign_bit for value in positive)]))
+    return of_both_signs([0, fmt.one, fmt.largest, 1 << fmt.padding, fmt.infinity], fmt)
 
 
 def results_of(models: Sequence[Model], table: Table) -> Results:

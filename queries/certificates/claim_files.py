@@ -15,7 +15,7 @@ import yaml
 
 from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.claim_file import Statement
-from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.certificates.names import CLAIM, HELD, PLAN_END, numbered
 from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
 from mmaprobe.queries.certificates.questions import named_unit
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -25,8 +25,7 @@ from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import CORE, LENGTH, is_plan, names_plan, parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
-#: patterns of references in a claim: of a unit file or a plan file, and of an algorithm's unit
-HELD = re.compile(r"\./(unit-[0-9]+|part-[0-9]+\.plan)\.yaml")
+#: the pattern of references in a claim to an algorithm's unit
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
 REFERENCES = ("model", "other", "reduction", "plan")  # keys of claims
 
@@ -44,12 +43,12 @@ def claim_texts(claim: Statement) -> dict[str, str]:
             return reference
         reference = beside(Path(claim.file.name).parent, reference)
         if names_plan(reference):
-            name = f"part-{len(plans) + 1}.plan.yaml"
+            name = f"part-{len(plans) + 1}{PLAN_END}"
             plans[name] = plan_texts({name: parse_plan_path(reference)}, units)[name]
             return f"./{name}"
         made = is_plan(reference) or CORE in reference
         text = unit_text(parse_reference(reference).unit) if made else read_file(Path(reference))
-        return f"./{units.setdefault(text, f'unit-{len(units) + 1}.yaml')}"
+        return f"./{numbered(units, text)}"
 
     data = with_references(data, held)
     return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | plans | {name: text for text, name in units.items()}
@@ -84,7 +83,7 @@ def _copied(texts: Mapping[str, str], reference: str) -> str:
     name = reference.removeprefix("./")
     if HELD.fullmatch(reference) and name in texts:
         text = texts[name]
-        if name.endswith(".plan.yaml"):
+        if name.endswith(PLAN_END):
             read_plan(texts, name)  # its errors name this file
             data = read_yaml(text, name).data
             own = {unit: _unit_of_plan(texts, f"./{file}") for unit, file in data["units"].items()}

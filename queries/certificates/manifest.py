@@ -7,11 +7,11 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, StrictInt
 
+from mmaprobe.documents.prove import Certificate
 from mmaprobe.queries.certificates.reading import json_of
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 
-SCHEMA = 5
 MANIFEST, README = "manifest.json", "README.md"
 
 #: a plain name of a file or folder
@@ -82,6 +82,6 @@ def _read(folder: Path, kind: type[Kind]) -> Kind:
     except ValueError as error:
         raise InputError(f"not the manifest of a certificate: {error}", str(path)) from None
     schema = data.get("schema") if isinstance(data, dict) else None
-    if isinstance(schema, int) and schema != SCHEMA and kind is Manifest:
-        raise InputError(f"of schema {schema}; this version reads {SCHEMA}", str(path))
+    if isinstance(schema, int) and schema != Certificate.schema and kind is Manifest:
+        raise InputError(f"of schema {schema}; this version reads {Certificate.schema}", str(path))
     return validate(YamlFile(str(path), data), kind)

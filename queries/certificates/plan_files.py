@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from mmaprobe.queries.certificates.names import numbered
 from mmaprobe.queries.certificates.questions import read_model
 from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -24,8 +25,7 @@ def plan_texts(plans: Mapping[str, Plan], units: dict[str, str] | None = None) -
     units = {} if units is None else units
     texts: dict[str, str] = {}
     for name, plan in plans.items():
-        files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
-                 for model in plan.models}  # fmt: skip
+        files = {model.reference: numbered(units, unit_text(model.unit)) for model in plan.models}
         if len(files) < len(plan.models):
             raise CertificateError(f"two units of {plan.reference} have one name")
         try:

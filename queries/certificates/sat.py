@@ -25,6 +25,9 @@ SOLVER = "cadical195"  # its proofs have RUP steps alone: implied clauses, no ne
 class CertificateError(IncompleteError):
     """A certificate that could not be made, or was rejected by the checker."""
 
+    def __init__(self, message: str = "only what is proved has a certificate") -> None:
+        super().__init__(message)
+
 
 class FaultyProofError(CertificateError):
     """A proof rejected by the checker, or a satisfiable formula that a solver calls unsatisfiable: a fault."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaprobe.hypotheses.properties import STATEMENTS
-from mmaprobe.queries.certificates.claim_files import HELD, read_claim, references
+from mmaprobe.queries.certificates.claim_files import read_claim, references
 from mmaprobe.queries.certificates.names import (
     CLAIM,
     COVER,
     DESIGN,
+    HELD,
     LEFT,
     LEFT_PLAN,
     LOG,
+    NUMBERED,
     PLAN,
+    PLAN_END,
     PLANS,
     PROPERTY,
     QUESTION,
@@ -132,8 +134,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 def _question(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, QUESTION)
     yield _asked(document, texts)
-    yield _inputs(document["inputs"])
-    yield COMPARED[document["compare"]]
+    yield from _compared(document)
     yield from _sides(texts)
 
 
@@ -149,16 +150,17 @@ def _property(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, PROPERTY)
     wanted = document["property"]
     yield f"{UNIT} is {wanted}: {STATEMENTS[wanted]}"
-    if wanted == "zero-padding":
-        yield _shorter(document)
-    yield _inputs(document["inputs"])
-    yield COMPARED[document["compare"]]
+    yield from _compared(document)
     yield from _units(texts, UNIT)
 
 
-def _shorter(document: Mapping[str, Any]) -> str:
-    lengths = ", ".join(map(str, document["lengths"]))
-    return f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
+def _compared(document: Mapping[str, Any]) -> Iterator[str]:
+    """The inputs of a question, the results that are compared, and the shorter units of zero-padding."""
+    if document.get("property") == "zero-padding":
+        lengths = ", ".join(map(str, document["lengths"]))
+        yield f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
+    yield _inputs(document["inputs"])
+    yield COMPARED[document["compare"]]
 
 
 def _witness(texts: Mapping[str, str]) -> Iterator[str]:
@@ -181,10 +183,7 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
         wanted = document["property"]
         asked = "" if wanted == "equal" else f", and so that it is {wanted} ({STATEMENTS[wanted]})"
         yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
-        if wanted == "zero-padding":
-            yield _shorter(document)
-        yield _inputs(document["inputs"])
-        yield COMPARED[document["compare"]]
+        yield from _compared(document)
         yield from _sides(texts)
     yield f"input: {_values(document['values'])}"
 
@@ -240,7 +239,7 @@ def _claim(texts: Mapping[str, str]) -> Iterator[str]:
             yield f"{key}: {json.dumps(value)}"
     for reference in references(data):
         if HELD.fullmatch(reference):
-            own = _plans if reference.endswith(".plan.yaml") else _units
+            own = _plans if reference.endswith(PLAN_END) else _units
             yield from own(texts, reference.removeprefix("./"))
         else:
             yield f"{reference}: {_of_table(reference)}"
@@ -263,7 +262,7 @@ def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """For each unit file whether the table has this unit under its name, and for each plan file whether a plan of its
     name ships, and is this one; in words."""
     for name in sorted(texts):
-        if name in (LEFT, RIGHT, UNIT) or re.fullmatch(r"unit-[0-9]+\.yaml", name):
+        if name in (LEFT, RIGHT, UNIT) or NUMBERED.fullmatch(name):
             unit = parse_unit(texts[name], name)
             called, own = plain_line(unit.reference), named_unit(unit)
             if own is None:
@@ -272,7 +271,7 @@ def table_names(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                 yield name, f"is {called} of the table"
             else:
                 yield name, f"calls itself {called}, but is NOT the unit of that name"
-        elif name.endswith(".plan.yaml"):
+        elif name.endswith(PLAN_END):
             called = str(read_yaml(texts[name], name).data["plan"])
             if called not in plans():
                 yield name, f"calls itself {plain_line(called)}; no plan of this name ships"

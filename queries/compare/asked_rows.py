@@ -15,6 +15,7 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.lone_rows import lone_input_rows, lone_rows
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.specials import of_both_signs
 from mmaprobe.queries.search.witness import Row, results_differ, row_with
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -119,8 +120,7 @@ def discriminating_rows(layout: Layout, model: Model, seed: int = 1) -> Iterator
 def _values(fmt: Format) -> list[int]:
     """Zeros, one, infinities, NaN, the largest, the smallest, and the smallest normal number."""
     unit = 1 << fmt.padding
-    plain = [0, fmt.one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction]
-    return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
+    return of_both_signs([0, fmt.one, fmt.infinity, fmt.nan, fmt.largest, unit, unit << fmt.fraction], fmt)
 
 
 def special_value_rows(layout: Layout) -> Iterator[Row]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.observed import evaluate_vectors
-from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
+from mmaprobe.queries.compare.steady import AGAIN, Answer, AskDevice, spread
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import (
     Row,
@@ -49,7 +49,6 @@ ROUNDS = 80  # rounds of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
 KEPT = 512  # answered vectors kept for judging explanations, and as many of those with different answers
 
-Answer = int | None
 Kind = tuple[tuple[str, ...], str, str]
 Answered = tuple[Operands[int], Answer, Answer]
 

@@ -12,8 +12,9 @@ from mmaprobe.documents.devices import CommonChange, Support
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.compare.asked_rows import row_of
-from mmaprobe.queries.compare.devices import Answer, Answered, Comparison, Difference, Pair, differing
+from mmaprobe.queries.compare.devices import Answered, Comparison, Difference, Pair, differing
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing_neighbours
+from mmaprobe.queries.compare.steady import Answer
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Shared

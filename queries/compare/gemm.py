@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.devices import (
-    Answer,
     Answered,
     ComparedDevice,
     Comparison,
@@ -26,6 +25,7 @@ from mmaprobe.queries.compare.devices import (
     segment,
 )
 from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.queries.compare.steady import Answer
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import results_differ
 from mmaprobe.smtmodel.arithmetic.decode import unpack

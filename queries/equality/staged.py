@@ -27,7 +27,7 @@ from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink
+from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink, shrunk_witness
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -82,11 +82,8 @@ class _Prover(Attempt[Problem]):
         self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
-        places = np.flatnonzero(self.samples.differs)
-        if len(places):
-            witness = confirmed_witness(self.problem, shrink(self.problem, tuple(map(int, rows[places[0]]))))
-            self.proof.witness = witness
-        return len(places) > 0
+        self.proof.witness = shrunk_witness(self.problem, rows, self.samples.differs)
+        return self.proof.witness is not None
 
     def _differ_when_small(self) -> bool:
         """Whether a brief search finds a difference. It is made once, after the first lemma that failed."""

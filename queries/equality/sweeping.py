@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink
+from mmaprobe.queries.search.witness import answered_row, replay, shrunk_witness
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -87,11 +87,8 @@ class _Sweep(Attempt[Designed]):
 
     def _differ_on(self, rows: Table) -> bool:
         """Whether design and model differ on some inputs, the first of which is kept as the witness."""
-        places = np.flatnonzero(replay(self.problem, rows).differs)
-        if len(places):
-            row = shrink(self.problem, tuple(map(int, rows[places[0]])))
-            self.proof.witness = confirmed_witness(self.problem, row)
-        return len(places) > 0
+        self.proof.witness = shrunk_witness(self.problem, rows, replay(self.problem, rows).differs)
+        return self.proof.witness is not None
 
     def _differ(self, always: bool = False) -> bool:
         """Whether design and model differ on inputs that refuted lemmas. They are compared after 1, 2, 4, ... refuted

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined_branch
+from mmaprobe.queries.order.tree import Branch, Kind, joined_branch
 from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.nodes.fold import Fold
 from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.units.unit import Unit
-
-Branch = Node | Leaf
 
 
 def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:

@@ -45,6 +45,9 @@ class Node:
         object.__setattr__(self, "has_c", any(map(has_c, self.children)))
 
 
+Branch = Node | Leaf
+
+
 def leaf_order(leaf: Leaf) -> int:
     """A sort key of leaves: the addend first, then products by number."""
     return -1 if leaf == "c" else leaf

@@ -48,6 +48,7 @@ from mmaprobe.smtmodel.units.unit_files import units
 FEWER: tuple[Mode, ...] = ("toward_zero", "nearest_even")  # how sums are rounded to fewer bits
 QUICK = 4  # products of a unit up to which it is always compiled
 COMPILED_USES = 8  # uses of a unit in K from which it is always compiled
+CHUNK = 12  # ways of cutting K that are tried around each unit before the next unit's turn
 PATIENCE = 3.0  # seconds of NumPy's that a longer unit may cost before it is compiled, which takes about as long
 #: architectures, in the order in which their units are tried and named, before all others
 LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "volta", "cdna3", "cdna2", "cdna1")

@@ -31,7 +31,7 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
         return certify_difference(proof, directory, options)
     theorem = proof.theorem
     if proof.verdict != "equal" or theorem is None:
-        raise CertificateError("only what is proved has a certificate")
+        raise CertificateError()
     goal = theorem.goal
     assert isinstance(goal, PlansAgree)
     texts = plan_texts({LEFT_PLAN: goal.left, RIGHT_PLAN: goal.right})
@@ -93,6 +93,6 @@ def certify_plan_bound(bound: PlanBound, directory: Path, options: Options) -> l
     is proved or a proof fails, and OutOfTimeError."""
     theorems = [*bound.theorems, *bound.in_largest]
     if not theorems:
-        raise CertificateError("only what is proved has a certificate")
+        raise CertificateError()
     about = of_bounded_plan(bound.plan, [length_of(theorem.goal) for theorem in theorems])
     return certify_theorems(theorems, about, plan_texts({PLAN: bound.plan}), directory, options)

@@ -74,11 +74,15 @@ def in_order(runs: list[Numbers], order: Order) -> Numbers:
     return total
 
 
-def in_folds(lanes: list[Numbers], folds: Sequence[Fold]) -> Numbers:
-    """The sum of the lanes of vectors, each addition rounded."""
+@np.errstate(all="ignore")
+def in_folds(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
+    """The sums (... x elements) of the lanes of vectors (... x lanes x elements), each addition rounded."""
     for fold in folds:
-        lanes = [in_order([lanes[lane] for lane in group], "sequential") for group in fold.groups(len(lanes))]
-    return lanes[0]
+        *outer, count, many = lanes.shape
+        missing = np.full((*outer, -count % (fold.ways * fold.stride), many), -0.0, dtype=lanes.dtype)  # adds nothing
+        groups = np.concatenate([lanes, missing], axis=-2).reshape(*outer, -1, fold.ways, fold.stride, many)
+        lanes = np.add.accumulate(groups, axis=-3)[..., -1, :, :].reshape(*outer, -1, many)
+    return lanes[..., 0, :]
 
 
 class DealtSums:
@@ -116,11 +120,11 @@ class DealtSums:
         filled = turns * ways * grain
         places = np.arange(filled).reshape(turns, ways, grain).swapaxes(0, 1).reshape(ways, -1)
         start = starts_of(self.form, self.model, self._sample)
-        lanes = [*self._after(places, np.stack([start, *[np.zeros_like(start)] * (ways - 1)]))]
+        lanes = self._after(places, np.stack([start, *[np.zeros_like(start)] * (ways - 1)]))
         rest = np.arange(filled, self.length)
         tail = chain if len(rest) else None
         orders = ORDERS if ways > 2 else ORDERS[:1]
-        joined = [(interleaved(ways, chain, how, order, grain, tail), in_order(lanes, order)) for order in orders]
+        joined = [(interleaved(ways, chain, how, order, grain, tail), in_order([*lanes], order)) for order in orders]
         folds = dict.fromkeys((halved(ways), (Fold(ways, 1),), *([paired(ways)] if ways & (ways - 1) == 0 else [])))
         if ways > 2:
             stage = in_vectors(chain, how, (ways, *halved(ways)), grain=grain, tail=tail)
@@ -132,14 +136,14 @@ class DealtSums:
             np.tile(rest, (len(joined) + 1, 1)), _patterns([*(one for _, one in joined), lanes[0]])
         )
         yield from zip([stage for stage, _ in joined], sums, strict=True)
-        dealt, lane, whole = [*lanes], 0, len(rest) // grain * grain
+        dealt, lane, whole = lanes.copy(), 0, len(rest) // grain * grain
         for own in (rest[:whole].reshape(-1, grain), rest[None, whole:]):
             if own.size:
-                dealt[lane : lane + len(own)] = self._after(own, _patterns(lanes[lane : lane + len(own)]))
+                dealt[lane : lane + len(own)] = self._after(own, _patterns([*lanes[lane : lane + len(own)]]))
             lane += len(own)
         for fold in folds:
             yield in_vectors(chain, how, (ways, *fold), grain=grain), in_folds(dealt, fold)
-            yield in_vectors(chain, how, (ways, 1, *fold), grain=grain), in_folds([first, *lanes[1:]], fold)
+            yield in_vectors(chain, how, (ways, 1, *fold), grain=grain), in_folds(np.stack([first, *lanes[1:]]), fold)
 
     def _after(self, places: NDArray[np.intp], before: Matrix) -> Numbers:
         """The sums (rows x elements) of the products at each row of places, from the sums `before` (the same)."""

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.equality.plan_units import (
     AtLength,
@@ -45,8 +46,17 @@ from mmaprobe.queries.plans.why import lines_of
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.queries.search.witness import ReplayedRows, Row, Witness, replay, row_with, shrink, shrink_rows
-from mmaprobe.queries.tactics.records import Proof, Verdict
+from mmaprobe.queries.search.witness import (
+    ReplayedRows,
+    Row,
+    Witness,
+    confirmed_witness,
+    replay,
+    row_with,
+    shrink,
+    shrink_rows,
+)
+from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
@@ -445,7 +455,7 @@ class _Prover:
 
     def _witness(self, problem: Placed, row: Row) -> Witness:
         """The witness of a row on which the plans differ. Raises FaultError if the replay shows no difference."""
-        witness = _replayed(problem, row)
+        witness = confirmed_witness(problem, row, traced=False)
         if witness is None:
             raise FaultError(f"matrices and single inputs disagree at K = {problem.left.length}: a fault of mmaprobe")
         return witness
@@ -465,7 +475,7 @@ class _Prover:
             if len(places) != len(problem.places):
                 continue
             moved = self._problem(length, places)
-            witness = _replayed(moved, smaller.operands.every)
+            witness = confirmed_witness(moved, smaller.operands.every, traced=False)
             if witness is not None and _magnitudes(moved, witness.left, witness.right):
                 self._different(moved, witness)
                 return True
@@ -559,14 +569,6 @@ def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[i
 def _differs(problem: Placed, row: Row) -> bool:
     """Whether the plans differ on a row."""
     return bool(replay(problem, [row]).differs[0])
-
-
-def _replayed(problem: Problem, row: Row) -> Witness | None:
-    """The witness of a row; None if the results are the same."""
-    result = replay(problem, [row])
-    if not result.differs[0]:
-        return None
-    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]))
 
 
 def model_reference(plan: Plan, length: int) -> str:

@@ -16,13 +16,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.compare.steady import spread
 from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans
 from mmaprobe.queries.plans.planmap import PlanMap, Within
 from mmaprobe.queries.plans.rulefile import span_of
 from mmaprobe.queries.plans.rules import Numbers, Shape
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.tactics.records import Verdict
 from mmaprobe.smtmodel.base.errors import IncompleteError, ParameterError
 from mmaprobe.smtmodel.plans import Plan
 

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
-from mmaprobe.queries.plans.candidates import Candidates
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates
 from mmaprobe.queries.plans.cut_sums import cuts_of
+from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample, random_patterns
@@ -73,7 +74,6 @@ APART = 6  # the most K that distinguish plans with equal sums of different size
 HELD = 16  # the most unexplained elements of a shape that a way of cutting K has to reproduce
 LEAST_EXPLAINED = 8  # the least number of unexplained elements that each further plan has to reproduce
 TREES = 24  # the most summation orders that are revealed, and the most searches without a plan
-CHUNK = 12  # ways of cutting K tried around each unit before the next unit's turn
 ROUNDS_OF_CUTS = 4  # rounds of CHUNK
 QUESTIONS = 4  # about how many matrix products reveal an order, for each product of K
 SHARE = 0.2  # share of the learning time left: the largest estimate for an order that is revealed
@@ -87,7 +87,6 @@ AGAIN, NARROW_D = 12, 16  # further products that a plan must reproduce if d has
 POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
-Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
 
 

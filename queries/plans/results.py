@@ -17,13 +17,14 @@ import numpy as np
 
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
-from mmaprobe.queries.plans.candidates import Candidates, likelihood, with_unit
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, with_unit
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import forms_of, stored_of, with_sums
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.base.progress import Show
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -37,9 +38,7 @@ NEAREST = 64  # near plans that are kept; also plans that give all of one result
 NARROW = 16  # a format of up to this many bits hides much of a sum
 CONFIRMING = 10.0  # the most seconds for comparing the plans found with more elements
 BEST = 4  # times as many ways for the unit that has given the most elements so far
-CHUNK = 12  # ways of cutting K that are tried for each unit in turn
 
-Report = Callable[[str], None]
 #: what is tried, in words
 TABLE = "shipped plans, and units that take K in tiles"
 CUTS = "K cut in usual ways around each unit"
@@ -92,7 +91,7 @@ class PlansOfResult:
 
 
 def plans_of_results(
-    recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, seconds: float | None
+    recorded: Recorded, first: Sequence[tuple[int, int]], report: Show, seconds: float | None
 ) -> tuple[PlansOfResult, ...]:
     """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
     libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time
@@ -113,7 +112,7 @@ def plans_of_results(
 
 
 def _given(
-    recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Report, until: float
+    recorded: Recorded, products: Summed, first: Sequence[tuple[int, int]], report: Show, until: float
 ) -> list[PlansOfResult]:
     """The plans of results that are sums of the same products."""
     every = [PlansOfResult((), 0, None, 0, KINDS)] * len(recorded.d)
@@ -137,7 +136,7 @@ def _better(one: PlansOfResult, other: PlansOfResult) -> PlansOfResult:
 class _Trial:
     """Plans that are held against results, each once. `found`: for each result, the plans that give all of it."""
 
-    def __init__(self, recorded: Recorded, first: Sequence[tuple[int, int]], report: Report, until: float) -> None:
+    def __init__(self, recorded: Recorded, first: Sequence[tuple[int, int]], report: Show, until: float) -> None:
         self.recorded, self.asked = recorded, recorded.asked
         self.candidates = Candidates(recorded.asked)
         self.sides = range(len(recorded.d))

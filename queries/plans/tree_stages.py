@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import chain, groupby, islice, product
 from operator import xor
 
-from mmaprobe.queries.order.tree import Leaf, Node, leaf_order, leaves_of, nodes_of, size_of
+from mmaprobe.queries.order.tree import Branch, Leaf, Node, leaf_order, leaves_of, nodes_of, size_of
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -41,8 +41,6 @@ GRAINS = ("grain", "even")  # parameters of partitions: multiples of them are pa
 USUAL = {0, *partitions.SPLIT_GRAINS}  # the usual ones
 ODD = 4  # stages of one tree that differ in an unusual grain alone, at most
 HOLE = "a part"  # the name of the unit that stands for the stage of a part
-
-Branch = Node | Leaf
 
 
 def stages_of(

@@ -15,10 +15,20 @@ from itertools import product
 
 import numpy as np
 
-from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Numbers, agreeing, ended, in_order, starts_of
+from mmaprobe.queries.plans.dealt_sums import (
+    DealtSums,
+    Evaluate,
+    Numbers,
+    agreeing,
+    ended,
+    in_folds,
+    in_order,
+    starts_of,
+)
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.unit_stages import halved, paired
+from mmaprobe.smtmodel.algorithms.reductions import WARP
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import type_of
@@ -30,7 +40,6 @@ from mmaprobe.smtmodel.plans.named import in_halves, in_vectors, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted
 
-WARP = 32  # threads that add what they have by shuffles
 BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # products of a block
 LANES = (*product((4, 8, 16), (1,)), *product((32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)))
 """numbers of lanes of vectors, and of threads, with the products that each of them takes in a turn"""
@@ -75,7 +84,7 @@ class TreeSums(DealtSums):
             if ways * grain < (2 * self.length if grain == 1 else self.length):  # else it is a tree over blocks
                 lanes, _ = self._lanes(self.length + -self.length % (ways * grain), ways, grain)
                 for folds in _trees(ways):
-                    yield partial(in_vectors, chain, how, (ways, *folds), grain=grain), _folded(lanes, folds)[0]
+                    yield partial(in_vectors, chain, how, (ways, *folds), grain=grain), in_folds(lanes, folds)[0]
 
     def _of_blocks(self) -> Iterator[Made]:
         """Trees over the products of each block, or over the lanes of a warp that takes the block in turn, or blocks
@@ -92,7 +101,7 @@ class TreeSums(DealtSums):
             begun, own = self._lanes(size, lanes)
             left = self.length % size
             for folds in _trees(lanes):
-                sums = _folded(own, folds)
+                sums = in_folds(own, folds)
                 if lanes == size and folds == paired(size):
                     last = _halved(ends[-left:])[None] if left else sums[-1:]
                     yield partial(promoted, size, halves, how), self._in_order(np.append(sums[:-1], last, axis=0))
@@ -102,7 +111,7 @@ class TreeSums(DealtSums):
                 tree = in_vectors(chain, how, (lanes, *folds)) if lanes > 1 else chain
                 yield partial(promoted, size, tree, how), self._in_order(sums)
                 in_pairs = partial(Parted, Runs(size), Add(how, "pairwise"), tree)
-                yield in_pairs, in_order([*_folded(begun, folds)], "pairwise")
+                yield in_pairs, in_order([*in_folds(begun, folds)], "pairwise")
 
     def _in_order(self, sums: Numbers) -> Numbers:
         """The sum of some sums, one after another, from the start of the whole."""
@@ -135,15 +144,6 @@ def _trees(lanes: int) -> Iterator[Sequence[Fold]]:
         yield (*halved(lanes)[:count], *paired(lanes >> count))
     if lanes > WARP:
         yield from dict.fromkeys((*halved(WARP), *rest) for rest in (halved(lanes // WARP), (Fold(lanes // WARP, 1),)))
-
-
-def _folded(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
-    """The sums (blocks x elements) of lanes (blocks x lanes x elements), each addition rounded."""
-    blocks, _, many = lanes.shape
-    for fold in folds:
-        groups = lanes.reshape(blocks, -1, fold.ways, fold.stride, many)
-        lanes = np.add.accumulate(groups, axis=2)[:, :, -1].reshape(blocks, -1, many)
-    return lanes[:, 0]
 
 
 def _halved(leaves: Numbers) -> Numbers:

@@ -25,7 +25,7 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> lis
     if result.verdict == "refuted":
         return certify_wrap(result, directory, options)
     if result.shown is None:
-        raise CertificateError("only what is proved has a certificate")
+        raise CertificateError()
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
     return certify_unit_bounds(roots, result.model, directory, options)
 

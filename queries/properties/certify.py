@@ -47,7 +47,7 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
 def certify_sides(proof: Proof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate that two sides agree. Raises the errors of `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:
-        raise CertificateError("only what is proved has a certificate")
+        raise CertificateError()
     wholes, rest = wholes_of([proof.theorem], [proof], options)
     texts = question_texts(proof.problem)
     return certify_theorems([proof.theorem], of_problem(proof.problem), texts, directory, rest, wholes)

@@ -14,7 +14,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format, p3109_name
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import table_lines
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -66,11 +66,7 @@ def declaration(model: Model, options: Options) -> P3109Declaration:
 
 def format_name(fmt: Format) -> str:
     """A format's name in P3109, as Binary8p4se or binary32; the format's own name if P3109 has none."""
-    finite = "negative_zero" if fmt.signed else "all_ones"
-    if fmt.bias == 1 << max(fmt.exponent - 1, 0) and fmt.specials in (finite, "extended"):
-        kind = "s" if fmt.signed else "u"
-        return f"Binary{fmt.width}p{fmt.precision}{kind}{'e' if fmt.has_infinity else 'f'}"
-    return NAMES.get(fmt.name, fmt.name)
+    return p3109_name(fmt).capitalize() or NAMES.get(fmt.name, fmt.name)
 
 
 def steps_between(left: int, right: int, fmt: Format) -> int:

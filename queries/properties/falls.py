@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.questions.statements import Monotonic
-from mmaprobe.queries.search.samples import pattern_of, sample_rows, with_signs
+from mmaprobe.queries.search.samples import Lanes, Table, pattern_of, sample_rows, with_signs
 from mmaprobe.queries.search.witness import Witness, confirmed_witness, replay, shrink
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import of_kind
 
-Table = NDArray[np.uint64]
-Lanes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 ROWS = 4096  # rows of each kind

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.equality.sweeping import prove_design
 from mmaprobe.queries.kernel.properties.together import ORDER, each_part, every_order, raised_elsewhere
@@ -32,7 +33,7 @@ from mmaprobe.queries.properties.signs import by_nodes
 from mmaprobe.queries.search.contradiction import check_problems
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.store import result_key
-from mmaprobe.queries.tactics.records import Proof, Verdict
+from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.evaluate.identity import identity_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import ABSENT, Verdict
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
 from mmaprobe.hypotheses.properties import STATEMENTS
@@ -13,7 +13,7 @@ from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, inputs_of
 from mmaprobe.queries.solvers.store import result_key
-from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of, engines_of
+from mmaprobe.queries.tactics.records import Proof, confirmations_of, engines_of
 from mmaprobe.smtmodel.evaluate.identity import identity_text
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from mmaprobe.documents.distinguish import PairOfHypotheses, QueryAsked, QuestionAnswered, SolverAnswer
 from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.questions.problem import AgainstAll, Problem
-from mmaprobe.queries.search.distinguish import Options, PairOutcome, Verdict, build_query, distinguish, first_free
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, build_query, distinguish, first_free
 from mmaprobe.queries.search.witness import Witness, confirmed_witness
 from mmaprobe.smtmodel.base.escapes import file_part
 from mmaprobe.smtmodel.base.files import write_whole

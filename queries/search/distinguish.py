@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from math import inf
-from typing import Literal
 
 import numpy as np
 
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
@@ -33,7 +33,7 @@ from mmaprobe.queries.search.witness import (
     replay,
     shrink,
 )
-from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
+from mmaprobe.queries.solvers.asking import AnsweredQuery, Engines, Heard, SolverFaultError
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
 from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
@@ -46,7 +46,6 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
 from mmaprobe.smtmodel.evaluate.model import Evaluation
 
-Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
@@ -101,18 +100,12 @@ class Options:
 
 
 @dataclass(frozen=True)
-class AskedQuery:
-    """One query and the engines' answers. `free`: the products that are variables; `one_sign`: only nonnegative inputs
-    are admitted."""
+class AskedQuery(AnsweredQuery):
+    """One query with its answers. `free`: the products that are variables; `one_sign`: only nonnegative inputs are
+    admitted."""
 
     free: tuple[int, ...]
     one_sign: bool
-    answers: tuple[Answer, ...]
-    query: Query
-
-    @property
-    def answer(self) -> Answer:
-        return self.answers[0]
 
 
 @dataclass
@@ -227,7 +220,7 @@ class WitnessSearch:
         else:
             engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
         (answered,) = engines.answered_queries
-        self.outcome.steps.append(AskedQuery(free, one_sign, answered.answers, answered.query))
+        self.outcome.steps.append(AskedQuery(answered.query, answered.answers, free, one_sign))
         answer = answered.answer
         if answer.status == "unsat":
             self.refuted.add(size)

@@ -3,6 +3,7 @@ alone."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,11 @@ ORDINARY = 0.5  # share of the other places that hold 1; the rest hold zeros and
 FULL = 0.5  # share of the rows whose other products have factors 1, not 0
 
 
+def of_both_signs(patterns: Sequence[int], fmt: Format) -> list[int]:
+    """Patterns, then the same with the sign bit where the format has one; each once."""
+    return list(dict.fromkeys([*patterns, *(pattern | fmt.sign_bit for pattern in patterns)]))
+
+
 def special_values(fmt: Format) -> list[int]:
     """Patterns of zeros, NaNs (signalling and quiet, several payloads), infinities, the largest number, the smallest
     and the largest subnormal number, and 1; each with both signs where the format has them."""
@@ -25,8 +31,7 @@ def special_values(fmt: Format) -> list[int]:
     if fmt.has_nan and not fmt.nan_for_negative_zero:
         last = (1 << fmt.exponent + fmt.fraction) - 1
         fields += [fmt.last_field + 1, min(fmt.last_field + (1 << max(fmt.fraction - 1, 0)), last), last]
-    plain = [field << fmt.padding for field in fields]
-    return list(dict.fromkeys([*plain, *(pattern | fmt.sign_bit for pattern in plain)]))
+    return of_both_signs([field << fmt.padding for field in fields], fmt)
 
 
 def special_rows(layout: Layout, turns: int, most: int | None = None) -> Table:

@@ -88,13 +88,20 @@ def answered_row(layout: Layout, answer: Answer) -> Row:
     return tuple(answer.values.get(name, 0) for name in layout.names)
 
 
-def confirmed_witness(problem: Problem, row: Row) -> Witness | None:
-    """The witness of a row; None if the models agree on the row, or if the row does not count."""
-    result = replay(problem, [row], traced=True)
+def confirmed_witness(problem: Problem, row: Row, traced: bool = True) -> Witness | None:
+    """The witness of a row, with the features that it exercises if `traced`; None if the models agree on the row, or if
+    the row does not count."""
+    result = replay(problem, [row], traced=traced)
     if not result.differs[0]:
         return None
-    (features,) = exercised_features(problem, result)
-    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), features)
+    features = exercised_features(problem, result) if traced else ()
+    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), *features)
+
+
+def shrunk_witness(problem: Problem, rows: Patterns, differs: Patterns) -> Witness | None:
+    """The witness to which the first of some rows shrinks on which the models differ; None if they differ on none."""
+    places = np.flatnonzero(differs)
+    return confirmed_witness(problem, shrink(problem, tuple(map(int, rows[places[0]])))) if len(places) else None
 
 
 def exercised_features(problem: Problem, result: ReplayedRows) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pysmt.fnode import FNode
 
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.terms.same import Compared, agrees
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
-
-Verdict = Literal["equal", "different", "unknown"]
 
 
 @dataclass(frozen=True)

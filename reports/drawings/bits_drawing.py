@@ -228,10 +228,7 @@ class BitsDrawing:
             self._row(picture.cut, "cut", note="normalised, cut")
         if rounded is None or self.result is None:
             return
-        top = max(rounded.kept.first, rounded.lowest)
-        spans = [(top, rounded.lowest, "kept"), (rounded.lowest - 1, rounded.lowest - 1, "half")]
-        spans.append((rounded.lowest - 2, (picture.cut or picture.total).last, "sticky"))
-        self._brackets(spans)
+        self._brackets(words.rounding_spans(picture, rounded))
         self._row(self.result, self.result.name)
 
     def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:

@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
-WARP = 32
+WARP = 32  # threads that add what they have by shuffles
 LONG = 256  # the number of additions in sequence from which on compiled code is faster, including the compilation
 CHUNK = 1 << 14  # elements evaluated at a time, whose lanes fit the processor's cache
 LARGE = 1 << 16  # the number of elements from which on compiled code is faster, including the compilation

@@ -272,6 +272,7 @@ FORMATS = {row.name: row for row in _ROWS}
 _FIELDS = re.compile(rf"(u?)e([0-9]{{1,9}})m([0-9]{{1,9}})(?:b([0-9]{{1,9}}))?_({'|'.join(get_args(OwnSpecials))})")
 _INTEGER = re.compile("(u?)int([0-9]{1,9})")
 _P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
+_FINITE: dict[bool, OwnSpecials] = {True: "negative_zero", False: "all_ones"}  # P3109's, by whether there is a sign
 
 
 def own_format(
@@ -344,20 +345,22 @@ def _p3109(name: str, bits: int, precision: int, signed: bool, extended: bool) -
     if not 3 <= bits <= WIDEST or not 1 <= precision <= bits - signed:
         most = "K - 1" if signed else "K"
         raise ParameterError(name, f"impossible; K is from 3 to {WIDEST}, and the precision from 1 to {most}")
-    finite: OwnSpecials = "negative_zero" if signed else "all_ones"
     exponent = bits - precision + (not signed)
-    return own_format(name, exponent, precision - 1, _p3109_bias(exponent), "extended" if extended else finite, signed)
+    specials: OwnSpecials = "extended" if extended else _FINITE[signed]
+    return own_format(name, exponent, precision - 1, 1 << (exponent - 1), specials, signed)
 
 
-def _p3109_bias(exponent: int) -> int:
-    return 1 << (exponent - 1)
+def p3109_name(fmt: Format) -> str:
+    """The name of a format in IEEE P3109's interim report; empty if it has none."""
+    like = fmt.bias == 1 << max(fmt.exponent - 1, 0) and fmt.specials in (_FINITE[fmt.signed], "extended")
+    kind = ("s" if fmt.signed else "u") + ("e" if fmt.has_infinity else "f")
+    return f"binary{fmt.width}p{fmt.precision}{kind}" if like and fmt.width >= 3 else ""
 
 
 def _spelling(fmt: Format) -> str:
     """The canonical name of a format without a row."""
+    if name := p3109_name(fmt):
+        return name
     sign = "" if fmt.signed else "u"
-    finite = "negative_zero" if fmt.signed else "all_ones"
-    if fmt.bias == _p3109_bias(fmt.exponent) and fmt.specials in (finite, "extended") and fmt.width >= 3:
-        return f"binary{fmt.width}p{fmt.precision}{sign or 's'}{'e' if fmt.has_infinity else 'f'}"
     bias = "" if fmt.bias == (1 << (fmt.exponent - 1)) - 1 else f"b{fmt.bias}"
     return f"{sign}e{fmt.exponent}m{fmt.fraction}{bias}_{fmt.specials}"

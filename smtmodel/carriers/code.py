@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mmaprobe.smtmodel.base.libraries import IS_X86
+from mmaprobe.smtmodel.base.libraries import EACH, IS_X86
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.carrier import COMPARISONS, SIGNS, Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
@@ -27,7 +27,8 @@ FLUSHES = IS_X86  # whether the processor can flush results that are tiny after 
 
 #: functions that the statements call; leading zeros of a nonzero lane are counted by a vector instruction where the
 #: processor has such an instruction
-PRELUDE = """#include <stdint.h>
+PRELUDE = (
+    """#include <stdint.h>
 #include <string.h>
 /* rounding to nearest, subnormals kept: another library may have left the thread otherwise */
 #if defined(__SSE2__)
@@ -55,13 +56,9 @@ static void restore_environment(unsigned kept) {
 static unsigned ieee_environment(unsigned mode) { return mode; }
 static void restore_environment(unsigned kept) { (void)kept; }
 #endif
-/* stands before a loop with independent turns, which becomes vector instructions */
-#if defined(__clang__)
-#define EACH _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
-#else
-#define EACH _Pragma("GCC ivdep")
-#endif
-#if defined(__AVX512CD__)
+"""
+    + EACH
+    + """#if defined(__AVX512CD__)
 static inline uint32_t zeros32(uint32_t x) { return __builtin_clz(x); }
 static inline uint64_t zeros64(uint64_t x) { return __builtin_clzll(x); }
 #else
@@ -110,6 +107,7 @@ static inline uint64_t widened(uint32_t x) {
   return result;
 }
 """
+)
 
 
 @dataclass(frozen=True)

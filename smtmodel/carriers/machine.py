@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.base.libraries import loaded
+from mmaprobe.smtmodel.base.libraries import EACH, loaded
 
 BLOCK = 256  # lanes that the interpreter takes at a time
 KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of incoming and outgoing arrays
@@ -57,14 +57,7 @@ CODES = {name: code for code, name in enumerate(STATEMENTS)}
 
 _SOURCE = """#include <stdint.h>
 #include <string.h>
-#if defined(__clang__)
-#define EACH _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
-#elif defined(__GNUC__)
-#define EACH _Pragma("GCC ivdep")
-#else
-#define EACH
-#endif
-#define BLOCK {block}
+{each}#define BLOCK {block}
 /* code: the numbers of calls, inputs, constants, places in between and outputs; for each input its size and row; for
    each constant its size; for each call its code, three places and that of the result; for each output its place, size
    and row. in, out: rows of lanes of 1, 4 and 8 bytes; a few hundred bytes after the last of `in` may be read. */
@@ -118,7 +111,7 @@ def _function() -> Any:
     """The compiled interpreter; None without a C compiler."""
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
     library = loaded(
-        _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
+        _SOURCE.format(block=BLOCK, cases="\n".join(cases), each=EACH), ("run",), ctypes.PyDLL
     )  # PyDLL: one thread runs it at a time
     if library is None:
         return None

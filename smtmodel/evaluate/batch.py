@@ -19,7 +19,6 @@ from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors evaluated at a time, so that the lanes of a stage fit the processor's cache
-SHARED_CHUNK = 4096  # vectors evaluated at a time by several models, whose many operations each have a fixed cost
 ONE_BY_ONE = 2  # the most vectors that are evaluated faster one by one, as integers, than together
 
 
@@ -76,8 +75,8 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
     """The results of several models of one signature, shape (models, vectors), on rows of shape (vectors, columns of
     their layout). Values that several models compute alike are computed once."""
     out = np.empty((len(models), len(table)), dtype=np.uint64)
-    for start in range(0, len(table), SHARED_CHUNK):
-        part = table[start : start + SHARED_CHUNK]
+    for start in range(0, len(table), CHUNK):
+        part = table[start : start + CHUNK]
         operands = _operands(models[0], *sides_of(models[0], part))
         memo: Memo = {}
         with np.errstate(over="ignore"):

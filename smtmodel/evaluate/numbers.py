@@ -28,8 +28,13 @@ _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 def type_of(fmt: Format) -> np.dtype[Any]:
     """The type of arrays of a format's numbers. Numbers of tf32 and e8m13 are f32 with zeros at the end; for formats
     without a type in any library, as most integers, the type is the integer type of the patterns."""
-    held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
+    held = held_as(fmt)
     return next((kind for kind, known in _kinds() if _same_numbers(known, held)), np.dtype(kind_of(fmt)))
+
+
+def held_as(fmt: Format) -> Format:
+    """The format as which arrays and vectors hold numbers of a format: most often this one."""
+    return format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
 
 
 def _same_numbers(fmt: Format, other: Format) -> bool:

@@ -8,6 +8,8 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums
-from mmaprobe.queries.plans.dealt_sums import DealtSums
+from mmaprobe.queries.plans.dealt_sums import DealtSums, in_folds
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
@@ -31,6 +33,7 @@ from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_result
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
 from mmaprobe.queries.plans.summed import summed
 from mmaprobe.queries.plans.tree_sums import FEW, TreeSums
+from mmaprobe.queries.plans.unit_stages import halved
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, state
@@ -40,7 +43,7 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Element, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
@@ -1010,3 +1013,13 @@ def test_archives_of_other_matrices(device: str, message: str, tmp_path: Path, m
     np.savez("all.npz", a=np.ones((2, 2)), q=np.ones((2, 2)))
     code, _, text = run("identify", "--gemm", "--device", device)
     assert (code, message in text) == (2, True), text
+
+
+@pytest.mark.parametrize("ways", [3, 5, 6, 8])
+def test_lanes_are_folded_as_their_groups_say(ways: int) -> None:
+    lanes = np.append(-(2.0 ** -np.arange(0, 3 * ways, 3)), [-0.0] * ways).astype(np.float16).reshape(2, ways)
+    for folds in (halved(ways), (Fold(ways, 1),)):
+        wanted = list(lanes.T)
+        for fold in folds:
+            wanted = [reduce(add, [wanted[lane] for lane in group]) for group in fold.groups(len(wanted))]
+        assert in_folds(lanes[..., None], folds).tobytes() == wanted[0].tobytes()

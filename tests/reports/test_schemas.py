@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import PLACES, main
 from mmaprobe.documents.commands import DOCUMENTS
 from mmaprobe.documents.lists import ListedFormat
-from mmaprobe.documents.parts import ABSENT, Hex, Vector, plain
+from mmaprobe.documents.parts import ABSENT, Hex, Part, Vector, plain
 from mmaprobe.documents.reading import WrongDocumentError, read
-from tests.schemas import FOLDER, VECTOR, check, files
+from tests.schemas import FOLDER, VECTOR, check, files, said
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
@@ -139,3 +139,15 @@ def test_keys_of_a_recorded_row_are_kept(command: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [command, *rest, "-o", str(output)])
     assert result.exit_code == 0, result.output
     assert [json.loads(line)["note"] for line in output.read_text().splitlines()] == ["mine"]
+
+
+class _Long(Part):
+    """A part one of whose fields stands on several lines."""
+
+    number: Literal["one", "two", "three"] = (
+        ABSENT  #: the number in the words of the language that is spoken here, of which there are three
+    )
+
+
+def test_a_comment_within_a_long_field_is_read() -> None:
+    assert said(_Long)["number"].startswith("the number in the words")

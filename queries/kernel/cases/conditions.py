@@ -289,15 +289,20 @@ def _scale(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     cases.add(aspect, "of an infinity", term.is_infinite & ~zero)
 
 
+def _terms_of(trace: Trace, step: str) -> tuple[Sequence[tuple[str, Unpacked]], list[Unpacked], Bit, list[Bit]]:
+    """The terms of a sum, with their names and without; whether all are numbers; and whether each is zero."""
+    _, named = trace.entered[step]
+    items = [item for _, item in named]
+    finite = ~any_of([item.is_nan | item.is_infinite for item in items])
+    return named, items, finite, [~item.term.significand.any() for item in items]
+
+
 def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:
     node, step = visit.node, visit.prefix
     assert isinstance(node, (FusedSum, GridSum))
-    _, named = trace.entered[step]
-    items = [item for _, item in named]
+    named, items, finite, zeros = _terms_of(trace, step)
     carrier = items[0].sign.carrier
     bits_of = node.kept_of_terms
-    finite = ~any_of([item.is_nan | item.is_infinite for item in items])
-    zeros = [~item.term.significand.any() for item in items]
 
     def exponent(stage: Stage, of: str = "", part: Part = Part.WHOLE) -> Exponent:
         signal = trace[Name(step, stage, of, part)]
@@ -543,10 +548,7 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     step = visit.prefix
     if step not in trace.entered:
         return
-    _, named = trace.entered[step]
-    items = [item for _, item in named]
-    finite = ~any_of([item.is_nan | item.is_infinite for item in items])
-    zeros = [~item.term.significand.any() for item in items]
+    named, items, finite, zeros = _terms_of(trace, step)
     for (name, item), zero in zip(named, zeros, strict=True):
         for word, sign in (("+", ~item.sign), ("-", item.sign)):
             cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
