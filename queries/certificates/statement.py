@@ -116,7 +116,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     match document["asks"]:
         case "designed":
             ports = ", ".join(f"{name} at {port}" for name, port in document["ports"].items())
-            return f"the design {document['module']} (ports {ports}) gives the same d as {LEFT}"
+            return f"the design {document['module']} of {DESIGN} (ports {ports}) gives the same d as {LEFT}"
         case "agree":
             lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
             beyond = f", the longer one with products of +0 beyond the first {min(lengths)}" * (len(lengths) > 1)
