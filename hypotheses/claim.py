@@ -82,11 +82,13 @@ class _ClaimFile(Head):
                 raise file.error(("parts", name), "a part's name is a word other than a, b and c")
         terms, most = _terms(file, self)
         shape = _shape(file, self, terms)
-        names = shape.names
+        names, read = shape.names, set[str]()
 
         def tree(key: tuple[str | int, ...], text: str) -> ast.expr:
             with located(file, key):
-                return parse_predicate(text, names)
+                parsed = parse_predicate(text, names)
+            read.update(node.id for node in ast.walk(parsed) if isinstance(node, ast.Name))
+            return parsed
 
         for k, text in enumerate(self.inputs.where):
             tree(("inputs", "where", k), text)
@@ -98,6 +100,9 @@ class _ClaimFile(Head):
             largest = Largest(quantity, unit, inner)
         zero, where = self.inputs.c == "zero", self.inputs.where
         assertion = Assertion(self.quantifier, terms, shape, zero, where, self.claim, most)
+        idle = [name for name in self.parts if name not in read]
+        if idle and len(idle) < len(self.parts):  # a claim about inputs alone takes the format of c from any part
+            raise file.error(("parts", idle[0]), "no expression of the claim names this part")
         return Claim(**stated, quantifier=self.quantifier, assertion=assertion, maximise=largest)
 
 

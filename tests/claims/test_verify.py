@@ -75,6 +75,7 @@ QUICK = (
 
 
 def text_of(**changes: Any) -> str:
+    """A claim file with changes, of those parts alone that it names."""
     data = json.loads(json.dumps(BASE))
     for key, value in changes.items():
         outer, _, inner = key.partition("__")
@@ -82,6 +83,10 @@ def text_of(**changes: Any) -> str:
             data[outer][inner] = value
         else:
             data[outer] = value
+    if not any(key.startswith("parts") for key in changes):
+        named = json.dumps([data["claim"], data["inputs"], data.get("maximise")])
+        data["parts"] = {name: part for name, part in data["parts"].items() if re.search(rf"\b{name}\b", named)}
+        data["parts"] = data["parts"] or BASE["parts"]
     return yaml.safe_dump(data, sort_keys=False)
 
 
