@@ -178,6 +178,9 @@ def test_a_gpu_where_an_instruction_is_wanted() -> None:
         ("hoper", "hopper"),
         ("h1000", "H100"),
         ("cublas/plan", "plan:cublas/plain"),
+        ("cublas/plain@length=64", "plan:cublas/plain@length=64"),
+        ("cublas/plan@length=64", "plan:cublas/plain@length=64"),
+        ("hoper@length=64", "hopper"),
     ):
         found = run("show", wrong, code=2).stderr
         assert f"did you mean '{meant}'?" in found, found
