@@ -153,6 +153,8 @@ def test_a_unit_without_an_addend_takes_one_tile_alone(unit: str) -> None:
     assert mmaprobe.matmul(two, two.T, unit=unit) == 2
     with pytest.raises(MmaprobeError, match="does not read c, and an earlier sum would be lost"):
         mmaprobe.matmul(ONES, ONES.T, unit=unit)
+    message = run("show", f"plan:{unit}@length=3").stderr
+    assert message == f"error: {unit} does not read c, and an earlier sum would be lost\n"
     with pytest.raises(MmaprobeError, match="does not read c"):
         mmaprobe.matmul(two, two.T, np.zeros((1, 1), np.float32), unit=unit)
 
