@@ -23,6 +23,15 @@ STATEMENTS: Mapping[str, str] = {
     "unbiased": "the mean of the results over all random bits is the exact sum, wherever they are finite",
 }
 
+
+def statement_of(wanted: str, addend: bool) -> str:
+    """A property in words, of a model that reads c (`addend`) or not."""
+    text = STATEMENTS[wanted]
+    if addend:
+        return text
+    return text.replace("every a and c", "every a").replace("c rises, or one product", "one product rises")
+
+
 FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"
 
 
