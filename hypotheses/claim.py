@@ -82,13 +82,11 @@ class _ClaimFile(Head):
                 raise file.error(("parts", name), "a part's name is a word other than a, b and c")
         terms, most = _terms(file, self)
         shape = _shape(file, self, terms)
-        names, read = shape.names, set[str]()
+        names = shape.names
 
         def tree(key: tuple[str | int, ...], text: str) -> ast.expr:
             with located(file, key):
-                parsed = parse_predicate(text, names)
-            read.update(node.id for node in ast.walk(parsed) if isinstance(node, ast.Name))
-            return parsed
+                return parse_predicate(text, names)
 
         for k, text in enumerate(self.inputs.where):
             tree(("inputs", "where", k), text)
@@ -100,9 +98,6 @@ class _ClaimFile(Head):
             largest = Largest(quantity, unit, inner)
         zero, where = self.inputs.c == "zero", self.inputs.where
         assertion = Assertion(self.quantifier, terms, shape, zero, where, self.claim, most)
-        idle = [name for name in self.parts if name not in read]
-        if idle and len(idle) < len(self.parts):  # a claim about inputs alone takes the format of c from any part
-            raise file.error(("parts", idle[0]), "no expression of the claim names this part")
         return Claim(**stated, quantifier=self.quantifier, assertion=assertion, maximise=largest)
 
 
@@ -152,6 +147,17 @@ class Claim(Statement):
     def layout(self) -> Layout:
         """The order of the bit patterns in an input."""
         return self.assertion.layout
+
+    def check_parts(self) -> None:
+        """Raises InputError for a part that no expression names, beside one that is named. A claim about inputs alone
+        names none, and takes the format of c from its parts."""
+        trees: list[ast.expr] = [parse_predicate(text, self.shape.names) for text in (*self.where, self.assertion.text)]
+        if (largest := self.maximise) is not None:
+            trees += [largest.quantity, largest.unit, *largest.where]
+        named = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        idle = [name for name in self.shape.parts if name not in named]
+        if 0 < len(idle) < len(self.shape.parts):
+            raise self.file.error(("parts", idle[0]), "no expression of the claim names this part")
 
     def at(self, terms: int) -> Claim:
         """The claim about `terms` products alone."""
@@ -241,6 +247,9 @@ def claims_named(name: str) -> list[Statement]:
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
     elif names_file(plain):
         every, hint = build_claims(_user_file(plain)), ""
+        for own in every:
+            if isinstance(own, Claim):
+                own.check_parts()
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
     selected = every

@@ -95,9 +95,7 @@ ASKED: dict[str, tuple[str, list[str], Callable[[Rationals], bool]]] = {
 def test_inputs_of_long_sums_meet_conditions(case: tuple[str, list[str], Callable[[Rationals], bool]]) -> None:
     compared, where, says = case
     text = (TEXT % (-2, -2, FMA, "2**-17")).replace("c: zero", f"c: zero, where: {json.dumps(where)}")
-    text = text.replace("error(p)", compared)
-    if "(q)" in compared + "".join(where):
-        text = text.replace("parts: {", 'parts: {q: "cdna1/mfma/f32_32x32x8f16", ')
+    text = text.replace("error(p)", compared).replace("parts: {", 'parts: {q: "cdna1/mfma/f32_32x32x8f16", ')
     (claim,) = build_claims(read_yaml(text, "long.yaml"))
     assert isinstance(claim, Claim)
     decided = set()

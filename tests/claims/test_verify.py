@@ -176,6 +176,21 @@ def test_language(text: str) -> None:
     assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
 
 
+def test_a_part_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "mine.yaml", {"p": "ieee/fma/f32", "q": "ieee/fma/f32"}
+    for claim, code in (("error(p) <= 1", 2), ("error(p) <= error(q)", 0), ("nonzero(c) or zero(c)", 0)):
+        path.write_text(text_of(claim=claim, parts=other, expect="holds", terms=1, inputs__where=[]))
+        found = run(str(path))
+        assert found.exit_code == code, found.output
+        assert ("parts.q: no expression of the claim names this part" in found.stderr) == (code == 2)
+    path.write_text(text_of(claim="error(p) <= 1", parts=other, terms=1, maximise={"quantity": "error(q)"}))
+    assert isinstance(claims_named(str(path))[0], Claim)
+    for shipped in claims().values():
+        for one in shipped:
+            if isinstance(one, Claim):
+                one.check_parts()
+
+
 def test_what_is_proved_is_said_to_ignore_conditions(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     for where in ([], ["fits(b, e2m1)"]):

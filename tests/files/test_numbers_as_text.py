@@ -228,7 +228,6 @@ claim: error(one) <= error(two)
         ("block=2", "block=٢", "10: parts.two: block: ٢ is impossible"),
         ("terms: 4", "terms: '{n}'\ncases: {n: []}", "7: cases.n: no values"),
         ("terms: 4", "terms: 4\ncases: {n: [1]}", "7: cases.n: nothing in the file is {n}"),
-        ("error(two)", "2**-20", "10: parts.two: no expression of the claim names this part"),
     ],
 )
 def test_claims(old: str, new: str, message: str) -> None:
