@@ -63,9 +63,10 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
     """List models, hypotheses, families, GPUs and the like. One line each; with WORDs only the lines that contain
     all of them. Of one node, parameter or algorithm, given by its name, also what it takes.
 
-    KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans, gpus
-    or words; units and instructions are models, questions hypotheses. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU
-    is read as its architecture, and a name of a format (fp8, bf8, float16, int8, mxfp4) finds what has the format.
+    KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans,
+    gpus or words; units and instructions are models, questions hypotheses. In its place an architecture or a GPU
+    (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is read as its architecture, and a name of a
+    format (fp8, bf8, float16, int8, mxfp4) finds what has the format.
 
     \b
     mmaprobe list hypotheses

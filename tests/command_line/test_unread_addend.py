@@ -526,6 +526,7 @@ def test_a_property_says_nothing_of_a_c_that_is_not_read(unit: str, tmp_path: Pa
         assert (done.exit_code, "(negating every a negates the result)" in done.stderr) == (code, True), done.output
         assert stated in run("check", folder).output
     assert "(the result does not fall when one product rises)" in run("prove", "--property", "monotonic", unit).stderr
+    assert "(the result is the exact sum of all products, rounded" in run("prove", "--property", "exact", unit).stderr
 
 
 def test_an_input_in_python_has_no_c_that_is_not_read(unit: str, tmp_path: Path) -> None:
