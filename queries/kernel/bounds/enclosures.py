@@ -615,10 +615,10 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     if not fmt.subnormals:
         raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
     known = y.known
-    exact = known.bits is not None and known.bits <= fmt.precision
+    relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
     top = fmt.emin if fmt.complement else fmt.emax  # -2^emax of two's complement has emin's exponent
-    exact = exact or (known.grid is not None and known.grid >= top - fmt.fraction)
-    relative = Fraction(0) if exact else power(-fmt.fraction)
+    if known.grid is not None and known.grid >= top - fmt.fraction:
+        relative = Fraction(0)
     flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
     normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
     fine = normal or (known.grid is not None and known.grid >= fmt.unit)
