@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import Decorator
 from mmaprobe.smtmodel.base.errors import InputError
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.family import Family
 
-MODEL = click.option(
-    "--model",
-    metavar="MODEL",
-    shell_complete=models,
-    help="Take formats, length and scale factors from this instruction.",
-)
+
+def model_option(when: str = "") -> Decorator:
+    """The option for the instruction on whose formats and length candidates are; `when`: with what it goes."""
+    what = "formats, length and scale factors from this instruction."
+    taken = f"{when}: take" if when else "Take"
+    return click.option("--model", metavar="MODEL", shell_complete=models, help=f"{taken} {what}")
 
 
 def family_of(name: str, own: Family | None, model: str | None) -> Family:

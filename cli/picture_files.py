@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmaprobe.cli.choice import Millimetres, OwnFile
-from mmaprobe.cli.options import Decorator, refuse
+from mmaprobe.cli.options import Decorator, refuse, say
 from mmaprobe.smtmodel.base.files import write_whole
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class PictureFiles:
         return any((self.svg, self.pdf, self.tikz))
 
     def write(self, draw: Callable[[float | None], Drawing]) -> None:
-        """Lay the drawing out by `draw` (width in pixels; None: natural width), and write every file. Raises
-        MmaprobeError."""
+        """Lay the drawing out by `draw` (width in pixels; None: natural width), write every file and say its name.
+        Raises MmaprobeError."""
         from mmaprobe.reports.drawings.sheet import pixels
 
         if not self:
@@ -52,6 +52,8 @@ class PictureFiles:
             from mmaprobe.reports.drawings.pdf import pdf_of
 
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
+        for path in filter(None, (self.svg, self.tikz, self.pdf)):
+            say(str(path))
 
 
 def _picture_option(name: str, ending: str, what: str) -> Decorator:

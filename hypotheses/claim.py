@@ -148,6 +148,17 @@ class Claim(Statement):
         """The order of the bit patterns in an input."""
         return self.assertion.layout
 
+    def check_parts(self) -> None:
+        """Raises InputError for a part that no expression names, beside one that is named. A claim about inputs alone
+        names none, and takes the format of c from its parts."""
+        trees: list[ast.expr] = [parse_predicate(text, self.shape.names) for text in (*self.where, self.assertion.text)]
+        if (largest := self.maximise) is not None:
+            trees += [largest.quantity, largest.unit, *largest.where]
+        named = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        idle = [name for name in self.shape.parts if name not in named]
+        if 0 < len(idle) < len(self.shape.parts):
+            raise self.file.error(("parts", idle[0]), "no expression of the claim names this part")
+
     def at(self, terms: int) -> Claim:
         """The claim about `terms` products alone."""
         return replace(self, assertion=self.assertion.at(terms))
@@ -236,6 +247,9 @@ def claims_named(name: str) -> list[Statement]:
         every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
     elif names_file(plain):
         every, hint = build_claims(_user_file(plain)), ""
+        for own in every:
+            if isinstance(own, Claim):
+                own.check_parts()
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
     selected = every

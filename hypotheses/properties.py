@@ -19,9 +19,21 @@ STATEMENTS: Mapping[str, str] = {
     "monotonic-addend": "the result does not fall when c rises",
     "monotonic-product": "the result does not fall when one product rises",
     "zero-padding": "a shorter dot product is the whole one with +0 in the products beyond",
-    "exact": "the result is the exact sum, rounded once as the unit rounds",
+    "exact": "the result is the exact sum of all products and c, rounded once as the unit rounds",
     "unbiased": "the mean of the results over all random bits is the exact sum, wherever they are finite",
 }
+
+
+def statement_of(wanted: str, addend: bool) -> str:
+    """A property in words, of a model that reads c (`addend`) or not."""
+    text = STATEMENTS[wanted]
+    if addend:
+        return text
+    for old, new in (("every a and c", "every a"), ("c rises, or one product", "one product rises"),
+                     ("all products and c", "all products")):  # fmt: skip
+        text = text.replace(old, new)
+    return text
+
 
 FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"
 

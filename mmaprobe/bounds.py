@@ -183,4 +183,4 @@ def _nearest_of_plan(bound: PlanBound) -> Case | None:
     plan = bound.plan
     a, b = numbers_of(near.a, plan.a), numbers_of(near.b, plan.b)
     (c,), (d,) = numbers_of([0], plan.c), numbers_of([near.d], plan.d)
-    return Case(plan.reference, a, b, c, d)
+    return Case(plan.reference, a, b, c if plan.addend else None, d)

@@ -52,8 +52,9 @@ TERMS, SHOWN = 4, 20  # terms, at most, in a line and in a table
 class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
-    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `more`: name -> a further operand of the unit;
-    for scale factors `scale_a` and `scale_b`, one axis each. `unit`: its reference.
+    `a`, `b`: one axis with the products' factors; `c`, `d`: one number, `c` None if the unit reads none;
+    `more`: name -> a further operand of the unit; for scale factors `scale_a` and `scale_b`, one axis each. `unit`: its
+    reference.
     """
 
     unit: str
@@ -87,10 +88,15 @@ class Difference:
 
     def __repr__(self) -> str:
         """Two lines: both results, and the input."""
-        return f"{self._head}\n  of {self.left.terms}{self._other}"
+        return f"{self._head}\n  of {self._input.terms}{self._other}"
 
     def _repr_html_(self) -> str:
-        return case_table(self._head, self.left) + (f"<div>{escape(self._other)}</div>" if self._other else "")
+        return case_table(self._head, self._input) + (f"<div>{escape(self._other)}</div>" if self._other else "")
+
+    @property
+    def _input(self) -> Case:
+        """The left input, with the c that the right one alone reads."""
+        return self.left if self.left.c is not None else replace(self.left, c=self.right.c)
 
     @property
     def _head(self) -> str:
@@ -101,7 +107,8 @@ class Difference:
 
     @property
     def _other(self) -> str:
-        return "" if self.left.terms == self.right.terms else f" | {self.right.terms}"
+        right = self.right if self.right.c is not None else replace(self.right, c=self.left.c)
+        return "" if self._input.terms == right.terms else f" | {right.terms}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -386,20 +393,20 @@ def _difference_of(outcome: Outcome[Any]) -> Difference | None:
 
 
 def terms_text(a: NDArray[Any], b: NDArray[Any], c: Any, more: Mapping[str, Any]) -> str:
-    """An input as a sum: its products that are not zero (nor is infinity times zero), and c; only the first ones if
-    there are many."""
+    """An input as a sum: its products that are not zero (nor is infinity times zero), and c unless it is None; only the
+    first ones if there are many."""
     pairs = zip(a.tolist(), b.tolist(), strict=True)
     found = [f"{x} * {y}" for x, y in pairs if (x and y) or x * y != 0]  # a product of tiny numbers may be 0.0
     shown = found[:TERMS] + ([f"({len(found) - TERMS} more)"] if len(found) > TERMS else [])
     rest = [f", {name} {np.asarray(side).tolist()}" for name, side in more.items()]
-    return " + ".join([*(shown or ["zero products"]), f"c = {c}"]) + "".join(rest)
+    return " + ".join([*(shown or ["zero products"]), *([] if c is None else [f"c = {c}"])]) + "".join(rest)
 
 
 def case_table(head: str, case: Case | Counterexample) -> str:
-    """The products of an input that are not zero, and c, as a table of HTML."""
+    """The products of an input that are not zero, and c unless it is None, as a table of HTML."""
     pairs = list(enumerate(zip(case.a.tolist(), case.b.tolist(), strict=True)))
     rows = [(k, x, y) for k, (x, y) in pairs if x or y]
-    return html_table(head, [*rows[:SHOWN], ("c", case.c, "")], ("k", "a", "b"))
+    return html_table(head, [*rows[:SHOWN], *([] if case.c is None else [("c", case.c, "")])], ("k", "a", "b"))
 
 
 def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:
@@ -415,7 +422,7 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
     sides = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
     given: dict[str, Any] = {name: side[0] if NAMED[name].per == "sum" else side for name, side in sides.items()}
     a, b, c = (given.pop(name) for name in "abc")
-    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], given)
+    return Case(model.reference, a, b, c if model.addend else None, numbers_of([pattern], model.d)[0], given)
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:

@@ -149,14 +149,9 @@ class Product:
 def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats:
     """The proved bound on the error of each element of C + A * B, for a plan whose bound is a formula in magnitudes of
     products, or in the largest magnitudes of rows and columns. Raises ParameterError for a bound of another form, and
-    for elements that are not numbers of the plan's formats, because the bound does not include the rounding of inputs.
-    """
+    for elements that `check_bounded` refuses."""
+    check_bounded(reference, a, b, c)
     plan = parse_plan_path(reference)
-    formats = {"a": plan.a, "b": plan.b, "c": plan.c}
-    for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
-        if not np.array_equal(rounded(numbers, fmt.name), numbers):
-            raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
-                                 f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
     if plan.gathered:
         return _in_largest(plan, a, b, c)
     total = np.zeros_like(c)
@@ -177,11 +172,22 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     return total
 
 
+def check_bounded(reference: str, a: Floats, b: Floats, c: Floats) -> None:
+    """Raises ParameterError for elements that are not numbers of the plan's formats, because the bound does not include
+    the rounding of inputs, and for a C other than 0 of a plan of slices or blocks."""
+    plan = parse_plan_path(reference)
+    formats = {"a": plan.a, "b": plan.b, "c": plan.c}
+    for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
+        if not np.array_equal(rounded(numbers, fmt.name), numbers):
+            raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
+                                 f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
+    if plan.gathered and c.any():
+        raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
+
+
 def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
     """The bound of a plan of slices or blocks, which is a formula in largest magnitudes of rows and columns. Raises
-    ParameterError for a C other than 0, and for largest magnitudes that the bound does not cover."""
-    if c.any():
-        raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
+    ParameterError for largest magnitudes that the bound does not cover."""
     return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
 
 
@@ -275,6 +281,10 @@ def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Rep
     todo = list(points(study, sizes, seed))
     new = [(done, point, series) for done, (point, series) in enumerate(todo) if table.find(point) is None]
     pool = pool or Pool(1)
+    for distribution, series in dict.fromkeys((point.distribution, series) for _, point, series in new if series.bound):
+        drawn = SUBJECTS[study.kind](study, Draw(distribution, min(sizes), seed))
+        if isinstance(drawn, Product):  # before anything is measured, which takes long
+            check_bounded(series.algorithm, drawn.a, drawn.b, drawn.addend)
 
     def measure(task: tuple[int, Point, Series]) -> None:
         done, point, series = task

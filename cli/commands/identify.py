@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.candidates import MODEL, family_of
+from mmaprobe.cli.candidates import family_of, model_option
 from mmaprobe.cli.choice import FileName, Length, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.build import build
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
 @DEVICE
-@MODEL
+@model_option("With FAMILY")
 @output_option("Append the answers here; a run cut short goes on from them.", "ANSWERS")
 @click.option(
     "--formats",

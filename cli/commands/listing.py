@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: the kinds of mmaprobe/listed.py, and the words of the glossary
 KINDS = ("models", "hypotheses", "families", "parameters", "nodes", "formats", "algorithms", "studies", "claims",
          "devices", "plans", "gpus", "words")  # fmt: skip
+#: other names of kinds: what Python's `mmaprobe.units` gives is what `list models` shows
+NAMES = {"units": "models", "instructions": "models", "questions": "hypotheses"}
 
 
 class KindOrGpu(Choice):
@@ -32,6 +34,9 @@ class KindOrGpu(Choice):
 
         if value in KINDS:
             return str(value)
+        for name in (str(value), f"{value}s"):
+            if name in NAMES:
+                return NAMES[name]
         architectures = {row.id.partition("/")[0] for row in listed.KINDS["models"]()}
         if gpu_named(str(value)):
             return str(value)
@@ -58,9 +63,10 @@ def list_command(kind: str, words: tuple[str, ...], every: bool, as_json: bool) 
     """List models, hypotheses, families, GPUs and the like. One line each; with WORDs only the lines that contain
     all of them. Of one node or algorithm, given by its name, also its options.
 
-    KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans, gpus
-    or words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU
-    is read as its architecture, and a name of a format (fp8, bf8, float16, int8, mxfp4) finds what has the format.
+    KIND is models, hypotheses, families, parameters, nodes, formats, algorithms, studies, claims, devices, plans,
+    gpus or words; units and instructions are models, questions hypotheses. In its place an architecture or a GPU
+    (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is read as its architecture, and a name of a
+    format (fp8, bf8, float16, int8, mxfp4) finds what has the format.
 
     \b
     mmaprobe list hypotheses

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.candidates import MODEL, family_of
+from mmaprobe.cli.candidates import family_of, model_option
 from mmaprobe.cli.choice import Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import families
@@ -23,7 +23,7 @@ SHOWN = 20  # open pairs printed as text
 
 @click.command(cls=Command)
 @click.argument("family", metavar="FAMILY", shell_complete=families)
-@MODEL
+@model_option()
 @VECTORS_OUTPUT
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(

@@ -107,7 +107,7 @@ def _which(at: PlanAt) -> str:
     repeats = at.repeats
     powers = "G = 1 + r + ... + r^(n - 2)"
     powers = f"G = (1 + r + ... + r^(n - 2)) * r^({at.loops - 1} (n - 1))" if at.loops > 1 else powers
-    powers += f", r = 1 + {up_text(at.growth - 1)}"
+    powers += f", r = 1 + {up_text(at.growth - 1)}" if at.growth > 1 else ", r = 1"
     if repeats.width:
         return f"for any K from 1 to {repeats.width} * 2^(n - 1), {powers}"
     before = f"{repeats.before} + " if repeats.before else ""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.hypotheses.properties import statement_of
 from mmaprobe.queries.certificates.claim_files import read_claim, references
 from mmaprobe.queries.certificates.names import (
     CLAIM,
@@ -118,7 +118,7 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     match document["asks"]:
         case "designed":
             ports = ", ".join(f"{name} at {port}" for name, port in document["ports"].items())
-            return f"the design {document['module']} (ports {ports}) gives the same d as {LEFT}"
+            return f"the design {document['module']} of {DESIGN} (ports {ports}) gives the same d as {LEFT}"
         case "agree":
             lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
             beyond = f", the longer one with products of +0 beyond the first {min(lengths)}" * (len(lengths) > 1)
@@ -126,7 +126,8 @@ def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
         case "reordered":
             return f"{LEFT} gives the same d with its products in the order {', '.join(map(str, document['order']))}"
         case "negated":
-            return f"of {LEFT}, -d(-a, b, -c) is d(a, b, c)"
+            reads = parse_unit(texts[LEFT], LEFT).addend
+            return f"of {LEFT}, {'-d(-a, b, -c) is d(a, b, c)' if reads else '-d(-a, b) is d(a, b)'}"
     raised = document["raised"]
     return f"of {LEFT}, d does not fall when {'c' if raised is None else f'product {raised}'} rises"
 
@@ -149,7 +150,7 @@ def _sides(texts: Mapping[str, str]) -> Iterator[str]:
 def _property(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, PROPERTY)
     wanted = document["property"]
-    yield f"{UNIT} is {wanted}: {STATEMENTS[wanted]}"
+    yield f"{UNIT} is {wanted}: {statement_of(wanted, parse_unit(texts[UNIT], UNIT).addend)}"
     yield from _compared(document)
     yield from _units(texts, UNIT)
 
@@ -181,7 +182,8 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
         yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
     else:
         wanted = document["property"]
-        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({STATEMENTS[wanted]})"
+        means = statement_of(wanted, parse_unit(texts[LEFT], LEFT).addend)
+        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({means})"
         yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
         yield from _compared(document)
         yield from _sides(texts)

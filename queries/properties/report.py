@@ -8,7 +8,7 @@ from typing import Literal
 from mmaprobe.documents.parts import ABSENT, Verdict
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
-from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.hypotheses.properties import statement_of
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, inputs_of
@@ -42,7 +42,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
         engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(proof) for proof in proofs],
-        statement=STATEMENTS[wanted],
+        statement=statement_of(wanted, any(proof.problem.left.addend for proof in proofs)),
         zeros_only=list(zeros),
     )
 

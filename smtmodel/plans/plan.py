@@ -245,11 +245,12 @@ class Plan:
     @contextmanager
     def named(self) -> Iterator[None]:
         """Within this context, a ParameterError of a stage, such as for products that do not fit, names the plan or its
-        place, too."""
+        place, too, unless it begins with that name."""
         try:
             yield
         except ParameterError as error:
-            raise ParameterError(self.place or self.reference or "plan", str(error)) from None
+            name, text = self.place or self.reference or "plan", str(error)
+            raise ParameterError("" if text.startswith((f"{name}:", f"{name} ")) else name, text) from None
 
     def __repr__(self) -> str:
         """Two lines: what it takes and gives, and what it does."""

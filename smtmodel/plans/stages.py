@@ -193,7 +193,7 @@ class Chain(Stage):
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         length = self.model.length
         if span.count > length:
-            check_takes(self.model.reference, self)
+            check_takes("", self)
             check_holds(self.model.reference, self.model.c, self.d)
         whole, rest = span.cut(span.count - span.count % length)
         value = start if whole is None else engine.tiles(self.model, self.words, whole, start)

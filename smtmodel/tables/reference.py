@@ -11,7 +11,7 @@ from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.base.digits import is_digits
-from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError, nearest
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.exceptions import DOCUMENTS, Document
@@ -160,7 +160,7 @@ def _known_model(text: str) -> Model:
     base, at, tail = text.strip().partition("@")
     changes = assignments(tail.split(",") if at else [])
     document = changes.pop(FLAGS, None)
-    model = with_parameters(_base_model(base.lower()), changes)
+    model = with_parameters(_base_model(base.lower(), at + tail if list(changes) == ["length"] else ""), changes)
     return model if document is None else with_flags(model, document)
 
 
@@ -181,7 +181,8 @@ def with_flags(model: Model, document: str) -> Model:
     return Model(reference, replace(model.unit, result=Flags(model.unit.result, name)))
 
 
-def _base_model(base: str) -> Model:
+def _base_model(base: str, length: str = "") -> Model:
+    """The model of a name without changes; `length`: the @length= after it, which a plan in its place would have."""
     ieee = _IEEE.fullmatch(base)
     if ieee:
         d, a, b, c = (name or ieee.group(1) for name in ieee.groups())
@@ -218,11 +219,11 @@ def _base_model(base: str) -> Model:
             known = ", ".join(name for name in units() if name.startswith(MULADD))
             own = f"other formats are a unit file's: `mmaprobe show {MULADD}f32 > mine.yaml` is one to change"
             raise ParameterError(base, f"of these there are {known}; {own}")
-        raise _unknown_error(base)
+        raise _unknown_error(base, length)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 
 
-def _unknown_error(base: str) -> MmaprobeError:
+def _unknown_error(base: str, length: str) -> MmaprobeError:
     """The error for an unknown name, with the names that it begins, or near names with as many parts."""
     known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
     if any(name.startswith(f"{base}/") for name in known):
@@ -230,6 +231,8 @@ def _unknown_error(base: str) -> MmaprobeError:
     parts = base.count("/") + 1
     near = {"/".join(name.split("/")[:parts]) for name in known} | {gpu for gpus in GPUS.values() for gpu in gpus}
     near = {name for name in near if name.startswith(f"{base.partition('/')[0]}-")} or near  # ada/... is ada-lovelace's
+    if is_plan(meant := nearest(base, near) or ""):
+        base, near = f"{base}{length}", {f"{meant}{length}"}
     return UnknownNameError("model", base, near, hint=" (`mmaprobe list models` shows all)")
 
 

@@ -75,6 +75,7 @@ QUICK = (
 
 
 def text_of(**changes: Any) -> str:
+    """A claim file with changes, of those parts alone that it names."""
     data = json.loads(json.dumps(BASE))
     for key, value in changes.items():
         outer, _, inner = key.partition("__")
@@ -82,6 +83,10 @@ def text_of(**changes: Any) -> str:
             data[outer][inner] = value
         else:
             data[outer] = value
+    if not any(key.startswith("parts") for key in changes):
+        named = json.dumps([data["claim"], data["inputs"], data.get("maximise")])
+        data["parts"] = {name: part for name, part in data["parts"].items() if re.search(rf"\b{name}\b", named)}
+        data["parts"] = data["parts"] or BASE["parts"]
     return yaml.safe_dump(data, sort_keys=False)
 
 
@@ -169,6 +174,21 @@ def test_language(text: str) -> None:
     values = {name: table[:20, k] for k, name in enumerate(names)}
     (found,) = evaluate_terms([deciding(claim.assertion, scene).node], values)
     assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
+
+
+def test_a_part_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "mine.yaml", {"p": "ieee/fma/f32", "q": "ieee/fma/f32"}
+    for claim, code in (("error(p) <= 1", 2), ("error(p) <= error(q)", 0), ("nonzero(c) or zero(c)", 0)):
+        path.write_text(text_of(claim=claim, parts=other, expect="holds", terms=1, inputs__where=[]))
+        found = run(str(path))
+        assert found.exit_code == code, found.output
+        assert ("parts.q: no expression of the claim names this part" in found.stderr) == (code == 2)
+    path.write_text(text_of(claim="error(p) <= 1", parts=other, terms=1, maximise={"quantity": "error(q)"}))
+    assert isinstance(claims_named(str(path))[0], Claim)
+    for shipped in claims().values():
+        for one in shipped:
+            if isinstance(one, Claim):
+                one.check_parts()
 
 
 def test_what_is_proved_is_said_to_ignore_conditions(tmp_path: Path) -> None:

@@ -187,6 +187,11 @@ def test_a_misspelt_name_is_told_the_nearest(words: tuple[str, ...], message: st
     assert message in run(*words, code=2).stderr
 
 
+def test_the_option_that_goes_with_a_family_says_so() -> None:
+    assert re.search(r"--model MODEL +With FAMILY: take formats", run("identify", "--help").output)
+    assert re.search(r"--model MODEL +Take formats", run("separate", "--help").output)  # which always has one
+
+
 def test_what_is_near_nothing_is_told_what_there_is() -> None:
     answer = run("export", "rows.jsonl", "--format", "xyzzy", code=2).stderr
     assert "'xyzzy' is not one of 'csv'" in answer

@@ -159,6 +159,8 @@ def test_a_unit_without_an_addend_takes_one_tile_alone(unit: str) -> None:
     assert mmaprobe.matmul(two, two.T, unit=unit) == 2
     with pytest.raises(MmaprobeError, match="does not read c, and an earlier sum would be lost"):
         mmaprobe.matmul(ONES, ONES.T, unit=unit)
+    message = run("show", f"plan:{unit}@length=3").stderr
+    assert message == f"error: {unit} does not read c, and an earlier sum would be lost\n"
     with pytest.raises(MmaprobeError, match="does not read c"):
         mmaprobe.matmul(two, two.T, np.zeros((1, 1), np.float32), unit=unit)
 
@@ -512,3 +514,42 @@ def test_units_without_an_addend_are_compared_whatever_the_format_of_c(alone: st
 
 def test_formats_say_that_there_is_no_addend() -> None:
     assert parse_signature("f16,f16,none,f32", 4) == parse_signature("f16,f16,f32", 4)
+
+
+# -- what is said of units that read no c
+
+
+DOWN = "r: round(f32, down)"
+
+
+def test_a_property_says_nothing_of_a_c_that_is_not_read(unit: str, tmp_path: Path) -> None:
+    other = tmp_path / "down.yaml"
+    other.write_text(UNIT.format(c="none").replace("r: round(f32, nearest_even)", DOWN))
+    for path, code, stated in ((unit, 0, "sign-symmetric: negating every a negates the result"),
+                               (str(other), 1, "of left.yaml, -d(-a, b) is d(a, b)")):  # fmt: skip
+        folder = str(tmp_path / f"proof {code}")
+        done = run("prove", "--property", "sign-symmetric", path, "--certificate", folder)
+        assert (done.exit_code, "(negating every a negates the result)" in done.stderr) == (code, True), done.output
+        assert stated in run("check", folder).output
+    assert "(the result does not fall when one product rises)" in run("prove", "--property", "monotonic", unit).stderr
+    assert "(the result is the exact sum of all products, rounded" in run("prove", "--property", "exact", unit).stderr
+
+
+def test_an_input_in_python_has_no_c_that_is_not_read(unit: str, tmp_path: Path) -> None:
+    other = tmp_path / "down.yaml"
+    other.write_text(UNIT.format(c="none").replace("r: round(f32, nearest_even)", DOWN))
+    found = mmaprobe.prove(unit, str(other)).difference
+    assert found is not None
+    assert (found.left.c, found.right.c, "c = " in repr(found), ">c<" in found._repr_html_()) == (
+        None,
+        None,
+        False,
+        False,
+    )
+    assert mmaprobe.dot(found.left.a, found.left.b, found.left.c, unit=unit) == found.left.d
+    found = mmaprobe.prove(str(other), "ieee/fma/f32.f16.f16.f32@length=2").difference
+    assert found is not None
+    assert (found.left.c, found.right.c, repr(found).count("c = 0.0"), repr(found).count("|")) == (None, 0, 1, 1)
+    near = mmaprobe.bound(PLAN, length=64, confirm=False).nearest
+    assert near is not None
+    assert near.c is None

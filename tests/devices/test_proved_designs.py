@@ -415,7 +415,7 @@ def test_a_proof_has_a_certificate_that_names_the_netlist(tmp_path: Path) -> Non
     code, message = run("prove", tmp_path / "small.yaml", f"rtl:{path},top=unit", "--certificate", folder)
     assert (code, message.startswith("equal: proved in")) == (0, True), message
     code, message = run("check", folder)
-    assert (code, "the design unit (ports " in message) == (0, True), message
+    assert (code, "the design unit of design.json (ports " in message) == (0, True), message
     netlist = (folder / "design.json").read_text(encoding="utf-8")
     (folder / "design.json").write_text(netlist.replace('"$add"', '"$sub"', 1), encoding="utf-8")
     assert run("check", folder)[0] == 1

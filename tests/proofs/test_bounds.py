@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
+import mmaprobe
 from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel import lemmas
 from mmaprobe.queries.kernel.bounds import enclosures, forms, induction
@@ -920,3 +921,13 @@ def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(rule: str, node: Node) -> 
     theorem: Any = RULES[rule](node, (), given, *([[]] if rule == "fused" else []))
     assert theorem.goal.facts.known.zero
     assert not theorem.goal.facts.known.never_minus
+
+
+def test_sums_of_integers_lose_nothing_where_they_do_not_overflow() -> None:
+    """Every integer within int32 is one of its numbers, in a chain and in a plan as well."""
+    clamped = "ampere/mma/m16n8k32.s32.s8.s8.s32.satfinite"
+    for how in (clamped, f"plan:{clamped}"):
+        assert mmaprobe.bound(how, length=64, confirm=False).largest == 0
+    assert mmaprobe.bound(clamped, confirm=False).formula == "|d - exact| <= 0"
+    chain = mmaprobe.bound(clamped, length=64, confirm=False).every
+    assert chain == "after n instructions: |d - exact| <= 0"

@@ -307,7 +307,7 @@ def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None
     files = [tmp_path / "tree.svg", tmp_path / "tree.tikz"]
     command = ["show", reference, "--width", "85", "--svg", str(files[0]), "--tikz", str(files[1])]
     done = CliRunner().invoke(main, command)
-    assert (done.exit_code, done.stdout) == (0, ""), done.output
+    assert (done.exit_code, done.stdout, done.stderr.split()) == (0, "", list(map(str, files))), done.output
     words = " ".join(map(untexed, latex(files[1].read_text())))
     wanted = {
         "plan": "inside: tiles of 16 products in order",

@@ -153,6 +153,7 @@ def test_a_bound_of_rounded_numbers_is_refused(folder: Path) -> None:
     result = CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"])
     assert result.exit_code == 2
     assert "a study with this bound has `grid: f16`" in result.output
+    assert len(Path("out/mine.csv").read_text().splitlines()) <= 1  # refused before anything is measured
     (folder / "mine.yaml").write_text("grid: f16\n" + bound)
     assert CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"]).exit_code == 0
     with Path("out/mine.csv").open() as stream:

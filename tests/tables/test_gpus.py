@@ -154,6 +154,12 @@ def test_nothing_to_list_of_any_kind(kind: str) -> None:
     assert f"no line of {kind} contains 'qqqq'." in run("list", kind, "qqqq", code=2).stderr
 
 
+def test_other_names_of_kinds_are_read() -> None:
+    for name, kind in (("units", "models"), ("unit", "models"), ("instructions", "models"), ("question", "hypotheses")):
+        assert run("list", name).stdout == run("list", kind).stdout
+    assert "no line of models contains 'qqqq'." in run("list", "units", "qqqq", code=2).stderr
+
+
 def test_a_name_with_a_space_to_list() -> None:
     assert "in quotes if its name has a space" in run("list", "RX", "9070", code=2).stderr
 
@@ -172,6 +178,9 @@ def test_a_gpu_where_an_instruction_is_wanted() -> None:
         ("hoper", "hopper"),
         ("h1000", "H100"),
         ("cublas/plan", "plan:cublas/plain"),
+        ("cublas/plain@length=64", "plan:cublas/plain@length=64"),
+        ("cublas/plan@length=64", "plan:cublas/plain@length=64"),
+        ("hoper@length=64", "hopper"),
     ):
         found = run("show", wrong, code=2).stderr
         assert f"did you mean '{meant}'?" in found, found

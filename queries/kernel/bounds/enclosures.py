@@ -597,8 +597,9 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
 def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
     half of one to nearest. It does not overflow if |y| < 2^emax. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|,
-    and a y of at most f + 1 significant bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses
-    nothing; where subnormal results are flushed, all of y is lost."""
+    and a y of at most f + 1 significant bits loses nothing, nor does a multiple of the largest unit, as a sum of
+    integers is of 1. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are
+    flushed, all of y is lost."""
     (goal,) = goals = goals_about("rounded", node, places, operands_at(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
     lemma = RoundingLoses(node.rounding.format, node.rounding.fixed)
@@ -615,6 +616,9 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
         raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
     known = y.known
     relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
+    top = fmt.emin if fmt.complement else fmt.emax  # -2^emax of two's complement has emin's exponent
+    if known.grid is not None and known.grid >= top - fmt.fraction:
+        relative = Fraction(0)
     flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
     normal = known.formats is not None and known.never_tiny and known.least is not None and known.least >= fmt.emin
     fine = normal or (known.grid is not None and known.grid >= fmt.unit)

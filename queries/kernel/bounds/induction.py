@@ -232,8 +232,10 @@ class Closed:
         inner = [form_text(magnitude("c") * self.part)] if self.part else []
         inner += [f"{form_text(self.products)} of each, added up"] if self.products.parts else []
         inner += [up_text(self.fixed)] if self.fixed else []
+        if not inner:
+            return "after n instructions: |d - exact| <= 0"
         growth = f"((1 + g)^n - 1) / g, g = {up_text(self.growth - 1)}" if self.growth != 1 else "n"
-        return f"after n instructions: |d - exact| <= G * ({' + '.join(inner) or '0'}), G = {growth}"
+        return f"after n instructions: |d - exact| <= G * ({' + '.join(inner)}), G = {growth}"
 
 
 @rule
