@@ -72,7 +72,8 @@ class _Prover(Attempt[Problem]):
         if not self._differ_at_random():
             self._build()
             with self.carrier.until(self.options.deadline):
-                self._lemmas()
+                if not self.options.answerless:
+                    self._lemmas()
                 if self.proof.verdict != "different":
                     self._conclude()
 
@@ -204,6 +205,9 @@ class _Prover(Attempt[Problem]):
         differ = self.compared.differ.node
         if (goal := self._now(differ)).is_false():
             self._agreed(self.compared, never(self.compared, differ, self.alike))
+            return
+        if self.options.answerless:
+            self._differ_when_small()
             return
         sides = (self.left.d.node, self._now(self.right.d.node))
         proved = self._decide(RESULT, self.carrier.manager.Not(goal), sides, 0.5)

@@ -19,6 +19,7 @@ from mmaprobe.queries.search.exercises import exercises
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
 from mmaprobe.smtmodel.evaluate.model import Evaluation
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
@@ -28,6 +29,7 @@ Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["ReplayedRows"], Patterns]
 
 _CARRIER = ARRAYS  # records the calls, as the same models are replayed many times
+_FOLDING = ArrayCarrier()  # records none, as each step of a search has other constants, and so other calls
 LONG_SUM = 32  # products above which whole runs are dropped first
 
 
@@ -61,10 +63,11 @@ def replay(
     are constants, as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
+    carrier = _FOLDING if folded else _CARRIER
     lanes = [
-        constant(_CARRIER, int(column[0]), fmt.width)
+        constant(carrier, int(column[0]), fmt.width)
         if len(column) == 1 or (folded and not column.any())
-        else _CARRIER.lanes(column, fmt.width)
+        else carrier.lanes(column, fmt.width)
         for column, fmt in zip(np.ascontiguousarray(table.T), layout.formats, strict=True)
     ]
     operands = layout.split(lanes)

@@ -236,6 +236,11 @@ class Store:
             return None
         return _tell(text, entry.answer) if entry is not None and entry.covers(timeout, memory) else None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no answer to any query."""
+        return self._read("SELECT 1 FROM answers WHERE key > ? LIMIT 1", "") is None
+
     def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
         """Keep the answer that an engine gave to a query's text within a budget; the answer is on disk when this method
         returns. An earlier answer is replaced unless it outranks the new one.

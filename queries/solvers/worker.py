@@ -71,10 +71,20 @@ ENGINES: dict[str, Callable[[str], str]] = {"bitwuzla": run_bitwuzla, "z3": run_
 @cache
 def version_of(engine: str) -> str:
     """The version of an engine, from its installed distribution (so that nothing is imported)."""
+    name = {"z3": "z3_solver"}.get(engine, engine)
+    for folder in sys.path:
+        with suppress(OSError, StopIteration):
+            found = [entry for entry in os.listdir(folder) if entry.lower().startswith(f"{name}-")]
+            if len(found) == 1 and found[0].endswith(".dist-info"):
+                with open(f"{folder}/{found[0]}/METADATA", encoding="utf-8") as lines:
+                    return next(line for line in lines if line.startswith("Version: "))[9:].strip()
+            if found:
+                break
+    # the module knows every kind of installation, but loading it takes longer than an engine does
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version({"z3": "z3-solver"}.get(engine, engine))
+        return version(name)
     except PackageNotFoundError:
         return "not installed"
 

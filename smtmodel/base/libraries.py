@@ -104,6 +104,15 @@ def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = cty
     return None
 
 
+def is_at_hand(source: str) -> bool:
+    """Whether the library of a C source is in the cache, so that `loaded` need not build it."""
+    cc = compiler()
+    with suppress(OSError):  # there is no cache
+        some = (cache_folder() / "compiled").is_dir()  # else the key, which takes a program to ask, need not be known
+        return cc is not None and some and is_kept(cc, FLAGS, source, ".so")
+    return False
+
+
 _brief: list[bool] = []
 
 

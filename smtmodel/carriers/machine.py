@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.base.libraries import EACH, loaded
+from mmaprobe.smtmodel.base.libraries import EACH, is_at_hand, loaded
 
 BLOCK = 256  # lanes that the interpreter takes at a time
 KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # the types of incoming and outgoing arrays
@@ -107,12 +107,21 @@ def _case(code: int, kinds: str, result: str, expression: str) -> str:
 
 
 @cache
+def _source() -> str:
+    cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
+    return _SOURCE.format(block=BLOCK, cases="\n".join(cases), each=EACH)
+
+
+@cache
+def is_built() -> bool:
+    """Whether the compiled interpreter is in the cache."""
+    return is_at_hand(_source())
+
+
+@cache
 def _function() -> Any:
     """The compiled interpreter; None without a C compiler."""
-    cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
-    library = loaded(
-        _SOURCE.format(block=BLOCK, cases="\n".join(cases), each=EACH), ("run",), ctypes.PyDLL
-    )  # PyDLL: one thread runs it at a time
+    library = loaded(_source(), ("run",), ctypes.PyDLL)  # PyDLL: one thread runs it at a time
     if library is None:
         return None
     library.run.restype = None

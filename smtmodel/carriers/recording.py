@@ -17,11 +17,13 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from mmaprobe.smtmodel.base.interrupts import check_clock
 from mmaprobe.smtmodel.carriers.arrays import ArrayWords
 from mmaprobe.smtmodel.carriers.limbs import WideCarrier
-from mmaprobe.smtmodel.carriers.machine import Machine, machine
+from mmaprobe.smtmodel.carriers.machine import Machine, is_built, machine
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
 WORTH = 4  # from this run of a program on, the machine makes the calls; most programs are run about twice
+BUILT = 1 << 30  # lanes of NumPy's calls which the machine would have made, from which on its build takes less time
+CALL = 1 << 10  # lanes that take as long as a call
 
 
 class Call(NamedTuple):
@@ -130,6 +132,8 @@ class Program:
     """The recorded calls on which the `wanted` slots depend, in order, with few places for arrays: a place is used
     again after the last call that reads its array."""
 
+    _lanes = 0  # of all programs' calls that NumPy made while the machine was not built
+
     def __init__(self, recorder: Recorder, wanted: Sequence[Slot]) -> None:
         needed = set(wanted)
         for slot, call in reversed(recorder.calls.items()):
@@ -160,13 +164,17 @@ class Program:
         self._kinds = recorder.kinds[:inputs], [recorder.kinds[slot] for slot in wanted], count
 
         self._machine: Machine | None = None
+        self._asked = False  # whether `_machine` is decided
         self._runs = 0
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The arrays of the wanted slots for the arrays of the inputs."""
         self._runs += 1
-        if self._runs == WORTH:
-            self._machine = self._as_machine()
+        if self._runs >= WORTH and not self._asked:
+            if is_built() or Program._lanes > BUILT:
+                self._machine, self._asked = self._as_machine(), True
+            else:
+                Program._lanes += len(self.calls) * (CALL + inputs[0].size)
         if self._machine is not None:
             with suppress(ValueError, TypeError):  # arrays of different shapes, which only NumPy takes
                 return self._by_machine(self._machine, inputs)

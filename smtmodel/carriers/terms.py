@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,16 +11,23 @@ from itertools import count
 from types import MappingProxyType
 from typing import Literal
 
-import pysmt.operators as op
-from pysmt.environment import Environment
-from pysmt.fnode import FNode, FNodeContent
-from pysmt.formula import FormulaManager
-from pysmt.typing import BOOL, BVType, PySMTType
-
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.base.interrupts import check_clock
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, select
 from mmaprobe.smtmodel.carriers.carrier import Carrier
+
+# pysmt loads these for algebraic numbers and fractions, which no query has: most of its time and memory
+_UNUSED = [name for name in ("z3", "gmpy2") if name not in sys.modules]
+sys.modules.update(dict.fromkeys(_UNUSED))  # type: ignore[arg-type]
+try:
+    import pysmt.operators as op
+    from pysmt.environment import Environment
+    from pysmt.fnode import FNode, FNodeContent
+    from pysmt.formula import FormulaManager
+    from pysmt.typing import BOOL, BVType, PySMTType
+finally:
+    for _name in _UNUSED:
+        del sys.modules[_name]
 
 Maximum = Literal["select", "relational"]
 

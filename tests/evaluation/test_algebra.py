@@ -225,7 +225,8 @@ def test_constants_fold(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("bases", [NARROW, WIDE], ids=["narrow", "wide"])
 def test_arrays(name: str, bases: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmaprobe.smtmodel.carriers.recording.WORTH", 1)  # the machine at once
+    for name_, value in (("WORTH", 1), ("BUILT", -1)):  # the machine at once
+        monkeypatch.setattr(f"mmaprobe.smtmodel.carriers.recording.{name_}", value)
     case, rng = BY_NAME[name], random.Random(2)
     for base in bases:
         widths = case.widths(base)

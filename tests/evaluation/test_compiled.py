@@ -18,11 +18,12 @@ from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of
 from mmaprobe.smtmodel.arithmetic.decode import fit
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.libraries import compiler
-from mmaprobe.smtmodel.carriers import code
+from mmaprobe.smtmodel.carriers import code, recording
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, minimum, select, shift_right_jam, sum_of
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier
-from mmaprobe.smtmodel.carriers.recording import WORTH
+from mmaprobe.smtmodel.carriers.machine import is_built
+from mmaprobe.smtmodel.carriers.recording import WORTH, Program, Recorder
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed_statements
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -202,9 +203,10 @@ def ends_of(fmt: Format) -> Patterns:
 
 
 @pytest.mark.parametrize("names", ["e8m13 f32 f32", "bf16 tf32 f32", "f32 f64 f64", "bf16 f64 f64", "f32 f32 f64"])
-def test_the_processor_adds_numbers_of_narrower_formats(names: str) -> None:
+def test_the_processor_adds_numbers_of_narrower_formats(names: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of any patterns, bits that a format ignores among them; no number is normalised on the way. What NumPy does, the
     machine of recorded calls does after some runs."""
+    monkeypatch.setattr(recording, "BUILT", -1)
     *given, to = (FORMATS[name] for name in names.split())
     added = Elementwise(
         Round(ExactSum(tuple(Given(slot, fmt) for slot, fmt in enumerate(given))), Rounding(to)), tuple(given)
@@ -224,6 +226,24 @@ def test_the_processor_adds_numbers_of_narrower_formats(names: str) -> None:
     texts = [text for _, text in needed_statements(carrier, [result.node])]
     assert any("fma" in text for text in texts)
     assert not any("zeros" in text for text in texts)
+
+
+def test_the_machine_is_built_for_many_calls_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build takes longer than all calls of most commands."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    is_built.cache_clear()
+    monkeypatch.setattr(Program, "_lanes", 0)
+    recorder = Recorder([np.dtype(np.uint64)])
+    program, lanes = Program(recorder, [recorder.slot(recorder.lanes[0] + recorder.lanes[0])]), np.arange(8, dtype="u8")
+    try:
+        for _ in range(2 * WORTH):
+            assert np.array_equal(program.run([lanes])[0], lanes + lanes)
+        assert program._machine is None
+        monkeypatch.setattr(recording, "BUILT", Program._lanes - 1)
+        assert np.array_equal(program.run([lanes])[0], lanes + lanes)
+        assert program._machine is not None
+    finally:
+        is_built.cache_clear()
 
 
 def test_strips_of_few_columns_have_more_rows() -> None:

@@ -26,8 +26,10 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.solvers import engines
+from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.contract import SolverProcess
 from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.store import Store
 from mmaprobe.queries.tactics import confirm as confirming
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
@@ -235,6 +237,19 @@ def test_the_store_answers_for_the_solver_that_is_asked(tmp_path: Path) -> None:
     assert engines("--solver", "bitwuzla") == engines() == ("bitwuzla", True)
     assert engines("--solver", "z3") == ("z3", False)
     assert engines() == ("bitwuzla", True)  # the first of those that answered
+
+
+def test_without_stored_answers_no_query_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples decide still, and so do answers once there are some."""
+    equal = reorderings(parse_reference(VOLTA))[0]
+    left, right = (parse_reference(f"{VOLTA}@carry_bits={bits}") for bits in (1, 2))
+    with Store(tmp_path / "store.sqlite") as store:
+        kept = replace(FAST, store=store, stored=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(Engines, "answers", lambda engines, query: pytest.fail("a query was built"))
+            assert [prove(one, kept).verdict for one in (equal, Problem(left, right))] == ["unknown", "different"]
+        assert prove(equal, replace(FAST, store=store), confirm=False).verdict == "equal"
+        assert prove(equal, kept, confirm=False).verdict == "equal"
 
 
 def test_after_the_deadline_nothing_is_built_or_asked_or_said_to_be_equal() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -285,3 +288,24 @@ def test_a_changed_source_is_another_program(tmp_path: Path, monkeypatch: pytest
         (tmp_path / "smtmodel" / "carriers" / "terms.py").write_text(text, encoding="utf-8")
         digests.append(module._program.__wrapped__())
     assert digests[0] != digests[1]
+
+
+def test_the_version_of_an_engine_is_that_of_its_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first on the path, as the module of the standard library finds it, which reads any other kind."""
+    found = version_of.__wrapped__
+    assert {engine: found(engine) for engine in ENGINE_NAMES} == {
+        engine: version({"z3": "z3-solver"}.get(engine, engine)) for engine in ENGINE_NAMES
+    }
+    monkeypatch.syspath_prepend(tmp_path)
+    for folder, file in (("z3_solver-9.dist-info", "METADATA"), ("cvc5-8.egg-info", "PKG-INFO")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).write_text(f"Metadata-Version: 2.1\nName: x\nVersion: {folder.split('-')[1][0]}.5\n")
+    assert [found("z3"), found("cvc5")] == ["9.5", "8.5"]
+    monkeypatch.setattr("sys.path", [])
+    assert found("z3") == "not installed"
+
+
+def test_terms_load_no_solver() -> None:
+    """Their library would, for numbers that no query has."""
+    code = "import sys; import mmaprobe.smtmodel.carriers.terms; print('z3' in sys.modules, 'gmpy2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False False\n"

@@ -104,19 +104,19 @@ def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], in
     zero."""
     gains: dict[tuple[int, int], int] = {}
 
-    def least(key: tuple[int, int], gain: int) -> None:
-        gains[key] = min(gain, gains.get(key, gain))
+    def least(e: int, f: int, gain: int) -> None:
+        known = gains.get((e, f))
+        if known is None or gain < known:
+            gains[e, f] = gains[f, e] = gain
 
     for low in every:
         smallest = low.significands[0]
         for e in range(low.low, low.high + 1):
-            least((ZERO, e), smallest * power(e - fraction))
-            least((e, ZERO), smallest * power(e - fraction))
+            unit = power(e - fraction)
+            least(ZERO, e, smallest * unit)
             for high in every:
                 for f in range(max(high.low, e + 1), high.high + 1):
-                    gain = _apart(high.significands, low.significands, f - e) * power(e - fraction)
-                    least((e, f), gain)
-                    least((f, e), gain)
+                    least(e, f, _apart(high.significands, low.significands, f - e) * unit)
     return gains
 
 

@@ -301,6 +301,7 @@ def _summed(node: FusedSum, own: _AlignedTerm, others: Sequence[_AlignedTerm], l
         bound = max(bound, node.zeros)  # that other term counts with at least this exponent, whether it is zero or not
     zero = NONE if node.zeros is None else node.zeros
 
+    @cache
     def counted(e: int) -> int:
         return max(zero if e == ZERO else e, bound)
 
