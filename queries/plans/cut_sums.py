@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import accumulate, chain, combinations, islice, pairwise, product
+from itertools import accumulate, combinations, islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from mmaprobe.queries.plans.dealt_sums import (
     starts_of,
 )
 from mmaprobe.queries.plans.forms import Form
+from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_sums import TreeSums
 from mmaprobe.queries.plans.unit_stages import PartRoundings
@@ -54,24 +55,31 @@ def cuts_of(
     samples: Sequence[Sample],
     evaluate: Evaluate,
     kept: Sequence[PartRoundings] = (),
+    *,
+    within: bool = False,
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms, each as the form, the
     stage and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: the
-    roundings with which the sums of runs may be stored and added, besides none."""
+    roundings with which the sums of runs may be stored and added, besides none. `within`: instead, the ways of adding the
+    parts of K otherwise than one product after another."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
-        sums = CutSums(model, alike[0], samples[0], evaluate)
-        every: Iterator[CutSums | DealtSums] = chain(
-            [sums, *(kind(model, alike[0], samples[0], evaluate) for kind in (DealtSums, TreeSums))],
-            (sums.keeping(*how) for how in kept if how is not None),
-        )
-        for own in every:
+        about = model, alike[0], samples[0], evaluate
+        for own in nested(*about) if within else _uneven(*about, kept):
             for form, sample in product(alike, samples):
                 for stage, results in islice(own.stages(form, sample), HELD):
                     yield form, stage, results
+
+
+def _uneven(
+    model: Model, form: Form, sample: Sample, evaluate: Evaluate, kept: Sequence[PartRoundings]
+) -> Iterator[CutSums | DealtSums]:
+    sums = CutSums(model, form, sample, evaluate)
+    yield from (sums, *(kind(model, form, sample, evaluate) for kind in (DealtSums, TreeSums)))
+    yield from (sums.keeping(*how) for how in kept if how is not None)
 
 
 class CutSums:

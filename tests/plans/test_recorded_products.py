@@ -26,6 +26,7 @@ from mmaprobe.queries.plans.cut_sums import CutSums
 from mmaprobe.queries.plans.dealt_sums import DealtSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
+from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
@@ -44,6 +45,7 @@ from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal, Interleaved, Lanes, Runs
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
@@ -239,10 +241,11 @@ def test_sums_of_accumulators_are_those_of_their_plans(unit: str, started: bool,
     c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
     form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
     [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
-    stages, sums = DealtSums(model, form, sample, Candidates(asked).results).every
-    assert len(stages) > 20
-    for stage, own in zip(stages, sums, strict=True):
-        plan = form.sum_of(stage)
+    dealt = DealtSums(model, form, sample, Candidates(asked).results)
+    levels, sums = dealt.every
+    assert len(levels) > 20
+    for one, own in zip(levels, sums, strict=True):
+        plan = form.sum_of(dealt.stage(one))
         assert plan is not None
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
@@ -289,14 +292,37 @@ def test_sums_of_trees_are_those_of_their_plans(unit: str, started: bool, length
     c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
     form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
     [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
-    trees, sums = TreeSums(model, form, sample, Candidates(asked).results).trees
-    assert len(trees) > 50
-    for tree, own in zip(trees, sums, strict=True):
-        plan = form.sum_of(tree())
+    trees = TreeSums(model, form, sample, Candidates(asked).results)
+    levels, sums = trees.every
+    assert len(levels) > 50
+    for one, own in zip(levels, sums, strict=True):
+        plan = form.sum_of(trees.stage(one))
         assert plan is not None
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
         assert (own.view(kind_of(model.d)) == wanted.ravel()[:FEW]).all(), plan
+
+
+@pytest.mark.parametrize(("unit", "length"), [("ieee/fma/f32.f16.f16.f32", 75), (HOPPER.reference, 200)])
+@pytest.mark.parametrize("started", [False, True])
+def test_sums_of_parts_are_those_of_their_plans(unit: str, length: int, started: bool) -> None:
+    """With a last part that is shorter, of whose turns one is not full, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32).view(np.uint32)
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    kinds = set[tuple[type, ...]]()
+    for parts in nested(model, form, sample, Candidates(asked).results):
+        levels, sums = parts.every
+        for one, own in [*zip(levels, sums, strict=True)][len(kinds) % 5 :: 7]:
+            plan = form.sum_of(parts.stage(one))
+            assert plan is not None
+            wanted = Candidates(asked).results(plan, sample)
+            assert wanted is not None
+            assert (own.view(kind_of(model.d)) == wanted.ravel()).all(), plan
+            kinds.add(tuple(type(level.partition) for level in one))
+    assert {(Equal,), (Equal, Interleaved), (Equal, Lanes), (Equal, Runs), (Runs, Interleaved)} <= kinds
 
 
 def shuffled(lanes: Numbers) -> Numbers:
