@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, t
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Tree
 from mmaprobe.smtmodel.plans.partitions import Interleaved, Lanes
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition
@@ -123,7 +123,8 @@ class DealtSums:
 
     def stage(self, levels: Levels) -> Parted:
         """The stage of some levels around the unit."""
-        chain = body = Chain(self.model)  # type: Stage
+        body: Stage
+        chain = body = Chain(self.model)
         for level in reversed(levels):
             body = Parted(level.partition, level.join, body, chain if level.tailed else None)
         assert isinstance(body, Parted)
@@ -163,17 +164,11 @@ class DealtSums:
             yield from (((level,), sums) for level, sums in joined)
             return
         rest = rows[:, filled:]
-        every = self.after(np.tile(rest, (len(joined) + 1, 1)), _patterns([*(one for _, one in joined), lanes[0]]))
+        every = self.after(np.tile(rest, (len(joined) + 1, 1)), patterns([*(one for _, one in joined), lanes[0]]))
         *sums, first = every.reshape(-1, *before.shape)
         yield from (((level,), own) for (level, _), own in zip(joined, sums, strict=True))
-        dealt, lane, runs = [*lanes], 0, rest.shape[1] // grain
-        for own in (rest[:, : runs * grain].reshape(len(rows), runs, grain), rest[:, None, runs * grain :]):
-            if own.size:
-                some = slice(lane, lane + own.shape[1])
-                sums = self.after(own.swapaxes(0, 1).reshape(-1, own.shape[2]), _patterns(lanes[some]))
-                dealt[some] = sums.reshape(-1, *before.shape)
-            lane = runs
-        for fold in dict.fromkeys((halved(ways), (Fold(ways, 1),), paired(ways) or halved(ways))):
+        dealt = [*self.lanes(rows, before, ways, grain).swapaxes(0, 1)]
+        for fold in dict.fromkeys((halved(ways), (Fold(ways, 1),), paired(ways))):
             yield (Level(Lanes((ways, *fold), grain=grain), Tree(how)),), in_folds(dealt, fold)
             yield (Level(Lanes((ways, 1, *fold), grain=grain), Tree(how)),), in_folds([first, *lanes[1:]], fold)
 
@@ -181,12 +176,10 @@ class DealtSums:
         """The sums (rows x lanes x elements) of `ways` lanes that take `grain` products of each row in turn: those of
         the first lane begin with the sum before, the others with +0. The last turn is filled up with zeros."""
         count, many = before.shape
-        full = np.pad(rows, ((0, 0), (0, -rows.shape[1] % (ways * grain))), constant_values=self.length)
-        places = (
-            full.reshape(count, full.shape[1] // (ways * grain), ways, grain)
-            .swapaxes(1, 2)
-            .reshape(count * ways, full.shape[1] // ways)
-        )
+        turns = -(-rows.shape[1] // (ways * grain))
+        more = turns * ways * grain - rows.shape[1]
+        full = np.pad(rows, ((0, 0), (0, more)), constant_values=self.length).reshape(count, turns, ways, grain)
+        places = full.swapaxes(1, 2).reshape(count * ways, turns * grain)
         begun = np.zeros((count, ways, many), dtype=before.dtype)
         begun[:, 0] = before
         return self.after(places, begun.reshape(-1, many)).reshape(count, ways, many)
@@ -206,7 +199,7 @@ class DealtSums:
         return found.reshape(rows, many).astype(before.dtype).view(type_of(self.model.c))
 
 
-def _patterns(sums: Iterable[Numbers]) -> Matrix:
+def patterns(sums: Iterable[Numbers]) -> Matrix:
     """Numbers (sums x rows x elements) as patterns, one row after another."""
     every = np.array([*sums])
     return every.view(f"u{every.itemsize}").reshape(-1, every.shape[-1])

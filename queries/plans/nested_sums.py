@@ -12,7 +12,7 @@ from itertools import product
 from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Places, Summed
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.tree_sums import TreeSums
+from mmaprobe.queries.plans.tree_sums import FEW, LANES, VECTOR, TreeSums
 from mmaprobe.queries.plans.unit_stages import RUNS
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -22,13 +22,17 @@ from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Promote
 from mmaprobe.smtmodel.plans.partitions import SPLIT_GRAINS, SPLITS, Equal, Runs
 from mmaprobe.smtmodel.plans.stages import Parted, Partition
 
+PROMOTED = sorted({8, *range(16, 129, 16), *RUNS})  # products of a run
+
 
 class NestedSums(TreeSums):
     """Sums of a sample's elements, as of `DealtSums`, in the parts of one partition of K, and within these."""
 
-    def __init__(self, cut: Partition, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
+    def __init__(
+        self, cut: Partition, deep: bool, model: Model, form: Form, sample: Sample, evaluate: Evaluate
+    ) -> None:
         DealtSums.__init__(self, model, form, sample, evaluate)
-        self._cut = cut
+        self._cut, self._deep = cut, deep
 
     stages = DealtSums.stages
 
@@ -40,10 +44,12 @@ class NestedSums(TreeSums):
                                self._part if split else self._run)  # fmt: skip
 
     def _part(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
-        """Parts of a split: as runs, or in runs."""
-        yield from self._run(rows, before, lengths)
+        """Parts of a split: as runs, or in runs, of which those that are more than loops are a search of their own."""
+        if not self._deep:
+            yield from self._run(rows, before, lengths)
+        inner = self._few if self._deep else self._chain
         for run in _runs(self.model, max(lengths)):
-            yield from self.within(run, [Promote(self.how)], rows, before, lengths, self._chain)
+            yield from self.within(run, [Promote(self.how)], rows, before, lengths, inner)
 
     def _run(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
         yield from self._chain(rows, before, lengths)
@@ -51,6 +57,13 @@ class NestedSums(TreeSums):
         if self.model.length == 1:
             yield from self.trees(rows, before, lengths)
             yield from self.pairs(rows, before)
+
+    def _few(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
+        """Short runs within parts, of one product after another: in pairs, or in the lanes of a vector."""
+        yield from self.pairs(rows, before)
+        for ways, grain in LANES:
+            if ways <= VECTOR and grain <= FEW and 2 * ways * grain <= max(lengths):
+                yield from self.over(rows, before, ways, grain, lengths)
 
     def _chain(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
         yield (), self.after(rows, before)
@@ -61,9 +74,10 @@ def nested(model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> Iter
     length, stage = sample.a.shape[2], Parted(Equal(2), Add(Rounding(model.c)), Chain(model))
     equal = (Equal(ways, grain) for grain, ways in product(SPLIT_GRAINS, SPLITS) if grain % model.length == 0)
     splits = {tuple(cut.sizes(length, stage)): cut for cut in reversed([one for one in equal if one.full(length)])}
-    for cut in (*reversed(splits.values()), *_runs(model, length)):
-        yield NestedSums(cut, model, form, sample, evaluate)
+    every = [*reversed(splits.values())]
+    for cut, deep in (*product((*every, *_runs(model, length)), [False]), *product(every, [True][model.length - 1 :])):
+        yield NestedSums(cut, deep, model, form, sample, evaluate)
 
 
 def _runs(model: Model, length: int) -> Iterator[Runs]:
-    return (Runs(run) for run in RUNS if run % model.length == 0 and run < length)
+    return (Runs(run) for run in PROMOTED if run % model.length == 0 and run < length)

@@ -46,7 +46,7 @@ CUTS = "K cut in usual ways around each unit"
 UNEVEN = (
     "K cut at one to three places, in runs promoted in equal parts, dealt to 2 to 16 accumulators, or added in trees"
 )
-NESTED = "K in equal parts or promoted runs, each added in runs, dealt to accumulators, or added in trees"
+NESTED = "K cut at any few tiles, or in parts or runs that are dealt to accumulators, promoted, or added in trees"
 KINDS = (TABLE, CUTS, UNEVEN, NESTED)
 
 

@@ -13,7 +13,7 @@ from itertools import accumulate, product
 
 import numpy as np
 
-from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Level, Numbers, Places, Summed, in_order
+from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Level, Numbers, Places, Summed, in_order, patterns
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.unit_stages import halved, paired
@@ -27,7 +27,7 @@ from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition
 
 WARP = 32  # threads that add what they have by shuffles
 BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # products of a block
-LANES = (*product((4, 8, 16), (1,)), *product((32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)))
+LANES = (*product((4, 8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)),)
 """numbers of lanes of vectors, and of threads, with the products that each of them takes in a turn"""
 VECTOR = 16  # lanes of the longest vector of a processor; some are halved first, and then added in pairs of neighbours
 FEW = 4  # elements whose sums are formed
@@ -64,13 +64,13 @@ class TreeSums(DealtSums):
             yield from self.pairs(rows, before)
         for lanes in ways:
             if lanes > 1:
-                yield from self.over(rows, before, lanes, 1)
+                yield from self.over(rows, before, lanes)
             else:
                 yield (), self.after(rows, before)
 
     def pairs(self, rows: Places, before: Matrix) -> Iterator[Summed]:
         """Rows halved until single products are left, and in pairs of neighbours."""
-        leaves = [*self.lanes(rows, before, rows.shape[1]).swapaxes(0, 1)]
+        leaves: list[Numbers] = [*self.lanes(rows, before, rows.shape[1]).swapaxes(0, 1)]
         yield (Level(Halves(1), Tree(self.how)),), _halved(leaves)
         yield (Level(Runs(1), Add(self.how, "pairwise")),), in_order(leaves, "pairwise")
 
@@ -78,20 +78,31 @@ class TreeSums(DealtSums):
         """Rows over lanes that take them in turn."""
         for ways, grain in LANES if self.model.length == 1 else ():
             if ways * grain < (2 * max(lengths) if grain == 1 else max(lengths)):
-                yield from self.over(rows, before, ways, grain)
+                yield from self.over(rows, before, ways, grain, lengths)
 
-    def over(self, rows: Places, before: Matrix, ways: int, grain: int) -> Iterator[Summed]:
-        """Rows over a power of two of lanes, in all trees."""
-        lanes = self.lanes(rows, before, ways, grain)
+    def over(
+        self, rows: Places, before: Matrix, ways: int, grain: int = 1, lengths: Collection[int] = ()
+    ) -> Iterator[Summed]:
+        """Rows over a power of two of lanes, in all trees; products that fill no turn of rows of some lengths are in a
+        short turn, or added to the sum of all lanes."""
+        lanes, kind = self.lanes(rows, before, ways, grain), Tree(self.how)
+        filled = rows.shape[1] - rows.shape[1] % (ways * grain)
+        full = lanes if filled == rows.shape[1] else self.lanes(rows[:, :filled], before, ways, grain)
+        tailed = any(size % (ways * grain) for size in lengths)
         for folds in _trees(ways):
-            yield (Level(Lanes((ways, *folds), grain=grain), Tree(self.how)),), _folded(lanes, folds)
+            partition = Lanes((ways, *folds), grain=grain)
+            yield (Level(partition, kind),), _folded(lanes, folds)
+            if tailed:
+                total = self.after(rows[:, filled:], patterns([_folded(full, folds)]))
+                yield (Level(partition, kind, tailed),), total
 
     def within(
         self, partition: Partition, joins: Sequence[Join], rows: Places, before: Matrix, lengths: Collection[int],
         inner: Callable[[Places, Matrix, Collection[int]], Iterator[Summed]],
     ) -> Iterator[Summed]:  # fmt: skip
-        """The parts of rows, each added in all ways of `inner`, with their sums joined in all ways of `joins`. Parts of
-        one size are rows of their own, which are added together; if sums begin with C, so are the first parts from C."""
+        """The parts of rows, each added in all ways of `inner`, with their sums joined in all ways of `joins`. Parts
+        of one size are rows of their own, which are added together; where sums begin with C, the first parts are added
+        from C as well."""
         sizes = {size: self._sizes(partition, size) for size in lengths}
         own, every = sizes[rows.shape[1]], {part for parts in sizes.values() for part in parts}
         ends, (count, many) = [*accumulate(own, initial=0)], before.shape
@@ -134,7 +145,7 @@ def _few(sample: Sample) -> Sample:
 def _trees(lanes: int) -> Iterator[Sequence[Fold]]:
     """Folds of a power of two of lanes: in halves, in pairs of neighbours, first in halves and then in pairs; or in
     halves of each warp, and the sums of warps in halves or in order."""
-    yield from dict.fromkeys((halved(lanes), paired(lanes)))
+    yield from dict.fromkeys((halved(lanes), paired(lanes), *([(Fold(lanes, 1),)] if lanes <= WARP else [])))
     for count in range(1, len(halved(lanes)) - 1) if lanes <= VECTOR else ():
         yield (*halved(lanes)[:count], *paired(lanes >> count))
     if lanes > WARP:
@@ -150,8 +161,8 @@ def _folded(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
     return lanes[:, 0]
 
 
-def _halved(leaves: Numbers) -> Numbers:
-    """The sum of some numbers (numbers x elements), halved until single ones are left; the first half is the larger."""
+def _halved(leaves: Sequence[Numbers]) -> Numbers:
+    """The sum of some numbers, halved until single ones are left; the first half is the larger."""
     half = (len(leaves) + 1) // 2
     total: Numbers = leaves[0] if len(leaves) == 1 else _halved(leaves[:half]) + _halved(leaves[half:])
     return total

@@ -144,9 +144,5 @@ def halved(lanes: int) -> tuple[Fold, ...]:
 
 
 def paired(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add neighbouring lanes until one is left, or until three are, which are added in order; none for a
-    number of lanes that leaves one lane without a neighbour before."""
-    folds, left = [], lanes
-    while left > 3 and left % 2 == 0:
-        folds, left = [*folds, Fold(2, 1)], left // 2
-    return (*folds, Fold(left, 1)) if left in (2, 3) else ()
+    """Folds that add neighbouring lanes until one is left."""
+    return (Fold(2, 1),) * (lanes - 1).bit_length()
