@@ -22,7 +22,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import Candidates
-from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.cut_sums import CutSums, cuts_of
 from mmaprobe.queries.plans.dealt_sums import DealtSums
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
@@ -280,6 +280,40 @@ def test_accumulators_that_take_products_in_turn_are_found(
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--timeout", "100")
     assert code == 0, text
     assert f"sum({stage}, +0)" in found["plans"], text
+
+
+def test_five_accumulators_in_pairs_are_found(save: Save) -> None:
+    """Two pairs, and one alone; their last turn is short."""
+    a, b = (side.astype(np.float32) for side in factors(24, 102, 32))
+    one, two, three, four, five = (accumulated(a[:, way::5], b[way::5], 1) for way in range(5))
+    files = save(a=a, b=b, d=(one + two) + (three + four) + five)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
+    assert code == 0, text
+    assert "sum(lanes(muladd, r, 5, fold(2, 1), fold(2, 1), fold(2, 1)), +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("usual", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_accumulators_of_parts_of_k_are_found(save: Save, monkeypatch: pytest.MonkeyPatch, usual: bool) -> None:
+    """Each of two parts of K in three accumulators, which is looked for when all other ways were tried."""
+    if not usual:
+        monkeypatch.setattr(Candidates, "stages", lambda *_: iter(()))
+    a, b = (side.astype(np.float32) for side in factors(24, 150, 32))
+    d = accumulated(a[:, :75], b[:75], 3) + accumulated(a[:, 75:], b[75:], 3)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
+    assert code == 0, text
+    assert "sum(split(2, interleave(3, muladd, r), r, grain=1), +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("order", ["sequential", "backwards"])
+def test_k_is_cut_at_more_tiles_where_nothing_else_is_found(order: Order) -> None:
+    a, b = factors(4, 1100, 4)
+    asked, stage = parse_signature("f16,f16,f32", 1100), in_runs_at((176, 816), CHAIN, R, order)
+    d = product(stage, a, b).view(np.uint32)
+    recorded = Recorded(asked, a.view(np.uint16), b.view(np.uint16), None, (d,))
+    [sample] = recorded.elements([0, 1, 2, 3] * 4, [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4)
+    forms, evaluate = [next(plain(asked, HOPPER.d))], Candidates(asked).results
+    assert not [one for _, one, _ in cuts_of(HOPPER, forms, [sample], evaluate)]
+    assert stage == next(cuts_of(HOPPER, forms, [sample], evaluate, within=True))[1]
 
 
 @pytest.mark.parametrize("length", [93, 320])
