@@ -284,7 +284,8 @@ def test_accumulators_that_take_products_in_turn_are_found(
 
 def test_five_accumulators_in_pairs_are_found(save: Save) -> None:
     """Two pairs, and one alone; their last turn is short."""
-    a, b = (side.astype(np.float32) for side in factors(24, 102, 32))
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 102), (102, 32)))
     one, two, three, four, five = (accumulated(a[:, way::5], b[way::5], 1) for way in range(5))
     files = save(a=a, b=b, d=(one + two) + (three + four) + five)
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
@@ -295,9 +296,10 @@ def test_five_accumulators_in_pairs_are_found(save: Save) -> None:
 @pytest.mark.parametrize("usual", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_accumulators_of_parts_of_k_are_found(save: Save, monkeypatch: pytest.MonkeyPatch, usual: bool) -> None:
     """Each of two parts of K in three accumulators, which is looked for when all other ways were tried."""
-    if not usual:
-        monkeypatch.setattr(Candidates, "stages", lambda *_: iter(()))
-    a, b = (side.astype(np.float32) for side in factors(24, 150, 32))
+    for what in () if usual else ("stages", "shipped", "of_fewer_bits"):
+        monkeypatch.setattr(Candidates, what, lambda *_: iter(()))
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 150), (150, 32)))
     d = accumulated(a[:, :75], b[:75], 3) + accumulated(a[:, 75:], b[75:], 3)
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
     assert code == 0, text
