@@ -38,9 +38,10 @@ class NestedSums(TreeSums):
 
     def _ways(self, whole: Places) -> Iterator[Summed]:
         split = isinstance(self._cut, Equal)
-        joins = [Add(self.how, order) for order in ORDERS] if split else [Promote(self.how)]
         parts = len(self._sizes(self._cut, self.length))
-        yield from self.within(self._cut, joins[: max(1, parts - 1)], whole, self._start, {self.length},
+        orders = {2: ORDERS[:1], 3: ("sequential", "backwards")}.get(parts, ORDERS)  # three in pairs are in order
+        joins = [Add(self.how, order) for order in orders] if split else [Promote(self.how)]
+        yield from self.within(self._cut, joins, whole, self._start, {self.length},
                                self._part if split else self._run)  # fmt: skip
 
     def _part(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:

@@ -295,15 +295,16 @@ def test_five_accumulators_in_pairs_are_found(save: Save) -> None:
 
 @pytest.mark.parametrize("usual", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_accumulators_of_parts_of_k_are_found(save: Save, monkeypatch: pytest.MonkeyPatch, usual: bool) -> None:
-    """Each of two parts of K in three accumulators, which is looked for when all other ways were tried."""
+    """Each of three parts of K in three accumulators, the parts added backwards; looked for when all else was tried."""
     for what in () if usual else ("stages", "shipped", "of_fewer_bits"):
         monkeypatch.setattr(Candidates, what, lambda *_: iter(()))
     rng = np.random.default_rng(5)
-    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 150), (150, 32)))
-    d = accumulated(a[:, :75], b[:75], 3) + accumulated(a[:, 75:], b[75:], 3)
-    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}")
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 153), (153, 32)))
+    one, two, three = (accumulated(a[:, at : at + 51], b[at : at + 51], 3) for at in (0, 51, 102))
+    files = save(a=a, b=b, d=three + two + one)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
     assert code == 0, text
-    assert "sum(split(2, interleave(3, muladd, r), r, grain=1), +0)" in found["plans"], text
+    assert "sum(split(3, interleave(3, muladd, r), r, order=backwards, grain=1), +0)" in found["plans"], text
 
 
 @pytest.mark.parametrize("order", ["sequential", "backwards"])
