@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import accumulate, chain, combinations, islice, pairwise, product
+from itertools import accumulate, combinations, islice, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from mmaprobe.queries.plans.dealt_sums import (
     starts_of,
 )
 from mmaprobe.queries.plans.forms import Form
+from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_sums import TreeSums
 from mmaprobe.queries.plans.unit_stages import PartRoundings
@@ -43,6 +44,7 @@ from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
 MOST_TILES = 64  # the most tiles in K, for one or two cuts
+FINER = 128  # the most tiles in K, where nothing else was found
 FEWER = 32  # the most tiles in K, for three cuts at any of them
 HELD = 128  # the most ways of cutting K that are given for one form and one sample
 FIRST = 2  # results of a sample that are compared first, as they refute most ways of cutting
@@ -54,40 +56,60 @@ def cuts_of(
     samples: Sequence[Sample],
     evaluate: Evaluate,
     kept: Sequence[PartRoundings] = (),
+    *,
+    within: bool = False,
 ) -> Iterator[tuple[Form, Parted, Matrix]]:
     """The ways of cutting K around a unit that give all results of a sample in one of some forms, each as the form, the
     stage and these results; at most `HELD` for a form and a sample. The samples have the same inputs. `kept`: the
-    roundings with which the sums of runs may be stored and added, besides none."""
+    roundings with which the sums of runs may be stored and added, besides none. `within`: instead, the ways of
+    adding the parts of K, each as the whole of K might be added."""
     begun: dict[tuple[object, ...], list[Form]] = {}
     for form in forms:
         if form.taken == (model.a, model.b) and form.format == model.c:
             begun.setdefault((form.convert, form.start), []).append(form)
     for alike in begun.values():
-        sums = CutSums(model, alike[0], samples[0], evaluate)
-        every: Iterator[CutSums | DealtSums] = chain(
-            [sums, *(kind(model, alike[0], samples[0], evaluate) for kind in (DealtSums, TreeSums))],
-            (sums.keeping(*how) for how in kept if how is not None),
-        )
-        for own in every:
+        about = model, alike[0], samples[0], evaluate
+        for own in _within(*about) if within else _uneven(*about, kept):
             for form, sample in product(alike, samples):
                 for stage, results in islice(own.stages(form, sample), HELD):
                     yield form, stage, results
+
+
+def _uneven(
+    model: Model, form: Form, sample: Sample, evaluate: Evaluate, kept: Sequence[PartRoundings]
+) -> Iterator[CutSums | DealtSums]:
+    sums = CutSums(model, form, sample, evaluate)
+    yield sums
+    yield from (DealtSums(model, form, sample, evaluate), TreeSums(model, form, sample, evaluate))
+    yield from (sums.keeping(*how) for how in kept if how is not None)
+
+
+def _within(model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> Iterator[CutSums | DealtSums]:
+    length = sample.a.shape[2]
+    if _tile(model, length, FINER) != _tile(model, length):
+        yield CutSums(model, form, sample, evaluate, FINER)
+    yield from nested(model, form, sample, evaluate)
+
+
+def _tile(model: Model, length: int, most: int = MOST_TILES) -> int:
+    """The smallest tile of which K has at most `most`; 0 for none."""
+    fitting = (tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= most)
+    return next(fitting, 0)
 
 
 class CutSums:
     """The sums of a sample's elements (products of one row and one column) by a unit, with the conversion of inputs and
     the start of sums of a form. `evaluate`: gives the results of a plan for a sample."""
 
-    def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
+    def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate, most: int = MOST_TILES) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
-        fitting = [tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= MOST_TILES]
-        self.tile = fitting[0] if fitting else 0
-        self.count = -(-length // self.tile) if fitting else 0
+        self.tile = _tile(model, length, most)
+        self.count = -(-length // self.tile) if self.tile else 0
         self.length = length
         self.body: Stage = Chain(model)
         self._table: Numbers | None = None  # (first tile, end, element): the sum of the tiles from the first to the end
         takes = model.addend and model.c.name in ADDED and form.format == model.c
-        if takes and fitting:
+        if takes and self.tile:
             self._table = self._filled(form, sample, evaluate)
 
     def _filled(self, form: Form, sample: Sample, evaluate: Evaluate) -> Numbers | None:

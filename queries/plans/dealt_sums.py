@@ -1,4 +1,4 @@
-"""The sums of K dealt to accumulators in turn, for all numbers of accumulators at once.
+"""The sums of K, or of each part of K, dealt to accumulators in turn, for all numbers of accumulators at once.
 
 The accumulators of one number are summed together, each as a product of its own, and added by NumPy in every order. The
 sums only choose candidates: each candidate is then held against results as a plan of its own.
@@ -6,8 +6,9 @@ sums only choose candidates: each candidate is then held against results as a pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,17 +23,33 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, t
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products
-from mmaprobe.smtmodel.plans.joins import ORDERS, Order
-from mmaprobe.smtmodel.plans.named import in_vectors, interleaved
-from mmaprobe.smtmodel.plans.stages import Parted
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Tree
+from mmaprobe.smtmodel.plans.partitions import Interleaved, Lanes
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition
 
 ACCUMULATORS = range(2, 17)  # numbers of accumulators of a unit of one product
-OF_UNITS = range(2, 9)  # numbers of accumulators of a longer unit
+OF_UNITS = range(2, 9)  # and of longer ones
+_LAST = ((0, 0), (0, 1))  # a product of zeros after the last one
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 
 Numbers = NDArray[np.floating]
+Places = NDArray[np.intp]
 Evaluate = Callable[[Plan, Sample], Matrix | None]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A partition and a join around what adds each part; `tailed`: the unit adds the products left over."""
+
+    partition: Partition
+    join: Join
+    tailed: bool = False
+
+
+Levels = tuple[Level, ...]
+"""the levels around a unit, the outermost first"""
+Summed = tuple[Levels, Numbers]
 
 
 def begun_with_c(model: Model, form: Form) -> Plan:
@@ -74,7 +91,6 @@ def in_order(runs: list[Numbers], order: Order) -> Numbers:
     return total
 
 
-@np.errstate(all="ignore")
 def in_folds(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
     """The sums (... x elements) of the lanes of vectors (... x lanes x elements), each addition rounded."""
     for fold in folds:
@@ -86,78 +102,108 @@ def in_folds(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
 
 
 class DealtSums:
-    """Sums of a sample's elements (products of one row and one column) in accumulators of a unit, with inputs converted
-    and sums begun as in a form. `evaluate`: the results of a plan for a sample."""
+    """Sums of a sample's elements (products of one row and one column) around a unit, with inputs converted and sums
+    begun as in a form: in accumulators that take K in turn. `evaluate`: the results of a plan for a sample.
+
+    The sums are those of rows of places of products (rows x places), each row from the sum before it (rows x elements,
+    as patterns)."""
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
-        self.model, self.form, self.length = model, form, sample.a.shape[2]
-        self._sample, self._evaluate = sample, evaluate
+        self.model, self.how, self.length = model, Rounding(model.c), sample.a.shape[2]
+        self._a, self._b = (np.pad(side, [(0, 0), *pad]) for side, pad in ((sample.a, _LAST), (sample.b, _LAST[::-1])))
+        self._start, self._evaluate = starts_of(form, model, sample)[None], evaluate
         self._takes = model.addend and model.d == model.c and model.c.name in ADDED and form.format == model.c
+        self._begun = begun_with_c(model, form) if self._takes else None
 
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
         """The stages whose results are those of the sample, with these results; `form`: a form that begins sums as
         these begin."""
-        stages, sums = self.every
-        if stages:
+        levels, sums = self.every
+        if levels:
             given = ended(form, self.model, sums, sample.c.ravel())
             for place in agreeing(form, given, sample):
-                yield stages[place], given[place].reshape(sample.d.shape)
+                yield self.stage(levels[place]), given[place].reshape(sample.d.shape)
+
+    def stage(self, levels: Levels) -> Parted:
+        """The stage of some levels around the unit."""
+        body: Stage
+        chain = body = Chain(self.model)
+        for level in reversed(levels):
+            body = Parted(level.partition, level.join, body, chain if level.tailed else None)
+        assert isinstance(body, Parted)
+        return body
 
     @cached_property
-    def every(self) -> tuple[list[Parted], Numbers]:
-        """Every way of dealing K, and the sums (ways x elements)."""
-        found, unit = list[tuple[Parted, Numbers]](), self.model.length
-        with suppress(ParameterError):
-            for ways in ACCUMULATORS if unit == 1 else OF_UNITS:
-                if self._takes and ways * unit <= self.length:
-                    found += self._dealt(ways, unit)
-        return [stage for stage, _ in found], np.array([sums for _, sums in found])
+    def every(self) -> tuple[list[Levels], Numbers]:
+        """Every way of adding K, and the sums (ways x elements)."""
+        found = list[Summed]()
+        with suppress(ParameterError), np.errstate(all="ignore"):
+            if self._takes:
+                found = [*self._ways(np.arange(self.length)[None])]
+        return [levels for levels, _ in found], np.array([sums[0] for _, sums in found])
 
-    def _dealt(self, ways: int, grain: int) -> Iterator[tuple[Parted, Numbers]]:
-        """K dealt to `ways` accumulators, `grain` products (one use of the unit) at a time. Products that fill no turn
-        are dealt as well, or added to the sum of all accumulators, or to the first one."""
-        chain, how, turns = Chain(self.model), Rounding(self.model.c), self.length // (ways * grain)
-        filled = turns * ways * grain
-        places = np.arange(filled).reshape(turns, ways, grain).swapaxes(0, 1).reshape(ways, -1)
-        start = starts_of(self.form, self.model, self._sample)
-        lanes = self._after(places, np.stack([start, *[np.zeros_like(start)] * (ways - 1)]))
-        rest = np.arange(filled, self.length)
-        tail = chain if len(rest) else None
+    def _ways(self, whole: Places) -> Iterator[Summed]:
+        return self.dealt(whole, self._start, {self.length})
+
+    def dealt(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
+        """Rows dealt to accumulators, one use of the unit at a time. Products that fill no turn are dealt as well, or
+        added to the sum of all accumulators, or to the first one. `lengths`: the numbers of products that the same
+        stage has to take."""
+        unit = self.model.length
+        for ways in ACCUMULATORS if unit == 1 else OF_UNITS:
+            if ways * unit <= max(lengths):
+                yield from self._dealt(rows, before, ways, any(size % (ways * unit) for size in lengths))
+
+    def _dealt(self, rows: Places, before: Matrix, ways: int, tailed: bool) -> Iterator[Summed]:
+        grain, how = self.model.length, self.how
+        filled = rows.shape[1] - rows.shape[1] % (ways * grain)
+        sums = self.lanes(rows[:, :filled], before, ways, grain)
+        lanes = [*sums.swapaxes(0, 1)]
         orders = ORDERS if ways > 2 else ORDERS[:1]
-        joined = [(interleaved(ways, chain, how, order, grain, tail), in_order([*lanes], order)) for order in orders]
-        folds = dict.fromkeys((halved(ways), (Fold(ways, 1),), *([paired(ways)] if ways & (ways - 1) == 0 else [])))
+        joined = [(Level(Interleaved(ways, grain), Add(how, one), tailed), in_order(lanes, one)) for one in orders]
         if ways > 2:
-            stage = in_vectors(chain, how, (ways, *halved(ways)), grain=grain, tail=tail)
-            joined.append((stage, in_folds(lanes, halved(ways))))
-        if tail is None:
-            yield from joined
+            level = Level(Lanes((ways, *halved(ways)), grain=grain), Tree(how), tailed)
+            joined.append((level, in_folds(sums, halved(ways))))
+        if not tailed:
+            yield from (((level,), sums) for level, sums in joined)
             return
-        *sums, first = self._after(
-            np.tile(rest, (len(joined) + 1, 1)), _patterns([*(one for _, one in joined), lanes[0]])
-        )
-        yield from zip([stage for stage, _ in joined], sums, strict=True)
-        dealt, lane, whole = lanes.copy(), 0, len(rest) // grain * grain
-        for own in (rest[:whole].reshape(-1, grain), rest[None, whole:]):
-            if own.size:
-                dealt[lane : lane + len(own)] = self._after(own, _patterns([*lanes[lane : lane + len(own)]]))
-            lane += len(own)
-        for fold in folds:
-            yield in_vectors(chain, how, (ways, *fold), grain=grain), in_folds(dealt, fold)
-            yield in_vectors(chain, how, (ways, 1, *fold), grain=grain), in_folds(np.stack([first, *lanes[1:]]), fold)
+        rest = rows[:, filled:]
+        every = self.after(np.tile(rest, (len(joined) + 1, 1)), patterns([*(one for _, one in joined), lanes[0]]))
+        *totals, first = every.reshape(-1, *before.shape)
+        yield from (((level,), own) for (level, _), own in zip(joined, totals, strict=True))
+        dealt, later = self.lanes(rows, before, ways, grain), np.stack([first, *lanes[1:]], axis=1)
+        for fold in dict.fromkeys((halved(ways), (Fold(ways, 1),), paired(ways))):
+            yield (Level(Lanes((ways, *fold), grain=grain), Tree(how)),), in_folds(dealt, fold)
+            yield (Level(Lanes((ways, 1, *fold), grain=grain), Tree(how)),), in_folds(later, fold)
 
-    def _after(self, places: NDArray[np.intp], before: Matrix) -> Numbers:
+    def lanes(self, rows: Places, before: Matrix, ways: int, grain: int = 1) -> Numbers:
+        """The sums (rows x lanes x elements) of `ways` lanes that take `grain` products of each row in turn: those of
+        the first lane begin with the sum before, the others with +0. The last turn is filled up with zeros."""
+        count, many = before.shape
+        turns = -(-rows.shape[1] // (ways * grain))
+        more = turns * ways * grain - rows.shape[1]
+        full = np.pad(rows, ((0, 0), (0, more)), constant_values=self.length).reshape(count, turns, ways, grain)
+        places = full.swapaxes(1, 2).reshape(count * ways, turns * grain)
+        begun = np.zeros((count, ways, many), dtype=before.dtype)
+        begun[:, 0] = before
+        return self.after(places, begun.reshape(-1, many)).reshape(count, ways, many)
+
+    def after(self, places: Places, before: Matrix) -> Numbers:
         """The sums (rows x elements) of the products at each row of places, from the sums `before` (the same)."""
         rows, many = before.shape
-        a = self._sample.a[:, :, places].transpose(2, 0, 1, 3).reshape(rows * many, 1, -1)
-        b = self._sample.b[:, places].transpose(1, 0, 2, 3).reshape(rows * many, -1, 1)
+        if not places.size:
+            return before.view(type_of(self.model.c))
+        a = self._a[:, :, places].transpose(2, 0, 1, 3).reshape(rows * many, 1, -1)
+        b = self._b[:, places].transpose(1, 0, 2, 3).reshape(rows * many, -1, 1)
         c = np.ascontiguousarray(before).reshape(-1, 1, 1)
-        found = self._evaluate(begun_with_c(self.model, self.form), Sample(a, b, c, c))
+        assert self._begun is not None
+        found = self._evaluate(self._begun, Sample(a, b, c, c))
         if found is None:
             raise ParameterError("K", f"{self.model.reference} does not take it")
         return found.reshape(rows, many).astype(before.dtype).view(type_of(self.model.c))
 
 
-def _patterns(sums: Sequence[Numbers]) -> Matrix:
-    """Numbers as patterns."""
-    every = np.array(sums)
-    return every.view(f"u{every.itemsize}")
+def patterns(sums: Iterable[Numbers]) -> Matrix:
+    """Numbers (sums x rows x elements) as patterns, one row after another."""
+    every = np.array([*sums])
+    return every.view(f"u{every.itemsize}").reshape(-1, every.shape[-1])

@@ -45,7 +45,8 @@ CUTS = "K cut in usual ways around each unit"
 UNEVEN = (
     "K cut at one to three places, in runs promoted in equal parts, dealt to 2 to 16 accumulators, or added in trees"
 )
-KINDS = (TABLE, CUTS, UNEVEN)
+NESTED = "K cut at any few tiles, or in parts or runs that are dealt to accumulators, promoted, or added in trees"
+KINDS = (TABLE, CUTS, UNEVEN, NESTED)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class _Trial:
         self._units: list[Model] = []
         self._gives: dict[Model, int] = {}  # unit -> the most first elements that it gives
         self._first: dict[object, Model] = {}  # results of a chain in a form -> the first unit with these results
-        self._cut = set[Model]()  # units whose cuts at few places were tried
+        self._cut = set[tuple[str, Model]]()  # units whose cuts of a kind were tried
         self._number = 0  # number of plans tried
 
     def run(self) -> list[PlansOfResult]:
@@ -188,6 +189,9 @@ class _Trial:
                 self.uneven()
             if known or self.wanting:  # with known plans, the stages nearest to them
                 self.look(CUTS, around)
+        if self.wanting:
+            self._under_way = NESTED
+            self.uneven(NESTED)
         if self.hidden:
             self.uneven()
 
@@ -217,22 +221,25 @@ class _Trial:
         for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
-    def uneven(self) -> None:
+    def uneven(self, what: str = UNEVEN) -> None:
         """Hold all ways of cutting K at few places against the results, for each unit; the usual ways of a unit come
         before its uneven ones, as they may cut this K at the same places. Where narrow results hide the plan that gives
-        them, matrix units are tried, for as long again as the search has taken."""
+        them, matrix units are tried, for as long again as the search has taken. With `NESTED`, all ways of adding the
+        parts of K, which take longer: for the likeliest units first."""
         hidden, now = self.hidden, time.monotonic()
         until = min(self._until, 2 * now - self._begun) if hidden else self._until
-        for model in (None, *self.ranked()):
+        models = self.ranked() if what == UNEVEN else sorted(self.ranked(), key=likelihood)
+        for model in (None, *models):
             if time.monotonic() > until:
-                self._untried.append(UNEVEN)
+                self._untried.append(what)
                 break
-            if model is None or model in self._cut or not (self.wanting or (hidden and model.length > 1)):
+            if model is None or (what, model) in self._cut or not (self.wanting or (hidden and model.length > 1)):
                 continue  # the time is checked before the first unit
-            self._cut.add(model)
+            self._cut.add((what, model))
             self._report(f"trying {model.reference}")
             wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
-            cuts = cuts_of(model, self.forms, wanting, self.candidates.results, self.candidates.kept(model, "shown"))
+            kept, evaluate = self.candidates.kept(model, "shown"), self.candidates.results
+            cuts = cuts_of(model, self.forms, wanting, evaluate, kept, within=what == NESTED)
             for number, (form, stage, results) in enumerate(cuts):
                 known = sum(map(len, self.found))
                 self.look(CUTS, self.candidates.stages(model, self.asked.length) if number == 0 else ())

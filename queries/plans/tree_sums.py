@@ -7,129 +7,145 @@ sums only choose candidates: each candidate is then held against results as a pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import cached_property, partial
-from itertools import product
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import accumulate, product
 
 import numpy as np
 
 from mmaprobe.queries.plans.dealt_sums import (
     DealtSums,
     Evaluate,
+    Level,
     Numbers,
-    agreeing,
-    ended,
+    Places,
+    Summed,
     in_folds,
     in_order,
-    starts_of,
+    patterns,
 )
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.unit_stages import halved, paired
 from mmaprobe.smtmodel.algorithms.reductions import WARP
-from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold
-from mmaprobe.smtmodel.plans.joins import Add
-from mmaprobe.smtmodel.plans.named import in_halves, in_vectors, promoted
-from mmaprobe.smtmodel.plans.partitions import Runs
-from mmaprobe.smtmodel.plans.stages import Parted
+from mmaprobe.smtmodel.plans.joins import Add, Promote, Tree
+from mmaprobe.smtmodel.plans.partitions import Equal, Halves, Lanes, Runs
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition
 
 BLOCKS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)  # products of a block
-LANES = (*product((4, 8, 16), (1,)), *product((32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)))
+LANES = (*product((4, 8, 16, 32, 64, 128, 256, 512, 1024), (1, 2, 4, 8)),)
 """numbers of lanes of vectors, and of threads, with the products that each of them takes in a turn"""
 VECTOR = 16  # lanes of the longest vector of a processor; some are halved first, and then added in pairs of neighbours
 FEW = 4  # elements whose sums are formed
-
-Made = tuple[Callable[[], Parted], Numbers]
 
 
 class TreeSums(DealtSums):
     """Sums of the first few elements of a sample, as of `DealtSums`, in trees around a unit of one product."""
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
-        few = _few(sample)
-        super().__init__(model, form, few, evaluate)
-        a, b = np.pad(few.a, ((0, 0), (0, 0), (0, 1))), np.pad(few.b, ((0, 0), (0, 1), (0, 0)))
-        self._whole, self._sample = sample, replace(few, a=a, b=b)  # with a product of zeros at the end
-        self._start = starts_of(form, model, few)
+        super().__init__(model, form, _few(sample), evaluate)
+        self._whole = sample
+        self._takes = self._takes and model.length == 1
 
     def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
-        trees, sums = self.trees
-        few = _few(sample)
-        for place in agreeing(form, ended(form, self.model, sums, few.c.ravel()), few) if trees else ():
-            stage = trees[place]()
+        for stage, _ in super().stages(form, _few(sample)):
             plan = form.sum_of(stage)
             if plan is not None and (results := self._evaluate(plan, self._whole)) is not None:
                 yield stage, form.ended(results, sample.c)
 
-    @cached_property
-    def trees(self) -> tuple[list[Callable[[], Parted]], Numbers]:
-        """Every tree, which is made when it is wanted, and the sums (trees x elements)."""
-        every = list[Made]()
-        with suppress(ParameterError), np.errstate(all="ignore"):
-            if self._takes and self.model.length == 1:
-                every = [*self._of_blocks(), *self._of_lanes()]
-        return [made for made, _ in every], np.array([sums for _, sums in every])
-
-    def _of_lanes(self) -> Iterator[Made]:
-        """Trees over lanes that take all of K in turn."""
-        chain, how = Chain(self.model), Rounding(self.model.c)
-        for ways, grain in LANES:
-            if ways * grain < (2 * self.length if grain == 1 else self.length):  # else it is a tree over blocks
-                lanes, _ = self._lanes(self.length + -self.length % (ways * grain), ways, grain)
-                for folds in _trees(ways):
-                    yield partial(in_vectors, chain, how, (ways, *folds), grain=grain), in_folds(lanes, folds)[0]
-
-    def _of_blocks(self) -> Iterator[Made]:
-        """Trees over the products of each block, or over the lanes of a warp that takes the block in turn, or blocks
-        added in order; the sums of blocks are added in order or in pairs. A block that is not full is added as if it
-        were, with zeros, or is halved by itself."""
-        chain, how = Chain(self.model), Rounding(self.model.c)
-        pairs, halves = Parted(Runs(1), Add(how, "pairwise"), chain), in_halves(1, chain, how)
-        leaves, ends = (one[: self.length, 0] for one in self._lanes(1, 1))
-        yield lambda: pairs, in_order([*leaves], "pairwise")
-        yield lambda: halves, _halved(leaves)
+    def _ways(self, whole: Places) -> Iterator[Summed]:
+        """Trees of pairs; then those over the products of each block, or over the lanes of a warp that takes the block
+        in turn, or blocks added in order: the sums of blocks are added in order or in pairs; then trees over lanes."""
+        yield from self.pairs(whole, self._start)
         blocks = [size for size in BLOCKS if size < self.length]
-        every = [(size, lanes) for size in blocks for lanes in (size, WARP, 1) if lanes == size or lanes < size]
-        for size, lanes in sorted(every, key=lambda one: one[0] != one[1]):
-            begun, own = self._lanes(size, lanes)
-            left = self.length % size
-            for folds in _trees(lanes):
-                sums = in_folds(own, folds)
-                if lanes == size and folds == paired(size):
-                    last = _halved(ends[-left:])[None] if left else sums[-1:]
-                    yield partial(promoted, size, halves, how), self._in_order(np.append(sums[:-1], last, axis=0))
-                    if left:
-                        yield partial(promoted, size, pairs, how), self._in_order(sums)
-                    continue
-                tree = in_vectors(chain, how, (lanes, *folds)) if lanes > 1 else chain
-                yield partial(promoted, size, tree, how), self._in_order(sums)
-                in_pairs = partial(Parted, Runs(size), Add(how, "pairwise"), tree)
-                yield in_pairs, in_order([*in_folds(begun, folds)], "pairwise")
+        joins = Promote(self.how), Add(self.how, "pairwise")
+        for whole_blocks in (True, False):
+            for size in blocks:
+                ways = [size] if whole_blocks else [WARP, 1][size <= WARP :]
+                yield from self.within(Runs(size), joins, whole, self._start, {self.length}, partial(self._block, ways))
+        yield from self.trees(whole, self._start, {self.length})
 
-    def _in_order(self, sums: Numbers) -> Numbers:
-        """The sum of some sums, one after another, from the start of the whole."""
-        start = self._start.view(type_of(self.model.c))
-        total: Numbers = np.add.accumulate(np.append(start[None], sums, axis=0))[-1]
-        return total
+    def _block(self, ways: Sequence[int], rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
+        if max(lengths) in ways:
+            yield from self.pairs(rows, before)
+        for lanes in ways:
+            if lanes > 1:
+                yield from self.over(rows, before, lanes)
+            else:
+                yield (), self.after(rows, before)
 
-    def _lanes(self, size: int, ways: int, grain: int = 1) -> tuple[Numbers, Numbers]:
-        """The sums (blocks x lanes x elements) of `ways` lanes that take `grain` products of a block of `size` products
-        in turn: where the first one begins with the start of the whole sum, and where it begins with +0."""
-        places = np.arange(self.length + -self.length % size).reshape(-1, size // (ways * grain), ways, grain)
-        rows = np.minimum(places, self.length).swapaxes(1, 2).reshape(-1, size // ways)
-        zeros = np.zeros((len(rows), len(self._start)), dtype=self._start.dtype)
-        lanes = self._after(rows, zeros).reshape(-1, ways, len(self._start))
-        started = lanes.copy()
-        if self._start.any():
-            started[0, :1] = self._after(rows[:1], self._start[None])
-        return started, lanes
+    def pairs(self, rows: Places, before: Matrix) -> Iterator[Summed]:
+        """Rows halved until single products are left, and in pairs of neighbours."""
+        leaves: list[Numbers] = [*self.lanes(rows, before, rows.shape[1]).swapaxes(0, 1)]
+        yield (Level(Halves(1), Tree(self.how)),), _halved(leaves)
+        yield (Level(Runs(1), Add(self.how, "pairwise")),), in_order(leaves, "pairwise")
+
+    def trees(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
+        """Rows over lanes that take them in turn."""
+        for ways, grain in LANES if self.model.length == 1 else ():
+            if ways * grain < (2 * max(lengths) if grain == 1 else max(lengths)):
+                yield from self.over(rows, before, ways, grain, lengths)
+
+    def over(
+        self, rows: Places, before: Matrix, ways: int, grain: int = 1, lengths: Collection[int] = ()
+    ) -> Iterator[Summed]:
+        """Rows over a power of two of lanes, in all trees; products that fill no turn of rows of some lengths are in a
+        short turn, or added to the sum of all lanes."""
+        lanes, kind = self.lanes(rows, before, ways, grain), Tree(self.how)
+        filled = rows.shape[1] - rows.shape[1] % (ways * grain)
+        full = lanes if filled == rows.shape[1] else self.lanes(rows[:, :filled], before, ways, grain)
+        tailed = any(size % (ways * grain) for size in lengths)
+        for folds in _trees(ways):
+            partition = Lanes((ways, *folds), grain=grain)
+            yield (Level(partition, kind),), in_folds(lanes, folds)
+            if tailed:
+                total = self.after(rows[:, filled:], patterns([in_folds(full, folds)]))
+                yield (Level(partition, kind, tailed),), total
+
+    def within(
+        self, partition: Partition, joins: Sequence[Join], rows: Places, before: Matrix, lengths: Collection[int],
+        inner: Callable[[Places, Matrix, Collection[int]], Iterator[Summed]],
+    ) -> Iterator[Summed]:  # fmt: skip
+        """The parts of rows, each added in all ways of `inner`, with their sums joined in all ways of `joins`. Parts
+        of one size are rows of their own, which are added together; where sums begin with C, the first parts are added
+        from C as well."""
+        sizes = {size: self._sizes(partition, size) for size in lengths}
+        own, every = sizes[rows.shape[1]], {part for parts in sizes.values() for part in parts}
+        ends, (count, many) = [*accumulate(own, initial=0)], before.shape
+        started = [0] if before.any() else []
+        groups = {size: [n for n, other in enumerate(own) if other == size] for size in dict.fromkeys(own)}
+        ways = list[Iterator[Summed]]()
+        for size, parts in groups.items():
+            some = [*parts, *(started if size == own[0] else [])]
+            begun = np.zeros((len(some), count, many), dtype=before.dtype)
+            begun[len(parts) :] = before
+            places = np.concatenate([rows[:, ends[n] : ends[n + 1]] for n in some])
+            ways.append(inner(places, begun.reshape(-1, many), every))
+        for found in zip(*ways, strict=True):
+            sums, begun = np.empty((len(own), count, many), dtype=type_of(self.model.c)), before
+            for parts, (_, numbers) in zip(groups.values(), found, strict=True):
+                each = numbers.reshape(-1, count, many)
+                sums[parts] = each[: len(parts)]
+                if len(each) > len(parts):
+                    begun = each[-1]
+            for join in joins:
+                levels = Level(partition, join), *found[0][0]
+                if isinstance(join, Add):
+                    yield levels, in_order([begun if started else sums[0], *sums[1:]], join.order)
+                else:
+                    first = [before.view(sums.dtype)] if started else []
+                    yield levels, in_order([*first, *sums], "sequential")
+
+    def _sizes(self, partition: Partition, count: int) -> Sequence[int]:
+        """The numbers of products in the parts of `count` products."""
+        if isinstance(partition, Equal):
+            return partition.sizes(count, Parted(partition, Add(self.how), Chain(self.model)))
+        assert isinstance(partition, Runs)
+        return [min(partition.every, count - start) for start in range(0, count, partition.every)]
 
 
 def _few(sample: Sample) -> Sample:
@@ -139,15 +155,15 @@ def _few(sample: Sample) -> Sample:
 def _trees(lanes: int) -> Iterator[Sequence[Fold]]:
     """Folds of a power of two of lanes: in halves, in pairs of neighbours, first in halves and then in pairs; or in
     halves of each warp, and the sums of warps in halves or in order."""
-    yield from dict.fromkeys((halved(lanes), paired(lanes)))
+    yield from dict.fromkeys((halved(lanes), paired(lanes), *([(Fold(lanes, 1),)] if lanes <= WARP else [])))
     for count in range(1, len(halved(lanes)) - 1) if lanes <= VECTOR else ():
         yield (*halved(lanes)[:count], *paired(lanes >> count))
     if lanes > WARP:
         yield from dict.fromkeys((*halved(WARP), *rest) for rest in (halved(lanes // WARP), (Fold(lanes // WARP, 1),)))
 
 
-def _halved(leaves: Numbers) -> Numbers:
-    """The sum of some numbers (numbers x elements), halved until single ones are left; the first half is the larger."""
+def _halved(leaves: Sequence[Numbers]) -> Numbers:
+    """The sum of some numbers, halved until single ones are left; the first half is the larger."""
     half = (len(leaves) + 1) // 2
     total: Numbers = leaves[0] if len(leaves) == 1 else _halved(leaves[:half]) + _halved(leaves[half:])
     return total

@@ -144,5 +144,5 @@ def halved(lanes: int) -> tuple[Fold, ...]:
 
 
 def paired(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add neighbouring lanes, of a power of two of them, until one is left."""
-    return (Fold(2, 1),) * (lanes.bit_length() - 1)
+    """Folds that add neighbouring lanes until one is left."""
+    return (Fold(2, 1),) * (lanes - 1).bit_length()

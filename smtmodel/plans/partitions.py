@@ -604,7 +604,7 @@ class Windows(Partition):
 @dataclass(frozen=True)
 class Fold:
     """A step that adds the sums of each group of `ways` lanes, `stride` lanes apart, in order into one lane; each
-    addition is rounded. With fewer than `ways` * `stride` lanes, the last groups have one lane less."""
+    addition is rounded. The last groups may have fewer lanes."""
 
     ways: int
     stride: int
@@ -612,7 +612,8 @@ class Fold:
     def takes(self, lanes: int) -> bool:
         """Whether `lanes` lanes form groups of this fold."""
         size = self.ways * self.stride
-        return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
+        left = lanes % size
+        return self.ways > 1 and (left == 0 or (left >= self.stride if lanes > size else left > size - self.stride))
 
     def groups(self, lanes: int) -> Iterator[Sequence[int]]:
         """For each lane after the fold, the lanes whose sums are added into it."""

@@ -130,8 +130,6 @@ _MODE = ", ".join(MODES)
 _ROUNDING = Option("rounding", "how a term's bits below its last place are rounded off", _MODE, "toward_zero")
 _FLOORS = Option("floors", "the least exponent with which terms of each operand count, its zeros included",
                  "a list with a whole number or none for each operand", "no floor")  # fmt: skip
-_REACH = Option("reach", "a term more than this many places below the largest exponent vanishes",
-                "a list with a whole number or none for each operand", "none vanishes")  # fmt: skip
 
 #: the calls of nodes by name. The reader and the writer of files, error messages, `mmaprobe list nodes` and
 #: docs/nodes.md use these rows
@@ -163,7 +161,9 @@ NODES = {row.name: row for row in (
                     "zeros do not count"),
              Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
                     "none"),
-             _FLOORS, _REACH)),
+             _FLOORS,
+             Option("reach", "a term more than this many places below the largest exponent vanishes",
+                    "a list with a whole number or none for each operand", "none vanishes"))),
     Written(nodes.GridSum, "grid(TERM, ..., F=[BITS, ...])",
             "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
             "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
@@ -171,7 +171,9 @@ NODES = {row.name: row for row in (
              _ROUNDING,
              Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
                     "the number of an operand, from 0", "terms are negated"),
-             _FLOORS, _REACH)),
+             _FLOORS,
+             Option("reach", "a term with an exponent more than this many below that of the power of two vanishes",
+                    "a list with a whole number or none for each operand", "none vanishes"))),
     Written(nodes.Cancelling, "cancelling(SUM)",
             "a sum that counts as a zero in the next alignment where its terms cancel",
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),

@@ -95,6 +95,8 @@ SUMS = {
     "lanes(fma, z, 8, fold(2, 4), 4, fold(2, 1), fold(2, 1), tail=fma)": (7, 23),
     "lanes(fma, r, 8, fold(2, 4), fold(4, 1), head=2, tail=promote(8, fma, r))": (5, 23),
     "lanes(fma, r, 4, 1, fold(4, 1))": (2, 4, 7, 16),
+    "lanes(fma, r, 5, fold(2, 1), fold(2, 1), fold(2, 1))": (3, 5, 13),
+    "lanes(fma, r, 11, fold(2, 2), fold(4, 1), fold(2, 1))": (9, 25),
     "lanes(fma, r, 8, 2, fold(2, 4), fold(4, 1), tail=fma)": (7, 13),
     "lanes(fma, r, 2, 1, fold(2, 1), unroll=8)": (3, 8, 14, 23),
     "lanes(fma, z, 4, fold(2, 2), 2, fold(2, 1), unroll=12, tail=fma)": (11, 12, 19, 29),

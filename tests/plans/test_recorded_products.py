@@ -24,10 +24,11 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import Candidates
-from mmaprobe.queries.plans.cut_sums import CutSums
+from mmaprobe.queries.plans.cut_sums import CutSums, cuts_of
 from mmaprobe.queries.plans.dealt_sums import DealtSums, in_folds
 from mmaprobe.queries.plans.forms import Form, forms_of, named, plain, stored_of
 from mmaprobe.queries.plans.library import Mapped, MappedRule
+from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
@@ -47,6 +48,7 @@ from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal, Interleaved, Lanes, Runs
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
@@ -248,10 +250,11 @@ def test_sums_of_accumulators_are_those_of_their_plans(unit: str, started: bool,
     c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
     form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
     [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
-    stages, sums = DealtSums(model, form, sample, Candidates(asked).results).every
-    assert len(stages) > 20
-    for stage, own in zip(stages, sums, strict=True):
-        plan = form.sum_of(stage)
+    dealt = DealtSums(model, form, sample, Candidates(asked).results)
+    levels, sums = dealt.every
+    assert len(levels) > 20
+    for one, own in zip(levels, sums, strict=True):
+        plan = form.sum_of(dealt.stage(one))
         assert plan is not None
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
@@ -288,6 +291,43 @@ def test_accumulators_that_take_products_in_turn_are_found(
     assert f"sum({stage}, +0)" in found["plans"], text
 
 
+def test_five_accumulators_in_pairs_are_found(save: Save) -> None:
+    """Two pairs, and one alone; their last turn is short."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 102), (102, 32)))
+    one, two, three, four, five = (accumulated(a[:, way::5], b[way::5], 1) for way in range(5))
+    files = save(a=a, b=b, d=(one + two) + (three + four) + five)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
+    assert code == 0, text
+    assert "sum(lanes(muladd, r, 5, fold(2, 1), fold(2, 1), fold(2, 1)), +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("usual", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_accumulators_of_parts_of_k_are_found(save: Save, monkeypatch: pytest.MonkeyPatch, usual: bool) -> None:
+    """Each of three parts of K in three accumulators, the parts added backwards; looked for when all else was tried."""
+    for what in () if usual else ("stages", "shipped", "of_fewer_bits"):
+        monkeypatch.setattr(Candidates, what, lambda *_: iter(()))
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((24, 153), (153, 32)))
+    one, two, three = (accumulated(a[:, at : at + 51], b[at : at + 51], 3) for at in (0, 51, 102))
+    files = save(a=a, b=b, d=three + two + one)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
+    assert code == 0, text
+    assert "sum(split(3, interleave(3, muladd, r), r, order=backwards, grain=1), +0)" in found["plans"], text
+
+
+@pytest.mark.parametrize("order", ["sequential", "backwards"])
+def test_k_is_cut_at_more_tiles_where_nothing_else_is_found(order: Order) -> None:
+    a, b = factors(4, 1100, 4)
+    asked, stage = parse_signature("f16,f16,f32", 1100), in_runs_at((176, 816), CHAIN, R, order)
+    d = product(stage, a, b).view(np.uint32)
+    recorded = Recorded(asked, a.view(np.uint16), b.view(np.uint16), None, (d,))
+    [sample] = recorded.elements([0, 1, 2, 3] * 4, [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4)
+    forms, evaluate = [next(plain(asked, HOPPER.d))], Candidates(asked).results
+    assert not [one for _, one, _ in cuts_of(HOPPER, forms, [sample], evaluate)]
+    assert stage == next(cuts_of(HOPPER, forms, [sample], evaluate, within=True))[1]
+
+
 @pytest.mark.parametrize("length", [93, 320])
 @pytest.mark.parametrize("started", [False, True])
 @pytest.mark.parametrize("unit", ["ieee/muladd/f16", "ieee/fma/f32.f16.f16.f32"])
@@ -298,14 +338,37 @@ def test_sums_of_trees_are_those_of_their_plans(unit: str, started: bool, length
     c = np.random.default_rng(1).standard_normal((4, 4)).astype(f"f{model.c.width // 8}").view(kind_of(model.c))
     form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
     [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
-    trees, sums = TreeSums(model, form, sample, Candidates(asked).results).trees
-    assert len(trees) > 50
-    for tree, own in zip(trees, sums, strict=True):
-        plan = form.sum_of(tree())
+    trees = TreeSums(model, form, sample, Candidates(asked).results)
+    levels, sums = trees.every
+    assert len(levels) > 50
+    for one, own in zip(levels, sums, strict=True):
+        plan = form.sum_of(trees.stage(one))
         assert plan is not None
         wanted = Candidates(asked).results(plan, sample)
         assert wanted is not None
         assert (own.view(kind_of(model.d)) == wanted.ravel()[:FEW]).all(), plan
+
+
+@pytest.mark.parametrize(("unit", "length"), [("ieee/fma/f32.f16.f16.f32", 75), (HOPPER.reference, 200)])
+@pytest.mark.parametrize("started", [False, True])
+def test_sums_of_parts_are_those_of_their_plans(unit: str, length: int, started: bool) -> None:
+    """With a last part that is shorter, of whose turns one is not full, and where C comes first."""
+    model, (a, b) = parse_reference(unit), (side.view(np.uint16) for side in factors(4, length, 4))
+    asked = parse_signature(f"f16,f16,{model.c.name},{model.d.name}", length)
+    c = np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32).view(np.uint32)
+    form = Form(asked, model.d, (None, None), Element("c") if started else Constant(), Given(0, model.d))
+    [sample] = Recorded(asked, a, b, c, (c,)).elements(range(4), range(4))
+    kinds = set[tuple[type, ...]]()
+    for parts in nested(model, form, sample, Candidates(asked).results):
+        levels, sums = parts.every
+        for one, own in [*zip(levels, sums, strict=True)][len(kinds) % 5 :: 7]:
+            plan = form.sum_of(parts.stage(one))
+            assert plan is not None
+            wanted = Candidates(asked).results(plan, sample)
+            assert wanted is not None
+            assert (own.view(kind_of(model.d)) == wanted.ravel()).all(), plan
+            kinds.add(tuple(type(level.partition) for level in one))
+    assert {(Equal,), (Equal, Interleaved), (Equal, Lanes), (Equal, Runs), (Runs, Interleaved)} <= kinds
 
 
 def shuffled(lanes: Numbers) -> Numbers:
