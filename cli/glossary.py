@@ -29,7 +29,8 @@ def _command(text: str) -> str:
 PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
 #: what is said of a property after its statement
 ASIDES = {
-    "order-independent": "Where each step adds a single product, any two products may be exchanged.",
+    "order-independent": "Where each step adds a single product, any two products may be exchanged; of a unit with "
+    "scale factors, products with the same scale factors, which keep their places.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",

@@ -24,9 +24,10 @@ STATEMENTS: Mapping[str, str] = {
 }
 
 
-def statement_of(wanted: str, addend: bool) -> str:
-    """A property in words, of a model that reads c (`addend`) or not."""
-    text = STATEMENTS[wanted]
+def statement_of(wanted: str, addend: bool, exchanged: str) -> str:
+    """A property in words, of a model that reads c (`addend`) or not. `exchanged`: the products that order-independent
+    exchanges, in words."""
+    text = STATEMENTS[wanted].replace("products that one step adds", exchanged)
     if addend:
         return text
     for old, new in (("every a and c", "every a"), ("c rises, or one product", "one product rises"),

@@ -14,6 +14,7 @@ from mmaprobe.documents.prove import proved_text
 from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.bounds.wording import premises_of
+from mmaprobe.queries.kernel.questions.statements import exchanged_text
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.bound_report import conditions_of, formula_of, shown_bound
@@ -37,12 +38,6 @@ from mmaprobe.smtmodel.units.unit_files import units_of
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 LONG = 30  # characters of a basis that stands below a sheet if several lines have it
-#: property of `prove` -> what the sheet calls it
-ASKED = {
-    "order-independent": "Independent of the order of products in a step",
-    "sign-symmetric": "Symmetric in sign (negating every a and c negates d)",
-    "monotonic-addend": "Monotonic in the addend",
-}
 Patterns = tuple[int, ...]
 Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
 
@@ -257,7 +252,11 @@ def _lines(
     lines += [SheetLine(name, "; ".join(texts), why) for name, texts in open_lines.items()]
     lines += [SheetLine("Expression", parameters_text(model), basis.ABOVE)]
     lines += [SheetLine(name, text, basis.EVALUATED) for name, text in special_values(model)]
-    asked = ASKED if model.addend else {**ASKED, "sign-symmetric": "Symmetric in sign (negating every a negates d)"}
+    asked = {
+        "order-independent": f"Independent of the order of {exchanged_text(model).removesuffix(',')}",
+        "sign-symmetric": f"Symmetric in sign (negating every a {'and c ' if model.addend else ''}negates d)",
+        "monotonic-addend": "Monotonic in the addend",
+    }
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in asked.items()]
     return [*lines, _bound(model, ask.settle)]
 

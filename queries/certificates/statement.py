@@ -31,8 +31,10 @@ from mmaprobe.queries.certificates.names import (
 from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
 from mmaprobe.queries.certificates.questions import named_unit, read_document
 from mmaprobe.queries.kernel.bounds.wording import premises_of, premises_of_plan, raised, raised_in
+from mmaprobe.queries.kernel.questions.statements import exchanged_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -150,9 +152,15 @@ def _sides(texts: Mapping[str, str]) -> Iterator[str]:
 def _property(texts: Mapping[str, str]) -> Iterator[str]:
     document = read_document(texts, PROPERTY)
     wanted = document["property"]
-    yield f"{UNIT} is {wanted}: {statement_of(wanted, parse_unit(texts[UNIT], UNIT).addend)}"
+    yield f"{UNIT} is {wanted}: {_statement(wanted, texts[UNIT])}"
     yield from _compared(document)
     yield from _units(texts, UNIT)
+
+
+def _statement(wanted: str, text: str) -> str:
+    """A property of the unit of a file, in words."""
+    unit = parse_unit(text, UNIT)
+    return statement_of(wanted, unit.addend, exchanged_text(Model(UNIT, unit)))
 
 
 def _compared(document: Mapping[str, Any]) -> Iterator[str]:
@@ -182,8 +190,7 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
         yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
     else:
         wanted = document["property"]
-        means = statement_of(wanted, parse_unit(texts[LEFT], LEFT).addend)
-        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({means})"
+        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({_statement(wanted, texts[LEFT])})"
         yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
         yield from _compared(document)
         yield from _sides(texts)

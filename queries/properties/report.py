@@ -10,6 +10,7 @@ from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
 from mmaprobe.hypotheses.properties import statement_of
 from mmaprobe.queries.kernel.questions.problem import Problem
+from mmaprobe.queries.kernel.questions.statements import exchanged_text
 from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import Witness, inputs_of
 from mmaprobe.queries.solvers.store import result_key
@@ -34,6 +35,7 @@ def open_key(problems: Sequence[Problem], wanted: str) -> str:
 def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()) -> Prove:
     """The document that `prove` prints for proofs of the property `wanted`. `zeros`: the operands of which only zeros
     are admitted."""
+    model = proofs[0].problem.left
     return Prove(
         property=wanted,
         verdict=verdict_word(wanted, verdict_on(wanted, proofs)),
@@ -42,7 +44,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
         engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(proof) for proof in proofs],
-        statement=statement_of(wanted, any(proof.problem.left.addend for proof in proofs)),
+        statement=statement_of(wanted, model.addend, exchanged_text(model)),
         zeros_only=list(zeros),
     )
 

@@ -151,7 +151,10 @@ class GridSum(Sum):
         bits = ", ".join(map(str, self.fraction_bits))
         small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
         flips = "" if self.frame is None else "; bits of a term that opposes one operand's sign flipped, not negated"
-        return f"terms {small} to multiples of one 2^(exponent - F), the largest, F = {bits} by operand; added{flips}"
+        far = [str(places) for places in self.reach if places is not None]
+        vanish = f"; a term more than {' or '.join(far)} places below this power of two vanishes" if far else ""
+        grid = f"multiples of one 2^(exponent - F), the largest, F = {bits} by operand"
+        return f"terms {small} to {grid}; added{flips}{vanish}"
 
 
 def _sign(value: Value) -> Bit:

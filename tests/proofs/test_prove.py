@@ -194,6 +194,41 @@ def test_a_property_is_said_in_words_and_what_was_raised() -> None:
     assert "monotonic-product (the result does not fall when one product rises): no;" in run.stderr
 
 
+SCALED = """
+unit: scaled
+formats: {a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0}
+length: 2
+scale_block: BLOCK
+roundings: {final: 'round(f32, toward_zero)'}
+steps:
+  d: final(fused(scale(a[0] * b[0], scale_a[0], scale_b[0]), scale(a[1] * b[1], scale_a[PAIR], scale_b[PAIR]), c, F=25))
+"""
+
+
+@pytest.mark.parametrize(
+    ("unit", "exchanged", "holds"),
+    [
+        (VOLTA, "products that one step adds", True),
+        ("ieee/fma/f32@length=3", "any two products", False),
+        ("2", "products that one step adds, of 2 in a row with the same scale factors,", True),
+        ("1", "any two products, but not their scale factors,", False),
+    ],
+)
+def test_the_products_that_are_exchanged_are_said(tmp_path: Path, unit: str, exchanged: str, holds: bool) -> None:
+    """Two products with scale factors of their own add another sum where they change places."""
+    if unit in "12":
+        file = tmp_path / "scaled.yaml"
+        file.write_text(SCALED.replace("BLOCK", unit).replace("PAIR", str(2 - int(unit))))
+        unit = str(file)
+    certificate = str(tmp_path / "certificate")
+    run = CliRunner().invoke(main, ["prove", "--property", "order-independent", unit, "--certificate", certificate])
+    assert run.exit_code == int(not holds), run.output
+    said = f"order-independent (exchanging {exchanged} does not change the result)"
+    assert said in run.stderr
+    stated = CliRunner().invoke(main, ["check", certificate]).stderr
+    assert (said if not holds else said.replace(" (", ": ").rstrip(")")) in stated
+
+
 def test_every_property_is_said_in_words() -> None:
     assert set(STATEMENTS) == set(get_args(Property))
 

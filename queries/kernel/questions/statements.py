@@ -225,6 +225,15 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
     return groups
 
 
+def exchanged_text(model: Model) -> str:
+    """The products whose order is asked about, in words: those of one of the `reordered_groups`."""
+    if all(len(group) == 1 for group in exchangeable(model)):
+        return "any two products" if model.scale is None else "any two products, but not their scale factors,"
+    if model.scale is None:
+        return "products that one step adds"
+    return f"products that one step adds, of {_scaled_together(model)} in a row with the same scale factors,"
+
+
 def reorderings(model: Model) -> list[Reordered]:
     """Reorderings that generate every order within each group; for a single product, its only order."""
     reordered = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
