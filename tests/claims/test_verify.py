@@ -198,7 +198,7 @@ def test_what_is_proved_is_said_to_ignore_conditions(tmp_path: Path) -> None:
         path.write_text(text_of(claim="error(p) <= 1.1 * magnitude_sum()", **changes))
         found = run(str(path))
         assert "holds" in found.stderr
-        assert ("is about all inputs in the windows" in found.stderr) == bool(where)
+        assert ("holds for all inputs in the windows" in found.stderr) == bool(where)
 
 
 def test_the_language_is_not_idle() -> None:
