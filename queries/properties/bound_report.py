@@ -161,10 +161,10 @@ def _count(model: Model, length: int | None) -> int:
     if length is None:
         return 1
     if not 1 <= length <= MOST_CARRIED or length % model.length:
-        raise ParameterError(
-            "length", f"{length} is not a chain of {model.reference}: it takes a multiple of {model.length}, at most "
-            f"{MOST_CARRIED}; plan:{model.reference} takes any K, its last tile filled up with zeros"
-        )  # fmt: skip
+        why = f"it takes a multiple of {model.length}, at most {MOST_CARRIED}"
+        if model.addend:
+            why += f"; plan:{model.reference} takes any K, its last tile filled up with zeros"
+        raise ParameterError("length", f"{length} is not a chain of {model.reference}: {why}")
     return length // model.length
 
 

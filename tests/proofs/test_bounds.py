@@ -37,7 +37,7 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -920,3 +920,17 @@ def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(rule: str, node: Node) -> 
     theorem: Any = RULES[rule](node, (), given, *([[]] if rule == "fused" else []))
     assert theorem.goal.facts.known.zero
     assert not theorem.goal.facts.known.never_minus
+
+
+@pytest.mark.parametrize(("c", "term", "planned"), [("f32", ", c", True), ("none", "", False)])
+def test_a_plan_is_named_in_place_of_a_chain_where_there_is_one(c: str, term: str, planned: bool) -> None:
+    """A unit that reads no c adds nothing to an earlier sum: it has no plan of any K."""
+    text = f"""
+unit: small
+formats: {{a: f16, b: f16, c: {c}, d: f32}}
+length: 4
+steps: {{d: 'round(fused(a[0:4] * b[0:4]{term}, F=24), f32, nearest_even)'}}
+"""
+    with pytest.raises(ParameterError, match="6 is not a chain of") as refused:
+        find_bound(Model("small", parse_unit(text, "small.yaml")), Inputs(), 6, believed)
+    assert ("takes any K" in str(refused.value)) is planned
