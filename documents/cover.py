@@ -14,8 +14,8 @@ class OutOfReach(Part):
     condition: str
     """the step, the quantity and its case; `differs from NAME=VALUE`: not the result of the unit with this parameter
     changed"""
-    rule: str  #: the rule of inference that gives it
-    why: str  #: what the solvers answered
+    rule: str  #: the rule of inference that proves this; of a change `equal`
+    why: str  #: the grounds of the proof: what the solvers answered, or the rules of rewriting
 
 
 class Conditions(Part):

@@ -31,9 +31,9 @@ class ImeDisclosure(Document):
 
 
 class P3109Declaration(Document):
-    """What IEEE P3109 (interim report 4.0) asks to be declared of an approximate dot product: kappa, the number of
-    values between a result and the defined one, the exact sum rounded once (4.4, Annex D), and a bound of the error
-    (Annex E). Each number is proved."""
+    """What IEEE P3109 (interim report 4.0) asks to be declared of an approximate dot product: kappa, how many
+    numbers of the format it is from a result to the defined one, the exact sum rounded once (4.4, Annex D), and a bound
+    of the error (Annex E). Each number is proved."""
 
     disclosure: Literal["p3109"]  #: the standard
     model: str  #: the unit
@@ -42,7 +42,8 @@ class P3109Declaration(Document):
     """0: every result is the defined one; infinity, NaN: an input is shown on which one of the two results alone is
     infinite, or a NaN; null: no kappa is proved"""
     kappa_basis: str  #: which solvers proved it, or that an input shows it
-    at_least: int = ABSENT  #: where an input is shown with two finite results: how many values lie between them
+    at_least: int = ABSENT
+    """where an input is shown with two finite results: how many numbers of the format it is from one to the other"""
     vector: WitnessVector = ABSENT  #: the input, with the unit's result and the defined one
     error_bound: str | None  #: |d - exact| is at most this; null where no bound is proved
     terms: Sequence[ErrorTerm] = ABSENT  #: the bound's terms, for programs

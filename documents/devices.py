@@ -73,7 +73,7 @@ class Evaluate(Document):
 
 
 class Place(Part):
-    """A vector of the file."""
+    """The place of a vector in the file."""
 
     id: str | int | None  #: its name
     line: int  #: its line
@@ -242,7 +242,8 @@ class DifferingElement(ElementPlace):
     """An element in which two matrices differ."""
 
     d: Sequence[Hex]  #: its bit pattern in each matrix
-    ulps: int | None  #: the distance in ulps; null if one is not finite
+    ulps: int | None
+    """how many numbers of the format it is from one to the other; null if one is a NaN, or the formats differ"""
 
 
 class DotProduct(AnyInput, ElementPlace):

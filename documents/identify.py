@@ -16,12 +16,12 @@ class Member(Part):
     """A candidate of a class."""
 
     model: str  #: the model
-    why: str | None  #: the reason why it is equal to the first candidate of its class
+    why: str | None  #: the reason why it is in this class; null for the first candidate
     confirmed_by: str | Sequence[str] | None  #: the solvers that confirmed this
 
 
 class Class(Part):
-    """Candidates that no input distinguishes."""
+    """Candidates that are proved equal; with --one, candidates with the same result for the vector."""
 
     members: Sequence[Member]  #: the candidates
     results: Sequence[Hex]  #: their results for the vectors, in order
@@ -36,12 +36,12 @@ class Impossible(Part):
 
 
 class Separate(Document):
-    """Vectors that distinguish every two candidates of a family."""
+    """Vectors that distinguish the classes of a family's candidates."""
 
     family: str  #: its name
     candidates: int  #: the number of candidates
     impossible: Impossible  #: combinations that were left out
-    classes: Sequence[Class]  #: candidates that are proved equal are in one class
+    classes: Sequence[Class]  #: the classes, in which every candidate is once
     vectors: Sequence[Vector]  #: vectors that distinguish the classes
     unknown: Sequence[Sequence[str]]  #: pairs that are neither distinguished nor proved equal
     seconds: float  #: the duration in seconds
@@ -92,7 +92,7 @@ class Identify(Document):
     decided: Mapping[str, Any]  #: parameter that the family varies: its value in every candidate left
     assumed: Mapping[str, Any]  #: parameter that the family does not vary: its value in all candidates
     undecided: Mapping[str, Sequence[Any]]  #: parameter: the values that are left
-    why_undecided: Sequence[str]  #: why no input distinguishes these values
+    why_undecided: Sequence[str]  #: why candidates of one class are equal, whatever values of these they have
     classes: Sequence[Sequence[Member]]  #: the candidates that are left; those proved equal are in one class
     open: Sequence[Sequence[str]]  #: pairs of candidates that are neither distinguished nor proved equal
     questions: int  #: the number of questions about the arithmetic
@@ -172,7 +172,7 @@ class Build(Document):
     summation_order: Outline | None = ABSENT  #: the order of the additions
     questions: int = ABSENT  #: the number of questions about the arithmetic
     validated: int = ABSENT  #: vectors of validation put to the device
-    beside: Beside = ABSENT  #: units that differ in one choice, and the answers that refute them
+    beside: Beside = ABSENT  #: how many units that differ in one choice are refuted, and how many are not
     stage: str = ABSENT  #: the stage of the search when it ended
     left_for_time: Sequence[str] = ABSENT
     """groups of candidates not searched, as their share of the time was too short"""
@@ -186,11 +186,13 @@ class Limit(Part):
     """Bounds of a number of an element or of its matrix product."""
 
     kind: str
-    """number: M, N, K, or a product of them; rest: the remainder of M or N by `step`; after: 1 if the element's row or
-    column lies after the last multiple of `step`; first: 1 if it is one of the first rows or columns after this
-    multiple, of which the others fill multiples of `turn`; multiple: 1 if K is a multiple of `step`"""
+    """number: M, N, K, or a product of them; rest: the remainder of M, N or K by `step`; multiple: 1 if K is a multiple
+    of `step`, else 0; after: 1 if the element's row or column lies after the last multiple of `step`, else 0; first: 1
+    if it is one of the first r, else 0, where r is the largest multiple of `step` in M or N, modulo `turn`; place: the
+    number of the row or column, from 0, modulo `step` unless this is 0; block: the size of its block, as M or N is cut
+    into blocks of `step`, the rest into blocks of the largest power of two below `step`, and so on"""
     of: str  #: M, N, K, M * N, M * N * K, rows or columns
-    step: int  #: the divisor; 0 for `number`
+    step: int  #: the divisor, or the size of blocks; 0 for `number`, and for a `place` that is not divided
     turn: int  #: for `first`: a second divisor; for `block`: the size of panels (negative: of the first block); else 0
     least: int | None  #: the smallest value; null: no limit
     most: int | None  #: the largest value; null: no limit
@@ -328,8 +330,10 @@ class Order(Document):
     places: int = ABSENT  #: the binary places within which the answers show losses
     starts_from: str = ABSENT
     """the start of the sum; this field and those below are there if the formats can show it"""
-    products_fused: Sequence[int] = ABSENT  #: products that are not rounded before they are added
-    products_rounded: Sequence[int] = ABSENT  #: products that are rounded before they are added
+    products_fused: Sequence[int] = ABSENT
+    """products that are not rounded to the result's format before they are added"""
+    products_rounded: Sequence[int] = ABSENT
+    """products that are rounded before they are added, added to +0 first, or cut where terms are aligned"""
     left_out: Sequence[int] = ABSENT  #: products that are not in the sum
     twice: Sequence[int] = ABSENT  #: products that are added twice
     instead: str = ABSENT  #: the value in place of the products left out, in words

@@ -230,10 +230,10 @@ class ErrorBound(Document):
     reason: str | None  #: why there is no bound
     seconds: float  #: the duration in seconds
     formula: str = ABSENT
-    """the bound as a formula; this field and those below, but for `nearest`, are there where a bound was proved"""
+    """the bound as a formula; this field and those below, down to `tried`, are there where a bound was proved"""
     terms: Sequence[ErrorTerm] = ABSENT  #: the formula's terms, for programs
     window: NumericBound = ABSENT  #: the bound as a number
-    chain: Chain = ABSENT  #: the bound for chains of this instruction
+    chain: Chain = ABSENT  #: the bound for chains of this instruction, where one is proved
     rules: Mapping[str, int] = ABSENT  #: rule: how often it was used
     lemmas: Sequence[LemmaOfBound] = ABSENT  #: what solvers proved of the datapath
     tried: int = ABSENT  #: inputs that the bound was checked against

@@ -71,7 +71,11 @@ def finish(
 def check_attached(failure: MmaprobeError | None) -> None:
     """Raises the error for which a certificate was not written, if there was one."""
     if failure is not None:
-        say("the proof above is valid, but its certificate was not written:")
+        from mmaprobe.queries.certificates.sat import CertificateError
+
+        # a CertificateError may say that nothing was proved, or that a proof was rejected
+        valid = not isinstance(failure, CertificateError)
+        say(f"{'the proof above is valid, but its' if valid else 'the'} certificate was not written:")
         if isinstance(failure, OutOfTimeError):
             say("proofs that it is made of take several times as long as those above; give a longer --timeout")
         raise failure

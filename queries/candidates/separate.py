@@ -13,6 +13,7 @@ from mmaprobe.queries.candidates.kinds import unique_models
 from mmaprobe.queries.candidates.outcomes import Outcomes, distinct_counts, pool_rows
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 
@@ -59,7 +60,8 @@ def separate(
     classes = outcome.classes
     open_ones = [[models[index] for index in indices] for indices in together if len(indices) > 1]
     outcome.asked = len(open_ones)
-    options.progress(f"simulation leaves {sum(map(len, open_ones))} candidates in {outcome.asked} classes together")
+    alike = counted(outcome.asked, "class")
+    options.progress(f"simulation leaves {alike} of several candidates, {sum(map(len, open_ones))} in all")
 
     def interrupt() -> None:
         outcome.interrupted = True

@@ -242,7 +242,7 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     kept: list[Answered] = field(default_factory=list)
-    differing: list[Answered] = field(default_factory=list)  # vectors with different answers, if not yet in `answered`
+    differing: list[Answered] = field(default_factory=list)  # with different answers, for which `kept` had no room
     apart: list[Answered] = field(default_factory=list)  # of recordings without a common input: with one answer each
 
     @property

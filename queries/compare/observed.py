@@ -11,6 +11,7 @@ from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
@@ -106,8 +107,12 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
         if own.formats != model.formats:
             raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
         factors = {len(vector.operands.sides[row.name]) for row in FACTORS}
-        if len(vector.operands.a) > model.length or factors != {model.scales}:
-            raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)
+        if (given := len(vector.operands.a)) > model.length:
+            wanted = f"takes at most {counted(model.length, 'product')}, not {given}"
+            raise InputError(f"{model.reference} {wanted}", file, vector.line)
+        if factors != {model.scales}:
+            wanted = f"takes {counted(model.scales, 'scale factor')} of each side, not {max(factors)}"
+            raise InputError(f"{model.reference} {wanted}", file, vector.line)
         try:
             check_addend(model, vector.operands.c != 0)
         except ParameterError as error:

@@ -226,7 +226,8 @@ class Standings:
                 self.disagreements.append((vector, to_hex(d, vector.model.d)))
 
     def surprises(self) -> Iterator[tuple[Vector, int]]:
-        """The first answer that contradicts each hypothesis, and the first that contradicts an earlier result."""
+        """The first answers that contradict earlier results, those that no hypothesis predicts, and the first one that
+        contradicts each hypothesis, with their vectors; a vector may come more than once."""
         seen = [(vector, observed) for vector, observed in self.disagreements[:LISTED]]
         for standing in self.questions.values():
             seen += [(vector, observed) for vector, observed, _ in standing.unpredicted[:LISTED]]

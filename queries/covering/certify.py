@@ -26,7 +26,8 @@ def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certi
     """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout` is for the
     proof of each change. Raises CertificateError if nothing was proved."""
     if not cover.unreachable and not cover.same:
-        raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
+        why = "conditions that no vector reaches are undecided" if cover.open else "everything is reached"
+        raise CertificateError(f"{why}: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(cover, options))
     roots = [_theorem_of_case(cover, case, theorem) for case, theorem in cover.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]

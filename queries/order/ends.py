@@ -18,6 +18,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
+NOT_ASKED = "it is not asked whether they are rounded before they are added"
+
 
 @dataclass(frozen=True)
 class Ends:
@@ -44,9 +46,10 @@ class Ends:
         if self.why:
             return [*lines, f"products: {self.why}"]
         if self.fused:
-            lines.append(f"products not rounded before they are added: {compact(self.fused)}")
+            lines.append(f"products not rounded to the result's format before they are added: {compact(self.fused)}")
         if self.rounded:
-            lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
+            how = "rounded before they are added, added to +0 first, or cut where terms are aligned"
+            lines.append(f"products {how}: {compact(self.rounded)}")
         return lines
 
     def add_to(self, document: Order) -> Order:
@@ -97,9 +100,13 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     and another leaf the negative of the product's other bits."""
     model = probe.model
     if model.scale is not None:
-        return (), (), "with scale factors it is not asked whether they are rounded before"
+        return (), (), f"with scale factors {NOT_ASKED}"
     if probe.weights:
-        return (), (), "as terms are subtracted or scaled, it is not asked whether they are rounded before"
+        return (
+            (),
+            (),
+            f"as some terms are subtracted or scaled, {NOT_ASKED}",
+        )
     partners = list(_partners(root))
     read = (model.d, model.c) if "c" in dict(partners).values() else (model.d,)
     kept = min(fmt.precision for fmt in read)
@@ -134,10 +141,11 @@ def never_rounded(model: Model) -> str:
 
 
 def _too_few(model: Model, bits: tuple[int, int]) -> str:
-    """Why products are not asked about: (1 + 2^-i) * (1 + 2^-j) with these i and j fits the result's format."""
+    """Why products are not asked about: no (1 + 2^-i) * (1 + 2^-j) with i and j up to these has a bit below the last
+    place of the result's format."""
     if min(bits) >= 1 and sum(bits) >= model.d.precision:
         return ""
-    return f"too few of their bits are below the last place of {model.d.name}, so that it is not asked"
+    return f"none with a bit below the last place of {model.d.name} suits the question whether they are rounded"
 
 
 def _partners(root: Node | Leaf) -> Iterable[tuple[int, Leaf]]:
@@ -177,15 +185,19 @@ def _near_one(fmt: Format, *bits: int) -> int:
 
 
 def _start(probe: Probe, root: Node | Leaf) -> str:
-    """The value to which the first step adds: not +0 if a sum of negative zeros alone is -0."""
+    """The value to which the first step adds. A sum of negative zeros alone is -0 only if no +0 is added to them, or if
+    sums are rounded down: then terms that cancel give -0, as masks that hide all units do."""
     model = probe.model
     step = next((node for node in nodes_of(root) if "c" in node.children), None)
     from_c = step is not None and not any(isinstance(child, Node) for child in step.children)
+    down = any(question.d == model.d.sign_bit for question in probe.questions)
     [zero] = probe.patterns([(partial(_zeros, probe), "the sum of negative zeros alone")])
     plain = zero == model.d.sign_bit
     if from_c:
         return "c" if plain else "c (a sum of negative zeros is +0)"
-    return "the first product" if plain else "+0 (or the first product, if every zero sum is +0 here)"
+    if not plain:
+        return "+0 (or the first product, if every zero sum is +0 here)"
+    return "the first product (or +0, as terms that cancel give -0)" if down else "the first product"
 
 
 def _zeros(probe: Probe, text: str, number: int) -> Vector:

@@ -108,8 +108,8 @@ class Builder:
                 if lost != self.probe.lost(*pair):
                     bits = self.probe.span.bits
                     raise self.probe.fail(
-                        "the formats' range is too narrow: units of another size are hidden otherwise under a mask "
-                        f"at {pair[0]} and {pair[1]}, so the unit keeps some of the {bits} places between them"
+                        f"the formats' range is too narrow: a mask at {pair[0]} and {pair[1]} hides numbers or not by "
+                        f"their size, so the device keeps some of the {bits} places between them and the mask"
                     )
 
     # -- construction

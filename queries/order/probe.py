@@ -317,9 +317,8 @@ class Probe:
         low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
         if not low <= exponent <= high:
             name = "term c" if leaf == "c" else f"product {leaf}"
-            raise self.fail(
-                f"{name} counts so much, or so little, that 2^{exponent} is wanted there: none of its numbers"
-            )
+            wanted = f"2^{exponent} is needed there, which is beyond the range of its formats"
+            raise self.fail(f"{name} counts so much, or so little, that {wanted}")
 
     def _factors_of(self, power: Power, normal: bool) -> list[int]:
         """The patterns of the factors whose product is a signed power of two; the first factor has the sign."""

@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.bounds.forms import Factor, Form
 from mmaprobe.queries.kernel.bounds.induction import MOST_CARRIED, Carried, Chained, Closed, carried, closed, step_text
 from mmaprobe.queries.kernel.bounds.largest import OfLargest, bound_text, of_largest
 from mmaprobe.queries.kernel.bounds.wording import form_text, premises_of, raised, up_decimal, up_float, up_text
-from mmaprobe.queries.kernel.datapath.rounding_losses import LEMMAS
+from mmaprobe.queries.kernel.closed import is_lemma
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import ErrorOfModel, Near
@@ -166,10 +166,10 @@ def _count(model: Model, length: int | None) -> int:
     if length is None:
         return 1
     if not 1 <= length <= MOST_CARRIED or length % model.length:
-        raise ParameterError(
-            "length", f"{length} is not a chain of {model.reference}: it takes a multiple of {model.length}, at most "
-            f"{MOST_CARRIED}; plan:{model.reference} takes any K, its last tile filled up with zeros"
-        )  # fmt: skip
+        why = f"it takes a multiple of {model.length}, at most {MOST_CARRIED}"
+        if model.addend:
+            why += f"; plan:{model.reference} takes any K, its last tile filled up with zeros"
+        raise ParameterError("length", f"{length} is not a chain of {model.reference}: {why}")
     return length // model.length
 
 
@@ -213,7 +213,7 @@ def document_of(result: BoundResult) -> ErrorBound:
 def derivation(bounds: Iterable[Theorem]) -> tuple[dict[str, int], list[LemmaOfBound]]:
     """The derivation of bounds: the number of theorems by each rule, and the lemmas about the datapath."""
     every = dict.fromkeys(one for theorem in bounds for one in theorem.walk())
-    lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, LEMMAS)}
+    lemmas = {one.goal.statement(): one.word for one in every if is_lemma(type(one.goal))}
     rules = dict(sorted(Counter(one.rule for one in every).items()))
     return rules, [LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()]
 

@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.nodes.node import of_kind
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions
 NARROW_RANGE = 56  # with fewer exponents of products than this, the large terms have the largest exponent
-CHAINS, WORK = 16, 4096  # at most this many chains are tried, with this many products in all; at least two
+CHAINS, WORK = 16, 4096  # at most this many chains of each kind, with this many products together; at least two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
 

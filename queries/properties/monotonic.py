@@ -24,7 +24,7 @@ from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.evaluate.identity import identity_text
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
-BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
+BY_RISES = "where the largest exponent of a sum changes, the term that changes it rises by what the others lose or more"
 
 
 def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:

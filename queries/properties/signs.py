@@ -14,7 +14,7 @@ from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled, result_or_none
 from mmaprobe.smtmodel.units.unit import Unit
 
-BY_NODES = "each node is negated if its operands are"
+BY_NODES = "each node's value is negated or unchanged, and the result is negated"
 LEMMA_SECONDS = 10.0
 
 

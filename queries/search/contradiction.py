@@ -45,7 +45,7 @@ def _statement(problem: Problem) -> str:
 
 
 def row_text(layout: Layout, row: Sequence[int]) -> str:
-    """The operands that are not zero, in hexadecimal."""
+    """The operands that are not +0, in hexadecimal."""
     columns = zip(layout.names, row, layout.formats, strict=True)
     return " ".join(f"{name}={to_hex(pattern, fmt)}" for name, pattern, fmt in columns if pattern) or "zeros alone"
 

@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.evaluate.operands import Layout
 
 INTEGER_BITS = 63  # the most bits of significands as integers
 ALONE = 0.3  # the share of rows in which the term with the lone bit has no other bit
-NONE = 0.15  # the share of rows with a single term
+SINGLE = 0.15  # the share of rows with a single term
 
 
 def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1, kept: int = 0) -> Table:
@@ -50,7 +50,7 @@ def lone_rows(layout: Layout, result: Format, count: int, seed: int = 1, kept: i
     y = np.where(alone, np.uint64(1), y)
     _put_product(layout, table, rng, is_product[:, 0], terms[:, 0], x, y, low)
     # the other term: as many bits as the result keeps, and the half unit where the first term has no half unit
-    there = rng.random(count) >= NONE
+    there = rng.random(count) >= SINGLE
     half = ~tie | alone
     size = np.clip(result.precision + half - rng.integers(0, 2, count) * rng.integers(0, 3, count), 1, INTEGER_BITS)
     start = where + ~half

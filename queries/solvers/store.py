@@ -2,7 +2,7 @@
 
 The key of an answer is made of the query's text, the engine and the engine's version. An answer is on disk before it is
 reported, so that a run killed at any moment can be resumed. A decided answer holds for ever. An "unknown" holds for
-budgets no larger than its own, and not at all if the engine crashed.
+budgets no larger than its own, and not at all if the engine crashed, was ended, or got less memory than its limit.
 
 A store that cannot be opened is an error. A later failure costs no answer: the store warns once, and is not used any
 more. Since the store's answers are believed, nobody but the user may own or write the store or its folder.

@@ -63,5 +63,9 @@ def test_lemmas_in_each_others_place_are_one_certificate(folder: Path, tmp_path:
 
 
 def test_nothing_proved_has_no_certificate(tmp_path: Path) -> None:
-    with pytest.raises(CertificateError, match="nothing was proved"):
-        certify_cover(Cover(UNIT, Covering(UNIT, False, [], samples=64).layout), tmp_path, QUICK)
+    cover = Cover(UNIT, Covering(UNIT, False, [], samples=64).layout)
+    with pytest.raises(CertificateError, match="everything is reached: nothing was proved"):
+        certify_cover(cover, tmp_path, QUICK)
+    cover.counts[SAME] = 0
+    with pytest.raises(CertificateError, match="conditions that no vector reaches are undecided: nothing was proved"):
+        certify_cover(cover, tmp_path, QUICK)

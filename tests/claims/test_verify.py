@@ -533,7 +533,7 @@ def test_overflow(changes: dict[str, Any], verdict: str) -> None:
 
 
 def test_overflow_of_units_that_round_up() -> None:
-    with pytest.raises(InputError, match="may round up"):
+    with pytest.raises(InputError, match="only ever truncated"):
         decide(overflow_claim(reduction="single-pass@unit=cdna3/mfma/f32_16x16x16_f16", overflow="never"), Options())
 
 

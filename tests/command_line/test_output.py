@@ -19,7 +19,9 @@ from click.testing import CliRunner
 from mmaprobe import listed
 from mmaprobe.cli.commands.prove_models import _unconfirmed
 from mmaprobe.cli.main import main
+from mmaprobe.cli.text.certificates import check_attached
 from mmaprobe.documents.prove import OneLemma
+from mmaprobe.queries.certificates.sat import CertificateError, FaultyProofError
 from mmaprobe.runner.answers import AnswersFile
 from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutOfTimeError, OutputError
 from mmaprobe.smtmodel.base.files import append_whole, whole_file, write_whole
@@ -205,6 +207,13 @@ def test_what_is_proved_stands_without_its_certificate(tmp_path):
     assert "equal: proved" in done.stderr
     assert "the proof above is valid, but its certificate was not written" in done.stderr
     assert not (folder / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("failure", [CertificateError("everything is reached"), FaultyProofError("rejected")])
+def test_a_proof_that_is_none_is_not_called_valid(failure, capsys):
+    with pytest.raises(CertificateError):
+        check_attached(failure)
+    assert capsys.readouterr().err.splitlines()[-1] == "the certificate was not written:"
 
 
 def test_a_certificate_for_which_time_ran_out_may_be_written_with_more(tmp_path, monkeypatch):

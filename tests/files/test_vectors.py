@@ -397,3 +397,27 @@ def test_a_model_given_for_all_rows_takes_their_formats() -> None:
     assert vectors[0].model.reference == ROW["model"]
     with pytest.raises(InputError, match="takes other formats than"):
         list(evaluate_vectors(vectors, model))
+
+
+def test_what_another_model_does_not_take_is_named(tmp_path: Path) -> None:
+    """Scale factors of another number, and more products, are no matter of each other."""
+    models = []
+    for blocks in (1, 2):
+        size = 4 // blocks
+        terms = [
+            f"each(k in range({size * i}, {size * i + size}), scale(a[k] * b[k], scale_a[{i}], scale_b[{i}]))"
+            for i in range(blocks)
+        ]
+        path = tmp_path / f"{blocks}.yaml"
+        path.write_text(
+            "unit: blocks\nformats: {a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0}\nlength: 4\n"
+            f"scale_block: {size}\n"
+            f"steps:\n  d: round(fused({', '.join(terms)}, c, F=25), f32, toward_zero)\n"
+        )
+        models.append(parse_reference(str(path)))
+    given = Operands((2,) * 4, (2,) * 4, 0, ((127,), (127,)))
+    with pytest.raises(InputError, match="takes 2 scale factors of each side, not 1"):
+        list(evaluate_vectors([Vector(models[0], given)], models[1]))
+    one, more = (parse_reference(f"volta/mma/m8n8k4.f32.f16.f16.f32@length={length}") for length in (4, 8))
+    with pytest.raises(InputError, match="takes at most 4 products, not 8"):
+        list(evaluate_vectors([Vector(more, Operands((0,) * 8, (0,) * 8, 0))], one))

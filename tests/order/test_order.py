@@ -275,7 +275,7 @@ steps: {x: 'r(exact(a[0] * b[0], c))', y: 'r(exact(a[1] * b[1], x))', d: 'r(exac
         ("e4m3", "e5m2", "bf16", "each fits bf16"),
         ("bf16", "bf16", "f32", "none has more bits than f32"),
         ("e4m3", "e4m3", "f16", "none has more bits than f16"),
-        ("e5m4_ieee", "e5m4_ieee", "e5m8_ieee", "too few of their bits"),
+        ("e5m4_ieee", "e5m4_ieee", "e5m8_ieee", "none with a bit below the last place of e5m8_ieee"),
         ("bf16", "f32", "f32", ""),
         ("f32", "bf16", "f32", ""),
         ("f16", "bf16", "bf16", ""),
@@ -293,6 +293,67 @@ def test_products_that_fit_are_no_others(tmp_path: Path, a: str, b: str, d: str,
         assert (found["products_fused"], found["products_rounded"]) == ([0, 1], [2])
 
 
+OF_EITHER_START = """
+unit: rounded
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 3
+roundings: {r: 'round(f32, MODE)'}
+steps: {s: 'repeat(k in range(START, 3), FIRST, r(exact(acc, a[k] * b[k])))', d: 'r(exact(s, c))'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "start", "first", "said"),
+    [
+        ("down", "0", "+0", "the first product (or +0, as terms that cancel give -0)"),
+        ("down", "1", "r(a[0] * b[0])", "the first product (or +0, as terms that cancel give -0)"),
+        ("nearest_even", "0", "+0", "+0 (or the first product, if every zero sum is +0 here)"),
+        ("nearest_even", "1", "r(a[0] * b[0])", "the first product"),
+    ],
+)
+def test_a_start_that_changes_no_sum_is_not_ruled_out(
+    tmp_path: Path, mode: str, start: str, first: str, said: str
+) -> None:
+    """Rounded down, +0 and -0 are -0, as are -0 and -0."""
+    file = tmp_path / "unit.yaml"
+    text = OF_EITHER_START.replace("MODE", mode).replace("START", start).replace("FIRST", first)
+    file.write_text(text)
+    assert ends(f"model:{file}", "f16,f16,f32,f32", 3)["starts_from"] == said
+
+
+ALIGNED = """
+unit: aligned
+formats: {a: A, b: A, c: C, d: D}
+length: 3
+roundings: {r: 'round(D, nearest_even)'}
+steps: {d: 'r(fused(a[0:3] * b[0:3], c, F=14))'}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "c", "d", "said"),
+    [
+        (
+            "f16",
+            "f16",
+            "f16",
+            "products rounded before they are added, added to +0 first, or cut where terms are aligned: 0-2",
+        ),
+        (
+            "f32",
+            "bf16",
+            "f32",
+            "products: none with a bit below the last place of f32 suits the question whether they are rounded",
+        ),
+    ],
+)
+def test_products_that_lose_bits_are_not_all_rounded(tmp_path: Path, a: str, c: str, d: str, said: str) -> None:
+    """An aligned sum cuts them. Products of f32 have many bits below those of f32, but c in bf16 has no such bits."""
+    file = tmp_path / "unit.yaml"
+    file.write_text(re.sub(r"\b[ACD]\b", lambda letter: {"A": a, "C": c, "D": d}[letter[0]], ALIGNED))
+    assert f"  {said}" in run("--device", f"model:{file}").stderr.splitlines()
+
+
 def test_the_text_says_both_ends() -> None:
     result = run("--device", "model:ieee/fma/f32@length=6", "--formats", "f32,f32,f32,f32", "--length", "6")
     assert result.exit_code == 0
@@ -301,7 +362,7 @@ def test_the_text_says_both_ends() -> None:
     assert shown[:2] == ["summation order of c and 6 products (f32 * f32, c in f32, results in f32):",
                         "  c, 0-5 (added one after another)"]  # fmt: skip
     assert "  starts from: c" in shown
-    assert "  products not rounded before they are added: 0-5" in shown
+    assert "  products not rounded to the result's format before they are added: 0-5" in shown
 
 
 # -- files

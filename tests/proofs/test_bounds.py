@@ -38,7 +38,7 @@ from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -931,3 +931,17 @@ def test_sums_of_integers_lose_nothing_where_they_do_not_overflow() -> None:
     assert mmaprobe.bound(clamped, confirm=False).formula == "|d - exact| <= 0"
     chain = mmaprobe.bound(clamped, length=64, confirm=False).every
     assert chain == "after n instructions: |d - exact| <= 0"
+
+
+@pytest.mark.parametrize(("c", "term", "planned"), [("f32", ", c", True), ("none", "", False)])
+def test_a_plan_is_named_in_place_of_a_chain_where_there_is_one(c: str, term: str, planned: bool) -> None:
+    """A unit that reads no c adds nothing to an earlier sum: it has no plan of any K."""
+    text = f"""
+unit: small
+formats: {{a: f16, b: f16, c: {c}, d: f32}}
+length: 4
+steps: {{d: 'round(fused(a[0:4] * b[0:4]{term}, F=24), f32, nearest_even)'}}
+"""
+    with pytest.raises(ParameterError, match="6 is not a chain of") as refused:
+        find_bound(Model("small", parse_unit(text, "small.yaml")), Inputs(), 6, believed)
+    assert ("takes any K" in str(refused.value)) is planned

@@ -130,3 +130,10 @@ def test_refusals() -> None:
             draws.drawn(node, (), given, proved)
     with pytest.raises(RuleError, match="without random bits"):
         draws.draw_lemmas(node, {})
+
+
+def test_a_bound_shows_the_lemma_about_draws() -> None:
+    """By this lemma, bounds of two modes are a bound of what random bits give."""
+    found = document_of(find_bound(drawn("stochastic_a"), Inputs(), None, believed))
+    said = "stochastic_a by 2 random bits gives what rounding to e2m1 toward zero, or away from zero, gives"
+    assert said in [one.lemma for one in found.lemmas]

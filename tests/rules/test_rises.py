@@ -272,7 +272,7 @@ def test_a_theorem_needs_every_lemma() -> None:
     two = Monotonic(problem.left, parse_reference(FUSED), raised=0)
     normal = rises(problem.left.unit, 0, True, lemmas)
     for changed, about, why in (
-        (two, known, "of one model"), (replace(problem, raised=1), known, "another operand"),
+        (two, known, "about one model"), (replace(problem, raised=1), known, "another operand"),
         (question(FUSED), known, "another unit"), (problem, normal, "normal numbers alone"),
     ):  # fmt: skip
         with pytest.raises(RuleError, match=why):

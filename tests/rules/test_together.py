@@ -50,7 +50,7 @@ def test_every_order_needs_what_generates_all(orders: Sequence[Theorem]) -> None
     found = every_order(VOLTA, FREE, "bits", orders)
     assert found.goal == HasProperty("order-independent", VOLTA, FREE, "bits")
     for part in orders:
-        refused("it is not known of", every_order, VOLTA, FREE, "bits", [one for one in orders if one is not part])
+        refused("not known that", every_order, VOLTA, FREE, "bits", [one for one in orders if one is not part])
     problem = reorderings(VOLTA)[0]
     refused("stand fixed", every_order, VOLTA, Inputs(zero_terms=(0,)), "bits", orders)
     refused("other inputs", every_order, VOLTA, FINITE, "bits", orders)
@@ -68,7 +68,7 @@ def test_orders_are_of_each_step() -> None:
     assert len(parts) == 2
     assert every_order(model, FREE, "bits", parts)
     for part in parts:
-        refused("it is not known of", every_order, model, FREE, "bits", [part])
+        refused("not known that", every_order, model, FREE, "bits", [part])
 
 
 def test_a_property_is_all_its_parts() -> None:
@@ -81,7 +81,7 @@ def test_a_property_is_all_its_parts() -> None:
                 [one for one in parts if one is not part])  # fmt: skip
     refused("a part is not known", each_part, "monotonic", CHAIN, FINITE, "bits", parts)
     refused("a part is not known", each_part, "monotonic", CHAIN, FREE, "value", parts)
-    refused("more than two", each_part, "order-independent", CHAIN, FREE, "bits", parts)
+    refused("about every order", each_part, "order-independent", CHAIN, FREE, "bits", parts)
     refused("nothing", each_part, "nothing", CHAIN, FREE, "bits", parts)
     refused("one length|no shorter", each_part, "zero-padding", parse_reference("ieee/fma/f32"), FREE, "bits", parts)
 
@@ -100,7 +100,7 @@ def test_a_product_stands_for_those_that_orders_bring_there(orders: Sequence[The
     refused("not a Monotonic", raised_elsewhere, Problem(VOLTA, VOLTA), known, orders)
     other = parse_reference(f"{VOLTA.reference}@fraction_bits=24")
     refused("of one model", raised_elsewhere, replace(wanted, right=other), known, orders)
-    refused("of another model", raised_elsewhere, Monotonic(other, other, raised=2), known, orders)
+    refused("about another model", raised_elsewhere, Monotonic(other, other, raised=2), known, orders)
     fixed = Inputs(zero_terms=(3,))
     refused("stand fixed", raised_elsewhere, replace(wanted, inputs=fixed),
             believed(Monotonic(VOLTA, VOLTA, fixed, raised=0)), orders)  # fmt: skip
@@ -126,7 +126,7 @@ def test_expressions_of_two_units() -> None:
     wide = parse_reference(f"{VOLTA.reference}@fraction_bits=24")
     assert one_expression(Problem(VOLTA, VOLTA)).goal == SidesAgree(Problem(VOLTA, VOLTA))
     for make, more in ((one_expression, ()), (one_form, (None, None))):
-        refused("are two", make, Problem(VOLTA, wide), *more)
+        refused("differ", make, Problem(VOLTA, wide), *more)
         refused("operands", make, Problem(VOLTA, parse_reference(f"{VOLTA.reference}@length=3")), *more)
         refused("other inputs", make, negations(VOLTA)[0], *more)
 
@@ -138,7 +138,7 @@ def test_forms_are_of_the_units_of_the_problem() -> None:
     left, right = proof.theorem.premises
     assert one_form(problem, left, right).goal == SidesAgree(problem)
     refused("another unit", one_form, problem, right, left)
-    refused("are two", one_form, problem, left, None)
+    refused("forms differ", one_form, problem, left, None)
 
 
 def test_products_in_a_loop_have_no_place() -> None:
@@ -154,7 +154,7 @@ def test_an_order_is_of_terms_of_one_sum() -> None:
     refused("one model", one_sum, replace(first, right=parse_reference(f"{VOLTA.reference}@fraction_bits=24")))
     refused("not a Reordered", one_sum, Problem(VOLTA, VOLTA))
     for problem in reorderings(CHAIN):
-        refused("normal forms are two", one_sum, problem)
+        refused("normal forms differ", one_sum, problem)
 
 
 @pytest.mark.parametrize("wanted", ["order-independent", "monotonic-addend", "zero-padding"])

@@ -457,7 +457,10 @@ def test_fewer_vectors_than_asked_for_are_all_there_are(tmp_path: Path) -> None:
     for file in files:
         file.write_text(text.format(file.stem, file.stem), encoding="utf-8")
     asked = ["distinguish", *map(str, files), "--solver", "bitwuzla"]
-    for count, words in (("3", "different, 1 vector (any other exercises the same) ["), ("1", "different, 1 vector [")):
+    for count, words in (
+        ("3", "different, 1 vector (any other input exercises the same features) ["),
+        ("1", "different, 1 vector ["),
+    ):
         result = CliRunner().invoke(main, [*asked, "-n", count])
         assert (result.exit_code, words in result.stderr) == (0, True), result.stderr
 

@@ -41,7 +41,8 @@ class DrawIsNextTo(OfMagnitudes):
         return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def statement(self) -> str:
-        return f"{self.mode} by {self.bits} random bits gives a number of {self.format.name} next to the one rounded"
+        what = f"what rounding to {self.format.name} toward zero, or away from zero, gives"
+        return f"{self.mode} by {self.bits} random bits gives {what}"
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return *super().inputs(symbol), symbol("random", self.bits)

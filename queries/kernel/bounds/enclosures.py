@@ -297,7 +297,7 @@ def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
     magnitude."""
     goals = goals_about("segment", node, places, operands_at(node, places), premises)
     if goals[0].facts.error.parts:
-        raise RuleError("segment: of a number that is not exact")
+        raise RuleError("segment: the number is not exact")
     return enclosed(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
 

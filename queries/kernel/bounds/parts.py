@@ -280,9 +280,9 @@ def part(unit: Unit | Windowed, node: Round, places: Places, lemmas: Sequence[Th
     error by `rounded`: |v| is at most the sum of the magnitudes of all products of the polynomial, and of this
     rounding's error. The operand of each of those roundings has such a bound, too, and must not overflow."""
     if places != bound_places(node, dict(places)) or is_of_plan(unit):
-        raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
+        raise RuleError("part: the node is no rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
-        raise RuleError("part: a rounding of what is not exact")
+        raise RuleError("part: the rounded expression is not exact")
     kept = frozenset(of_kind(node, Round))
     parted, how = Parted(unit, kept), node.rounding
     polynomial = parted.of(node, places)

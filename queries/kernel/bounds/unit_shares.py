@@ -141,7 +141,7 @@ def _largest(space: Space, item: Monomial) -> Fraction:
     product = Fraction(1)
     for factor in item:
         if factor.raised:
-            raise RuleError("share_of: of a number that may be subnormal")
+            raise RuleError("share_of: a magnitude is that of a number that may be subnormal")
         product *= _most(space, factor)
     return product
 
@@ -442,7 +442,7 @@ def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
         apart: Apart = goal_of(within[0], Apart, "compares")
         results = tuple(recorded_part(part, space.factors, space.terms) for part in wanted.parts)
         if (apart.space, apart.values) != (space, results):
-            raise RuleError("compares: it is known of other results")
+            raise RuleError("compares: the bound is about other results")
         goals = [apart, *_errs(within[1:], Errs, space, wanted.read)]
         share = apart.share
     else:
@@ -484,7 +484,7 @@ def _errs(within: Sequence[Theorem], kind: type[Errs | ErrsUpTo], space: Space, 
     """The goals about the errors of these parts, in order, on the inputs of a space. Raises RuleError."""
     goals = [goal_of(one, kind, "claims") for one in within]
     if [(goal.space, goal.part) for goal in goals] != [(space, part) for part in parts]:
-        raise RuleError("claims: it is known of other results, or not of all of them")
+        raise RuleError("claims: the bounds are about other results, or not about all of them")
     return goals
 
 

@@ -215,7 +215,8 @@ def premises_of(result: Node) -> list[str]:
     premises += [f"no product reaches 2^{limit}" for limit in limits]
     read = ["subnormals as zero"] if flushed_in(result) else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
-    return [*premises, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
+    exact = f"exact is the result without rounding for inputs as they are read: {' and '.join(read)}"
+    return [*premises, exact] if read else premises
 
 
 def premises_of_plan(plan: Plan) -> list[str]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mmaprobe.queries.kernel.lemmas import AlignmentLoses, off_by
+from mmaprobe.queries.kernel.lemmas import off_by
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, is_largest, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
@@ -109,7 +109,3 @@ class TruncationKeeps(_OfRounding):
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         overflows, result, exact, last, _ = self._rounded(given, "toward_zero")
         return overflows | (result.ule(exact) & exact.ult(result + last))
-
-
-#: the lemmas about the datapath in trees of theorems
-LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)

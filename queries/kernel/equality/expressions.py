@@ -23,7 +23,7 @@ def one_expression(problem: Problem) -> Made:
     """Two units whose results are the same expression over the same operands compute the same on every input."""
     left, right = units_of(problem, "one_expression")
     if left.result != right.result:
-        raise RuleError("one_expression: the expressions are two")
+        raise RuleError("one_expression: the expressions differ")
     return Made(SidesAgree(problem))
 
 
@@ -35,10 +35,10 @@ def one_sum(problem: Reordered) -> Made:
     if problem.left != problem.right:
         raise RuleError("one_sum: the sides are not one model in two orders")
     if sorted(problem.order) != list(range(problem.left.length)):
-        raise RuleError("one_sum: it is not an order of the products")
+        raise RuleError("one_sum: the order is not an order of the products")
     result = terms_written_out(problem.left.unit.result)
     if normal(result) != normal(_moved(result, problem.order)):
-        raise RuleError("one_sum: the normal forms are two")
+        raise RuleError("one_sum: the normal forms differ")
     return Made(SidesAgree(problem))
 
 
@@ -55,7 +55,7 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
         others.append(goal.other)
     forms = _forms(others)
     if forms[0] != forms[1]:
-        raise RuleError("one_form: the normal forms are two")
+        raise RuleError("one_form: the normal forms differ")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))
 
 

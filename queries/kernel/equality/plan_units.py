@@ -125,7 +125,7 @@ def same_forms(left: Plan, right: Plan, part: AtLength | Steps | Tails, form: Fo
     if first is None or second is None:
         raise RuleError("same_forms: a result may be -0")
     if first != second:
-        raise RuleError("same_forms: the normal forms are two")
+        raise RuleError("same_forms: the normal forms differ")
     return Made(FormsAgree(left, right, part, form == "positive"))
 
 
@@ -180,7 +180,7 @@ def _check_apart(name: str, *plans: Plan) -> None:
     """Raises RuleError for a plan whose words share an exponent of the whole row, so that some of its products alone
     would be computed with another exponent."""
     if any(plan.gathered for plan in plans):
-        raise RuleError(f"{name}: words hold an exponent of the whole row, and some products apart have another one")
+        raise RuleError(f"{name}: words share an exponent of the whole row, which some of its products would not have")
 
 
 def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]:

@@ -763,7 +763,7 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         case Product() | Scale() | Each() | Relu():
             pass
         case _:
-            raise RuleError(f"congruent: of a {node.kind} it is not known")
+            raise RuleError(f"congruent: no congruence is known of a {node.kind}")
     try:
         other = with_operands(node, others)
     except ParameterError as error:
@@ -812,14 +812,14 @@ def _held(known: Known) -> Held | None:
 
 @dataclass(frozen=True)
 class SameResults:
-    """A unit computes, on all inputs, the same results as with another expression. If the unit does not name the
+    """A unit gives, on all inputs, the same results as with another expression. If the unit does not name the
     pattern of a NaN, all NaNs are equal."""
 
     unit: Unit
     other: Node
 
     def statement(self) -> str:
-        return f"unit {self.unit.digest} computes the same with {sum(1 for _ in walk(self.other))} nodes"
+        return f"unit {self.unit.digest} computes the same as an expression of {sum(1 for _ in walk(self.other))} nodes"
 
 
 @rule

@@ -82,7 +82,7 @@ def loses_of_blocks(plan: Plan, length: int, reach: int, spread: int | None, zer
     numbers give that of their product."""
     goal: Chained = goal_of(chain, Chained, "loses_of_blocks")
     if length < 1 or not 0 <= reach < LEAST or not (spread is None or 0 <= spread < LEAST):
-        raise RuleError("loses_of_blocks: K is from 1 on, and powers are from 1 on")
+        raise RuleError(f"loses_of_blocks: K is from 1 on, and exponents are from 0 to {LEAST - 1}")
     if [model.unit for model in plan.models] != [goal.unit]:
         raise RuleError("loses_of_blocks: the premise is not about the plan's unit")
     if flushed_in(goal.unit.result):

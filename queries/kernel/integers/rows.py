@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 F32 = FORMATS["f32"]
-ABOUT = "bounds are known of sums of exact products in f32 that are only ever truncated; this unit may round up"
+ABOUT = "bounds are known only of sums of exact products in f32 that do not wrap and are only ever truncated"
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
 
 
 def need_truncation(unit: Model) -> None:
-    """Raises ParameterError, which names the parameter at fault, for a unit whose sums may be rounded up."""
+    """Raises ParameterError, which names the parameter at fault, for a unit other than those of `ABOUT`."""
     truncating_steps(unit.unit, ABOUT)
     if unit.d != F32 or unit.c != F32:
         raise ParameterError("d", f"{unit.d.name}: {ABOUT}")

@@ -159,7 +159,7 @@ def _found(plan: Plan, length: int, reach: int, wraps: Theorem) -> tuple[_Form, 
     if goal.plan != plan or goal.length != length or (goal.most_a, goal.most_b) != (None, None):
         raise RuleError("loses_of_largest: it is not known that no sum wraps")
     if length < 1 or not 0 <= reach < LEAST:
-        raise RuleError("loses_of_largest: K is from 1 on, and powers are from 1 on")
+        raise RuleError(f"loses_of_largest: K is from 1 on, and exponents are from 0 to {LEAST - 1}")
     found = _Results(plan, length, reach)
     result = found.of(plan.result)
     if result.powers != (1, 1):

@@ -37,7 +37,7 @@ class RoundsOpposite(OfTarget):
     spare = 2
 
     def statement(self) -> str:
-        return f"{rounding_text(self.target, self.bits)}, sees magnitudes alone"
+        return f"{rounding_text(self.target, self.bits)}, does not depend on the sign"
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         magnitude, place, *drawn = given

@@ -49,7 +49,7 @@ def every_order(model: Model, inputs: Inputs, compare: Compare, parts: Sequence[
             for moved in (exchange, rotation):
                 places = dict(zip(group, moved, strict=True))
                 if tuple(places.get(k, k) for k in range(model.length)) not in orders:
-                    raise RuleError(f"every_order: it is not known of {moved}")
+                    raise RuleError(f"every_order: it is not known that the order {moved} has no effect")
     return Made(HasProperty(ORDER, model, inputs, compare), tuple(parts))
 
 
@@ -57,7 +57,7 @@ def every_order(model: Model, inputs: Inputs, compare: Compare, parts: Sequence[
 def each_part(wanted: str, model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem]) -> Made:
     """A property other than order-independence means by definition that the sides of each of its problems agree."""
     if wanted == ORDER:
-        raise RuleError("each_part: every order is more than two")
+        raise RuleError("each_part: order-independence is about every order, not about a problem for each part")
     try:
         problems = problems_of(wanted, model, inputs, compare)
     except (KeyError, ParameterError) as error:
@@ -76,12 +76,12 @@ def raised_elsewhere(problem: Monotonic, known: Theorem, parts: Sequence[Theorem
     is a NaN. The admitted inputs are restricted alike in each product."""
     proved: Problem = goal_of(known, SidesAgree, "raised_elsewhere").problem
     if type(proved) is not Monotonic or problem.left != problem.right:
-        raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
+        raise RuleError("raised_elsewhere: the problem or the premise is not about the rise of a product of one model")
     if problem.raised is None or proved.raised is None:
         raise RuleError("raised_elsewhere: the addend is not a product")
     same = (proved.left, proved.right, proved.inputs) == (problem.left, problem.right, problem.inputs)
     if not same or problem.inputs.zero_terms:
-        raise RuleError("raised_elsewhere: of another model, or of other inputs, or some products stand fixed")
+        raise RuleError("raised_elsewhere: the premise is about another model or other inputs, or products stand fixed")
     orders = _orders(problem.left, problem.inputs, "bits", parts, "raised_elsewhere")
     reached, waiting = {proved.raised}, [proved.raised]
     while waiting:
@@ -100,7 +100,7 @@ def negates(problem: Negated, known: Theorem) -> Made:
     value: both are NaN, both are zero, or they are equal numbers."""
     goal: Turns = goal_of(known, Turns, "negates")
     if problem.left != problem.right or problem.compare != "value":
-        raise RuleError("negates: it is about the values of one model")
+        raise RuleError("negates: the problem is not about the values of one model")
     if goal.unit != problem.left.unit:
         raise RuleError("negates: the premise is about another unit")
     return Made(SidesAgree(problem), (known,))
@@ -112,11 +112,11 @@ def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
     inputs are admitted. If this is known only of normal numbers, the problem must admit only normal numbers."""
     goal: Rises = goal_of(known, Rises, "does_not_fall")
     if problem.left != problem.right:
-        raise RuleError("does_not_fall: it is about a product or the addend of one model")
+        raise RuleError("does_not_fall: the problem is not about one model")
     if (goal.unit, goal.raised) != (problem.left.unit, problem.raised):
-        raise RuleError("does_not_fall: it is known of another unit, or of another operand")
+        raise RuleError("does_not_fall: the premise is about another unit, or another operand")
     if goal.normal and not problem.inputs.normal:
-        raise RuleError("does_not_fall: it is known of normal numbers alone")
+        raise RuleError("does_not_fall: the premise is about normal numbers alone")
     return Made(SidesAgree(problem), (known,))
 
 

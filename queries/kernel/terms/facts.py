@@ -147,7 +147,7 @@ class Alike:
     others: tuple[FNode, ...]
 
     def statement(self) -> str:
-        return f"{len(self.terms)} terms are others"
+        return f"each of {len(self.terms)} terms has the value of another one"
 
 
 def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]:
@@ -208,7 +208,7 @@ def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None
     other = _others(basis, alike, "never")(term)
     premises = (alike,) if fact is None else (alike, fact)
     if fact is None and not other.is_false():
-        raise RuleError("never: it is not known to be false")
+        raise RuleError("never: the term is not known to be false")
     if fact is not None and goal_of(fact, Fact, "never") != Fact(basis, basis.carrier.manager.Not(other)):
         raise RuleError("never: the fact says something else")
     return Made(Fact(basis, basis.carrier.manager.Not(term)), premises)

@@ -42,7 +42,7 @@ class FirstWordIsWhole:
     windows: tuple[tuple[int, int], tuple[int, int]]
 
     def statement(self) -> str:
-        return f"first words of {self.part.text} are whole, exponents {self.windows[0]} and {self.windows[1]}"
+        return f"first words of {self.part.text} are the factors, for exponents {self.windows[0]} and {self.windows[1]}"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         return (symbol("x", self.factors.width),)
@@ -63,7 +63,7 @@ class ZerosGiveZero:
     count: int
 
     def statement(self) -> str:
-        return f"{model_text(self.model)} makes a zero of {self.count} products with zeros and of a zero"
+        return f"{model_text(self.model)} gives a zero where {self.count} products have a factor zero, and c is zero"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         sides = enumerate((self.model.a, self.model.b))
@@ -91,7 +91,7 @@ class ByFirstWords:
     part: str
 
     def statement(self) -> str:
-        return f"the steps of {self.part} are made of first words"
+        return f"the steps of {self.part} are those of its first words alone"
 
 
 def lemmas_of(assertion: Assertion, name: str) -> tuple[FirstWordIsWhole, ZerosGiveZero]:
