@@ -245,7 +245,7 @@ def _show_reproduced(fit: Reproduced, pair: Pair) -> None:
         if fit.changes[index]:
             text += f"; all of them with one change: {', '.join(fit.changes[index])}"
         elif fit.models[index] is None:
-            text += "; no single change that was tried gives all of them"
+            text += "; no single change tried gives all"
             if fit.reached[index] is not None:
                 text += f" (after {fit.reached[index]} products its partial sum equals the first element)"
         say(text)
