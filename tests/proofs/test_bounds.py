@@ -923,6 +923,24 @@ def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(rule: str, node: Node) -> 
     assert not theorem.goal.facts.known.never_minus
 
 
+WITHOUT_C = """
+plan: without-c
+formats: {a: f16, b: f16, c: none, d: f32}
+units: {mma: rdna3/wmma/f32_16x16x16_f16}
+steps: {d: "sum(mma, +0)"}
+"""
+
+
+def test_operands_whose_subnormal_numbers_are_read_as_zero_are_named(tmp_path: Path) -> None:
+    """RDNA3's WMMA keeps those of a and b: 15 * 2^-24 times 1 is summed as it is."""
+    (tmp_path / "without-c.plan.yaml").write_text(WITHOUT_C)
+    wmma, plan = "rdna3/wmma/f32_16x16x16_f16", f"plan:{tmp_path / 'without-c.plan.yaml'}"
+    for how, length, zeros in ((wmma, 16, "c"), ("cdna2/mfma/f32_16x16x16f16", 16, "a, b and c"), (plan, 64, "")):
+        where = mmaprobe.bound(how, length=length, confirm=False).where
+        assert ("as zero" in where) is bool(zeros)
+        assert f"read: subnormals of {zeros} as zero" in where or not zeros
+
+
 def test_sums_of_integers_lose_nothing_where_they_do_not_overflow() -> None:
     """Every integer within int32 is one of its numbers, in a chain and in a plan as well."""
     clamped = "ampere/mma/m16n8k32.s32.s8.s8.s32.satfinite"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -207,13 +207,16 @@ def raised_in(plan: Plan) -> str:
     return raised(fewer)
 
 
-def premises_of(result: Node) -> list[str]:
-    """The inputs for which a bound of the error of this result holds, and its exact value, in words."""
+def premises_of(result: Node, kept: Collection[str] = ()) -> list[str]:
+    """The inputs for which a bound of the error of this result holds, and its exact value, in words. `kept`: operands
+    whose subnormal numbers are not zero in the exact value, though the unit reads them as zero."""
     nodes = list(walk(result))
     premises = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
     premises += [f"no product reaches 2^{limit}" for limit in limits]
-    read = ["subnormals as zero"] if flushed_in(result) else []
+    flushed = sorted(flushed_in(result) - {*kept})
+    of_all = " and ".join([", ".join(flushed[:-1]), flushed[-1]] if flushed[1:] else flushed)
+    read = [f"subnormals of {of_all} as zero"] if flushed else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
     exact = f"exact is the result without rounding for inputs as they are read: {' and '.join(read)}"
     return [*premises, exact] if read else premises
@@ -221,4 +224,8 @@ def premises_of(result: Node) -> list[str]:
 
 def premises_of_plan(plan: Plan) -> list[str]:
     """The inputs for which a bound of a plan's error holds: the premises of each of its units, in words."""
-    return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
+    kept = {
+        name for side, name in enumerate("ab") if plan.words_read(side) != (None,)
+    }  # what words lose is in the bound
+    kept |= set() if plan.addend else {"c"}
+    return sorted({text for model in plan.models for text in premises_of(model.unit.result, kept)})
