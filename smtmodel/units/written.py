@@ -191,8 +191,8 @@ NODES = {row.name: row for row in (
             "set bits, the sum's magnitude has one more bit below its last place, set; if the first two cancel, the "
             "sum is the third",
             "r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[50, 78]))",
-            (Option("F", "the bits kept below the first place that the first term may have, by the first addition (of "
-                    "the first term too) and the second",
+            (Option("F", "the bits kept below the first place that the first term may have, by the first addition, "
+                    "which drops further bits of that term, and by the second",
                     "a list with two whole numbers from 0 to 256, the second at least as large"),), length=2),
     Written(nodes.Counting, "counting(TERM)",
             "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
