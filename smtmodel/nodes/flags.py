@@ -18,6 +18,7 @@ from mmaprobe.smtmodel.nodes.element import Constant, Element, Literal
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, of_kind, others, walk
 from mmaprobe.smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.round import Round, Rounding
 from mmaprobe.smtmodel.nodes.trace import Stage
 
@@ -51,6 +52,8 @@ class Flags(Unary):
     def check(self) -> None:
         """Raises ParameterError for an expression whose exceptions no document defines."""
         for node in walk(self.term):
+            if isinstance(node, Each):
+                raise ParameterError("flags", "its sums name their terms one by one: exact(a[0] * b[0], a[1] * b[1])")
             if not isinstance(node, TAKEN):
                 raise ParameterError(
                     "flags", f"{node.kind} has none: only exact sums that are rounded signal exceptions"

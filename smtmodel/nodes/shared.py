@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 def powers_of(fmt: Format) -> Format:
     """The format of the powers of two that numbers of a format may share, with the exponents of all numbers and of
     their inverses. Pattern 0 stands for zero, the largest pattern for an infinity or a NaN."""
-    most = max(fmt.fraction - fmt.emin, fmt.emax + 1, 1)
+    most = max(fmt.fraction - fmt.emin + 1, fmt.emax + 1, 1)  # pattern 0 is below the smallest subnormal number's
     width = most.bit_length() + 1
     return Format(f"powers_{fmt.name}", width, 0, (1 << (width - 1)) - 1, "all_ones", signed=False, subnormals=False)
 

@@ -619,7 +619,8 @@ class _Reader(ExpressionReader):
             raise self.file.error(("scale_block",), "there are no scale factors: formats has no scale")
         unread = unit.unread()
         for row in FURTHER:
-            if places := unread[row.name]:
+            places = unread[row.name]
+            if places and (row.per != "product" or len(places) == unit.length):  # a step reads its first product's
                 which = row.name if row.per == "sum" else f"{row.name}[{ranges_text(places)}]"
                 raise self.file.error(("formats", row.key), f"no step reads {which}")
 

@@ -130,6 +130,7 @@ _MODE = ", ".join(MODES)
 _ROUNDING = Option("rounding", "how a term's bits below its last place are rounded off", _MODE, "toward_zero")
 _FLOORS = Option("floors", "the least exponent with which terms of each operand count, its zeros included",
                  "a list with a whole number or none for each operand", "no floor")  # fmt: skip
+_FACTOR = "or a number that has no sign: 2**3, number(0x3f800000, f32), shared(...) or largest(...)"
 
 #: the calls of nodes by name. The reader and the writer of files, error messages, `mmaprobe list nodes` and
 #: docs/nodes.md use these rows
@@ -142,7 +143,7 @@ NODES = {row.name: row for row in (
              Option("limit", "a magnitude of 2^limit or more is infinite", "a whole number from -4096 to 4096",
                     "no limit"))),
     Written(nodes.Gate, "gate(PRODUCT, -0)",
-            "a product that is this zero where a factor is zero, so that zero times infinity is no NaN",
+            "a product that is this zero where a factor is zero, so that zero times infinity or a NaN is no NaN",
             "r(exact(gate(a[0:4] * b[0:4], -0), c))",
             (Option("ZERO", "-0 adds nothing to any sum; +0 changes one that is -0", "+0, -0"),)),
     Written(nodes.ExactSum, "exact(TERM, ...)", "the sum without loss", "r(exact(a[0:4] * b[0:4], c))"),
@@ -162,29 +163,37 @@ NODES = {row.name: row for row in (
              Option("least", "the least exponent at which terms are aligned", "a whole number from -4096 to 4096",
                     "none"),
              _FLOORS,
-             Option("reach", "a term more than this many places below the largest exponent vanishes",
+             Option("reach", "a term whose exponent, without its floor, is more than this many below the largest one "
+                    "vanishes; it lost no bit",
                     "a list with a whole number or none for each operand", "none vanishes"))),
     Written(nodes.GridSum, "grid(TERM, ..., F=[BITS, ...])",
             "the sum of terms as multiples of one power of two, the largest of exponent minus F over the terms",
             "r(grid(a[0:4] * b[0:4], c, F=[24, 26], frame=1))",
-            (Option("F", "the bits kept below an exponent", "a list with a whole number for each operand"),
+            (Option("F", "the bits kept below an exponent",
+                    "a list with a whole number from 0 to 256 for each operand"),
              _ROUNDING,
-             Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit",
-                    "the number of an operand, from 0", "terms are negated"),
+             Option("frame", "the operand whose sign is the adder's: terms of the other sign are flipped bit by bit, "
+                    "so that m units count as -m - 1, those of a zero too, unless all terms are zeros",
+                    "the number of an operand with one term, from 0", "terms are negated"),
              _FLOORS,
-             Option("reach", "a term with an exponent more than this many below that of the power of two vanishes",
+             Option("reach", "a term whose exponent, without its floor, is more than this many below that of the power "
+                    "of two vanishes",
                     "a list with a whole number or none for each operand", "none vanishes"))),
     Written(nodes.Cancelling, "cancelling(SUM)",
-            "a sum that counts as a zero in the next alignment where its terms cancel",
+            "a sum, perhaps cut, that counts as a zero in the next alignment where its value is zero: where its terms "
+            "cancel or are cut off",
             "r(fused(cancelling(fused(a[0:4] * b[0:4], F=24)), c, F=24))"),
     Written(nodes.Signed, "signed(SUM)", "an aligned sum that has the sign of the exact sum where it is cut to zero",
             "r(signed(fused(a[0:4] * b[0:4], c, F=24, zeros=-126)))"),
     Written(nodes.SortedSum, "sorted(TERM, TERM, TERM, F=[BITS, BITS])",
-            "three inputs or products added in the order of their exponents, two and then the third, with one sticky "
-            "bit for what both additions cut off, in two's complement",
+            "three inputs or products added in the order of their exponents (equal ones as written), two and then the "
+            "third: what is added is cut off toward zero, or away from it where it is subtracted; where this cuts off "
+            "set bits, the sum's magnitude has one more bit below its last place, set; if the first two cancel, the "
+            "sum is the third",
             "r(sorted(a[0] * b[0], a[1] * b[1], counting(c), F=[50, 78]))",
-            (Option("F", "the bits kept below the first place of the first term, by the first addition and the second",
-                    "a list with two whole numbers"),), length=2),
+            (Option("F", "the bits kept below the first place that the first term may have, by the first addition, "
+                    "which drops further bits of that term, and by the second",
+                    "a list with two whole numbers from 0 to 256, the second at least as large"),), length=2),
     Written(nodes.Counting, "counting(TERM)",
             "an input or a product that counts in an alignment where it is zero, too, with its own exponent",
             "r(fused(counting(a[0:4] * b[0:4]), counting(c), F=24))", ranged=True),
@@ -192,21 +201,26 @@ NODES = {row.name: row for row in (
             "r(cut(exact(a[0:4] * b[0:4], c), 31, down))",
             (Option("BITS", "the significant bits kept", "a whole number from 2 to 256"),
              Option("MODE", "how it is rounded", _MODE, "toward_zero"),
-             Option("least", "the exponent below which sums are rounded at one fixed place",
+             Option("least", "the least exponent at which sums are rounded and count: smaller ones are rounded at one "
+                    "fixed place",
                     "a whole number from -4096 to 4096", "none"))),
     Written(nodes.Round, "round(TERM, FORMAT, MODE)", "rounded to a number of a format",
             "round(exact(a[0:4] * b[0:4], c), f32, toward_zero, overflow=infinity, zero=positive, nan=0x7fffffff)",
             (Option("FORMAT", "the format", "one of `mmaprobe list formats`, or of own_formats"),
              Option("MODE", "how it is rounded", ", ".join(RESULT_MODES), "nearest_even"),
-             Option("overflow", "what is beyond the largest number", ", ".join(RESULT_OVERFLOWS), "ieee"),
+             Option("overflow", "what is beyond the largest number: infinite; that number; either, as IEEE 754 has it "
+                    "for the mode; that number, which sat_finite makes of infinities too, and sat_propagate in formats "
+                    "that have none",
+                    ", ".join(RESULT_OVERFLOWS), "ieee"),
              Option("subnormals", "kept; or zero if the rounded result is subnormal (flush_after), or if the exact "
                     "one is below the smallest normal number (flush_before)", "keep, flush_after, flush_before",
                     "keep"),
-             Option("zero", "the sign of a zero: IEEE's; +0 of an exact zero sum; +0 always",
+             Option("zero", "the sign of a zero: IEEE's; +0 of a sum that is zero before it is rounded; +0 always",
                     "ieee, exact_positive, positive", "ieee"),
              Option("nan", "the pattern of a NaN", "a pattern (0x7fffffff)", "any quiet NaN"))),
     Written(nodes.Flags, "flags(RESULT, DOCUMENT)",
-            "the exceptions that a result signals: 1 inexact, 2 underflow, 4 overflow, 16 invalid",
+            "the exceptions that all roundings of a result signal: 1 inexact, 2 underflow, 4 overflow, 16 invalid; "
+            "terms are written one by one",
             "flags(round(exact(a[0] * b[0], c), f32), riscv)",
             (Option("DOCUMENT", "the architecture: arm and power find a result tiny before it is rounded; for x86 "
                     "infinity times zero, plus a quiet NaN, is not invalid", ", ".join(DOCUMENTS)),),
@@ -221,34 +235,40 @@ NODES = {row.name: row for row in (
              Option("FORMAT", "the format", "one of `mmaprobe list formats`"))),
     Written(nodes.Segment, "segment(INPUT, FIRST, END)",
             "some bits of a significand, with the exponent of the whole number: for multipliers that take their "
-            "factors in parts", "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
+            "factors in parts; of an infinity or a NaN the segment from bit 0 is this, others are +0",
+            "r(exact(segment(a[0:4], 0, 5) * b[0:4], segment(a[0:4], 5, 11) * b[0:4], c))",
             (Option("FIRST", "the first bit; 0 is the one before the binary point", "a whole number from 0 on"),
-             Option("END", "the first bit that is not read any more", "a whole number above FIRST"),
+             Option("END", "the first bit that is not read any more", "a whole number above FIRST, up to 256"),
              Option("positive", "a segment without a set bit is +0, and not a zero of the number's sign", TRUTH,
                     "false"),
              Option("leading", "bits are counted from the leading one, in subnormal numbers too", TRUTH, "false")),
             ranged=True),
     Written(nodes.Shared, "shared(a[0:16])",
-            "the largest power of two up to the largest magnitude of some elements; 1 / shared(...) divides by it",
+            "the largest power of two up to the largest magnitude of some elements, 1 where all are zero, and a NaN "
+            "where one is infinite or a NaN; 1 / shared(...) divides by it",
             "r(shared(a[0:4]) * r(exact(a[0:4] * b[0:4], c)))",
             (Option("up", "the smallest power of two from the largest magnitude on", TRUTH, "false"),)),
-    Written(nodes.Largest, "largest(a[0:16])", "the largest magnitude of some elements of a or of b",
+    Written(nodes.Largest, "largest(a[0:16])",
+            "the largest magnitude of some elements of a or of b; a NaN where one is a NaN",
             "r(quotient(r(exact(a[0:4] * b[0:4])), largest(a[0:4])))"),
     Written(nodes.Quotient, "quotient(TERM, TERM)",
-            "one number divided by another one: infinite where a number other than zero is divided by zero; a rounding "
-            "reads it", "r(quotient(r(exact(a[0:4] * b[0:4])), c))"),
-    Written(nodes.Residue, "residue(TERM, MODULUS)", "the integer part modulo a number, nearest to zero",
+            "one input or rounded result divided by another one: infinite where a number other than zero is divided by "
+            "zero; a rounding reads it", "r(quotient(r(exact(a[0:4] * b[0:4])), c))"),
+    Written(nodes.Residue, "residue(TERM, MODULUS)",
+            "the integer part (toward zero) modulo a number m, nearest to zero, -m/2 rather than m/2; a NaN of what is "
+            "not finite",
             "r(residue(r(exact(a[0:4] * b[0:4], c)), 251))",
-            (Option("MODULUS", "the number", "a whole number from 2 on"),)),
+            (Option("MODULUS", "the number m", "a whole number from 2 to 65536"),)),
     Written(nodes.Recombined, "recombined(TERM, ..., moduli=[MODULUS, ...])",
-            "the integer nearest to zero with the residues of some integers",
+            "the integer nearest to zero with the residues of some integer parts (P/2 rather than -P/2 with the "
+            "product P of the moduli); a NaN where one is not finite",
             "r(recombined(r(exact(a[0:4] * b[0:4])), c, moduli=[256, 255]))",
             (Option("moduli", "the numbers modulo which they are residues, pairwise without a common factor",
-                    "a list with a whole number for each operand"),)),
+                    "a list with a whole number from 2 to 65536 for each operand"),)),
     Written(nodes.Scale, "scale(TERM, SCALE_A, SCALE_B)", "a term times its two scale factors",
             "r(exact(each(k in range(4), scale(a[k] * b[k], scale_a[0], scale_b[0])), c))",
-            (Option("SCALE_A", "its factor", "scale_a[PLACE], or a positive number"),
-             Option("SCALE_B", "its factor", "scale_b[PLACE], or a positive number")),
+            (Option("SCALE_A", "its factor", f"scale_a[PLACE], {_FACTOR}"),
+             Option("SCALE_B", "its factor", f"scale_b[PLACE], {_FACTOR}")),
             "a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0", more="scale_block: 4\n"),
     Written(nodes.Repeat, "repeat(k in range(...), START, BODY)", "a loop; `acc` is the result so far",
             "repeat(k in range(4), c, r(exact(acc, a[k] * b[k])))",

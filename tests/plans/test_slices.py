@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -251,6 +252,22 @@ def test_terms_and_steps() -> None:
 def test_mistakes(old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         tiny(old, new)
+
+
+@pytest.mark.parametrize("name", ["e2m1", "e2m3", "e3m2", "e4m3"])
+@pytest.mark.parametrize("up", [False, True])
+@pytest.mark.parametrize("inverse", ["", "1 / "])
+def test_the_power_of_every_number_of_a_format(name: str, up: bool, inverse: str) -> None:
+    """That of the smallest subnormal number too, which is not the 1 of zeros."""
+    text = (f"unit: x\nformats: {{a: {name}, b: f16, c: none, d: f32}}\nlength: 1\nroundings: {{r: 'round(f32)'}}\n"
+            f"steps: {{d: 'r({inverse}shared(a[0:1], up={str(up).lower()}) * b[0])'}}\n")  # fmt: skip
+    model = Model("x", parse_unit(text, "x.yaml"))
+    terms = [decode(name, pattern) for pattern in range(1, 1 << (model.formats["a"].width - 1))]
+    numbers = [float(term.value) for term in terms if term.kind == "finite"]
+    powers = [ldexp(1.0, exponent - 1 + (up and part > 0.5)) for part, exponent in map(frexp, numbers)]
+    a = np.arange(1, 1 + len(powers), dtype=np.uint64)[:, None]
+    found = evaluate_batch(model, a, np.full_like(a, 0x3C00), np.zeros_like(a[:, 0]))
+    assert found.astype(np.uint32).view(np.float32).tolist() == [1 / own if inverse else own for own in powers]
 
 
 def test_rows_that_are_not_finite() -> None:

@@ -179,6 +179,7 @@ def test_what_no_document_defines_is_an_error(reference: str, message: str) -> N
 @pytest.mark.parametrize(("step", "message"), [
     ("flags(r(fused(a[0] * b[0], c, F=3)), riscv)", "flags: fused has none"),
     ("flags(exact(a[0] * b[0], c), riscv)", "flags: exact has none"),
+    ("flags(r(exact(a[0:1] * b[0:1], c)), riscv)", r"flags: its sums name their terms one by one: exact\(a\[0\] \* b"),
     ("flags(s(exact(a[0] * b[0], c)), riscv)", "saturates"),
     ("flags(z(exact(a[0] * b[0], c)), riscv)", "each document says something else"),
     ("flags(r(exact(a[0] * b[0], c)), sparc)", "riscv"),

@@ -294,6 +294,16 @@ def test_what_has_no_mean() -> None:
             problems_of("unbiased", parse_reference(name), Inputs())
 
 
+def test_the_file_of_a_chain_of_several_products_is_read() -> None:
+    """A step of several products reads the first one's draw. The others may stay unread, but not all of them."""
+    name = "hopper/mma/m16n8k16.f32.f16.f16.f32@length=32,output_rounding=stochastic_a,random_bits=8"
+    text = unit_text(parse_reference(name).unit)
+    assert "draws[i]" in text
+    assert unit_text(parse_unit(text, "x.yaml", whole=True)) == text
+    with pytest.raises(InputError, match=r"formats.draws: no step reads draws\[0-31\]"):
+        parse_unit(text.replace(", draws[i]", "").replace("stochastic_a", "nearest_even"), "x.yaml", whole=True)
+
+
 def test_bits_that_no_format_names_are_said_to_have_none() -> None:
     text = ("unit: x\nformats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, random: uint3}\nlength: 2\n"
             "roundings: {r: 'round(e4m3, stochastic_a)'}\n"
