@@ -252,13 +252,17 @@ def _lines(
     lines += [SheetLine(name, "; ".join(texts), why) for name, texts in open_lines.items()]
     lines += [SheetLine("Expression", parameters_text(model), basis.ABOVE)]
     lines += [SheetLine(name, text, basis.EVALUATED) for name, text in special_values(model)]
-    asked = {
+    lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in properties_of(model).items()]
+    return [*lines, _bound(model, ask.settle)]
+
+
+def properties_of(model: Model) -> dict[str, str]:
+    """The properties that are asked of a model, each with its line's name."""
+    return {
         "order-independent": f"Independent of the order of {exchanged_text(model).removesuffix(',')}",
         "sign-symmetric": f"Symmetric in sign (negating every a {'and c ' if model.addend else ''}negates d)",
         "monotonic-addend": "Monotonic in the addend",
     }
-    lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in asked.items()]
-    return [*lines, _bound(model, ask.settle)]
 
 
 BOUND, UNPROVED = "Error against the exact sum", ("not asked", "open")
