@@ -316,14 +316,12 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     bits_of, signs = node.kept_of_terms, list(map(cases.sign, items))
 
     def exponent(stage: Stage, of: str = "", part: Part = Part.WHOLE) -> Exponent:
-        own = trace[Name(step, stage, of, part)]
-        return Exponent(own.bits, own.offset, own.offset + (1 << own.bits.width) - 1)
+        signal = trace[Name(step, stage, of, part)]
+        return Exponent(signal.bits, signal.offset, signal.offset + (1 << signal.bits.width) - 1)
 
-    signal = exponent(Stage.MAXIMUM)
+    maximum = exponent(Stage.MAXIMUM)
     counted = [exponent(Stage.TERM, name, Part.EXPONENT) for name, _ in named]
-    maximum = _raised(signal, node, any_of([item.is_zero for item in items])) if isinstance(node, FusedSum) else signal
-    width = maximum.bits.width
-    distances = [maximum.bits - own.rebased(maximum.low, width) for own in counted]
+    distances = [maximum.bits - own.bits for own in counted]
     at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
     loses, parts = list[Bit](), list[Term]()
     top, reach = Exponent(maximum.bits, maximum.low, maximum.high), node.reach_of_terms
@@ -370,12 +368,10 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     cases.add("lost", "bits of two terms or more", _several(loses) & finite)
     _floors(cases, node, items, zeros, maximum, lost & finite, finite)
     if isinstance(node, FusedSum):
-        _zeros_above(cases, trace, step, named, bits_of, signal, finite)
+        _zeros_above(cases, trace, step, named, bits_of, maximum, finite)
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
-    if maximum is not signal:
-        magnitude = magnitude.lshr(maximum.bits - signal.rebased(maximum.low, width))
     _total(cases, trace, step, named, zeros, finite, magnitude, max(bits_of) + node.sticky)
     if node.frame_term is not None:
         frame = signs[node.frame_term]
@@ -396,21 +392,6 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add("carry bits", "the sum is one power too large", wraps & largest.bit(fits))
         cases.add("carry bits", "the sum just fits", ~wraps & kept.bit(kept.width - 2) & ~kept.msb() & finite)
         cases.add("carry bits", "a negative sum just fits", ~wraps & ~kept.bit(kept.width - 2) & kept.msb() & finite)
-
-
-def _raised(signal: Exponent, node: FusedSum, zero: Bit) -> Exponent:
-    """The largest exponent, at least the least one, and that of zero terms if there is one (`zero`). Where these cut no
-    bit, the sum is formed without them."""
-    bounds = [(node.least, truth(zero.carrier, True)), (node.zeros, zero)]
-    given = [(bound, counts) for bound, counts in bounds if bound is not None]
-    if not given:
-        return signal
-    low, high = (end([own, *(bound for bound, _ in given)]) for end, own in ((min, signal.low), (max, signal.high)))
-    own = signal.rebased(low, max(1, (high - low).bit_length()))
-    width = own.width
-    none = constant(zero.carrier, 0, width)
-    least = [select(counts, constant(zero.carrier, bound - low, width), none) for bound, counts in given]
-    return Exponent(max_of([own, *least]), low, high)
 
 
 def _zeros_above(
