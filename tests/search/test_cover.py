@@ -545,6 +545,8 @@ NAN_OF_NEGATIVE_ZERO, PLUS, MINUS, NONE = 32, 6, 14, 8  # patterns: of c, and of
      "d: largest exponent: one above every term's", True),
     (SUM, "", "e3m2", (PLUS, 2, 0), "d: special: +infinity", True),
     (SUM, "", "e3m2", (MINUS, 2, 24), "d: sign: -", True),
+    ("r(exact(s, s))", "fused(a[0] * b[0], c, F=3)", "e3m2", (5, 5, 27), "d: one bit of a result: 0, clear, subnormal",
+     False),
     (OF_SUM, "fused(a[0] * b[0], F=3)", "e3m2", (NONE, 2, 32), "d: sum: of zeros, all -", True),
     (OF_SUM, "fused(a[0] * b[0], F=3)", "e3m2", (NONE, 2, 32), "d: term s: -zero", True),
     ("r(exact(s, +0))", "fused(a[0] * b[0], c, F=3)", "e3m2_ieee", (MINUS, 2, 28), "d: special: s alone NaN", True),
@@ -564,7 +566,7 @@ def test_conditions_hold_where_the_nodes_say_so(
     the reach of an alignment, and exponents of zeros that cut no bit. `cover` said that no input reaches most of them,
     or wrote vectors that do not."""
     step = f'  s: "{s}"\n' if s else ""
-    d = "e3m2_negative_zero" if "+infinity" in case else "e3m3_ieee"
+    d = "e3m2_negative_zero" if "+infinity" in case or "result" in case else "e3m3_ieee"
     model = small(f"""unit: small
 formats: {{a: e2m1_ieee, b: e2m1_ieee, c: {c}, d: {d}}}
 length: 1

@@ -783,11 +783,12 @@ def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -
     top = term.significand.width - 1
     aspect = f"{ONE_BIT} first"
     exponent = term.normalised().exponent
-    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    rounded = unpack(result, fmt)
+    normal, number = rounded.term.significand.msb(), ~(rounded.is_nan | rounded.is_infinite)
     for place in range(top + 1):
         here = _is_place(zeros, place) & some
         cases.add(aspect, f"{place} places below the top", here, alone=True)
-        cases.add(aspect, f"{place} places below the top, a normal result", here & ~small, alone=True)
+        cases.add(aspect, f"{place} places below the top, a normal result", here & normal & number, alone=True)
     if not fmt.subnormals:
         return
     for below in sorted({*range(1, fmt.precision + 3), *(1 << k for k in range(12))}):
@@ -795,9 +796,9 @@ def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -
             case = f"{below} places below the smallest exponent"
             cases.add(aspect, case, _equals(exponent, fmt.emin - below) & some, alone=True)
     for bit in range(fmt.fraction):
-        own = result.bit(fmt.padding + bit)
+        own, subnormal = result.bit(fmt.padding + bit), ~normal & ~rounded.is_zero & number & some
         for word, flag in (("set", own), ("clear", ~own)):
-            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & small & some, alone=True)
+            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & subnormal, alone=True)
 
 
 def _is_place(place: Bits, value: int) -> Bit:
