@@ -368,7 +368,7 @@ def falls(before: Lanes, ranks: NDArray[np.int64], counts: Flags, strictly: bool
 def broken_addend(statement: Statement, table: Table) -> int:
     (model,) = statement.models
     values = values_of(model.c)[np.array(columns_of(model, statement.inputs)[2 * model.length])]
-    return _broken_along(statement, table, [2 * model.length], values, strictly=False)
+    return _broken_along(statement, table, [2 * model.length], values, strictly=True)
 
 
 def broken_product(statement: Statement, table: Table) -> int:
