@@ -562,9 +562,9 @@ NAN_OF_NEGATIVE_ZERO, PLUS, MINUS, NONE = 32, 6, 14, 8  # patterns: of c, and of
 def test_conditions_hold_where_the_nodes_say_so(
     result: str, s: str, c: str, row: tuple[int, ...], case: str, met: bool
 ) -> None:
-    """Of NaNs among small patterns, exponents on a grid, infinite results, zero and infinite sums as terms, terms beyond
-    the reach of an alignment, and exponents of zeros that cut no bit. `cover` said that no input reaches most of them,
-    or wrote vectors that do not."""
+    """Of NaNs among small patterns, exponents on a grid, infinite results, zero and infinite sums as terms, terms
+    beyond the reach of an alignment, and exponents of zeros that cut no bit. `cover` said that no input reaches most of
+    them, or wrote vectors that do not."""
     step = f'  s: "{s}"\n' if s else ""
     d = "e3m2_negative_zero" if "+infinity" in case or "result" in case else "e3m3_ieee"
     model = small(f"""unit: small

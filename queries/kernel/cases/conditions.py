@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site, of_kind
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
@@ -380,9 +380,9 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
             cases.add("frame", f"+, {word}", flag & ~frame & finite)
             cases.add("frame", f"-, {word}", flag & frame & finite)
     if node.carry_bits is not None:
-        own = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
+        added = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
         aligned = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
-        whole, kept = total_of(own, aligned, None), trace[Name(step, Stage.SUM)].bits
+        whole, kept = total_of(added, aligned, None), trace[Name(step, Stage.SUM)].bits
         width = max(whole.width, kept.width)
         wraps = ~whole.sext(width).eq(kept.sext(width)) & finite
         cases.add("carry bits", "the sum wraps", wraps)
@@ -475,7 +475,9 @@ def _floors(
 
     def largest(raises: Sequence[int]) -> Exponent:
         own = [item.term.exponent.offset(more) for item, more in zip(items, raises, strict=True)]
-        return Exponent(max_of([select(z, none, e.rebased(low, width)) for z, e in zip(zeros, own, strict=True)]), low, high)
+        return Exponent(
+            max_of([select(z, none, e.rebased(low, width)) for z, e in zip(zeros, own, strict=True)]), low, high
+        )
 
     top = largest([0] * len(items))
     some, aspect = ~all_of(zeros) & finite, "largest exponent"
