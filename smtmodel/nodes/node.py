@@ -251,7 +251,7 @@ class Context:
                 value = self._flawed(value, self._site(node))
             scope[key] = value
             if self.trace.keeps:
-                self.trace.visit(self._site(node), self.prefix(node), node.place(self), value)
+                self.trace.visit(self._site(node), self.prefix(node), node.place(self), value.item, value)
         return value
 
     def _site(self, node: Node) -> Site:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.values import plain_value
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
-
-if TYPE_CHECKING:
-    from mmaprobe.smtmodel.nodes.node import Value
 
 
 class Stage(Enum):
@@ -123,7 +120,7 @@ class Visit:
     within: str
     place: str
     value: Unpacked
-    whole: Value
+    whole: object
     terms: tuple[tuple[str, Unpacked], ...] | None = None
 
     @property
@@ -183,9 +180,11 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
-    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Value) -> None:
+    def visit(
+        self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked, whole: object
+    ) -> None:
         """Record the value of a node at its site, whose signals have the prefix `prefix`."""
-        self.visits.append(Visit(site, prefix, self.prefix, place, value.item, value, self._terms))
+        self.visits.append(Visit(site, prefix, self.prefix, place, value, whole, self._terms))
         self._terms = None
 
     def __getitem__(self, name: Name) -> Signal:
@@ -203,7 +202,9 @@ class Silent(Trace):
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass
 
-    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Value) -> None:
+    def visit(
+        self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked, whole: object
+    ) -> None:
         pass
 
     def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:

@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, of_kind
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Value, of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
@@ -96,13 +96,21 @@ class _Cases:
 
     def sign(self, value: Unpacked) -> Bit:
         """The sign of a value as a number, also of an infinity and of a sum of zeros."""
-        visit = self.visits.get(id(value))
-        return value.sign if visit is None else visit.whole.number_sign
+        whole = self._whole(value)
+        return value.sign if whole is None else whole.number_sign
 
     def is_nan(self, value: Unpacked) -> Bit:
         """Whether a value is a NaN, also as a sum of infinities of both signs."""
+        whole = self._whole(value)
+        return value.is_nan if whole is None else value.is_nan | all_of(whole.infinities)
+
+    def _whole(self, value: Unpacked) -> Value | None:
+        """The node's value of which a value is the term, if it is one of a node that was visited."""
         visit = self.visits.get(id(value))
-        return value.is_nan if visit is None else value.is_nan | all_of(visit.whole.infinities)
+        if visit is None:
+            return None
+        assert isinstance(visit.whole, Value)
+        return visit.whole
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
