@@ -353,14 +353,11 @@ def broken_sign(statement: Statement, table: Table) -> int:
     return int(unlike(left, -right).sum())
 
 
-def falls(before: Lanes, ranks: NDArray[np.int64], counts: Flags, strictly: bool) -> int:
-    """How many results, of rows along the last axis in the order of their ranks, lie below one of a lower rank (of a
-    rank no higher: `strictly` is false)."""
+def falls(before: Lanes, ranks: NDArray[np.int64], counts: Flags) -> int:
+    """How many results, of rows along the last axis in the order of their ranks, lie below one of a lower rank."""
     defined = counts & ~np.isnan(before)
     most = np.maximum.accumulate(np.where(defined, before, -np.inf), axis=-1)
-    last = (
-        np.searchsorted(ranks, ranks, side="left" if strictly else "right") - 1
-    )  # the last place of a lower rank, or of this one
+    last = np.searchsorted(ranks, ranks, side="left") - 1  # the last place of a lower rank
     reached = np.where(last >= 0, most[..., np.maximum(last, 0)], -np.inf)
     return int((defined & (before < reached)).sum())
 
@@ -368,7 +365,7 @@ def falls(before: Lanes, ranks: NDArray[np.int64], counts: Flags, strictly: bool
 def broken_addend(statement: Statement, table: Table) -> int:
     (model,) = statement.models
     values = values_of(model.c)[np.array(columns_of(model, statement.inputs)[2 * model.length])]
-    return _broken_along(statement, table, [2 * model.length], values, strictly=False)
+    return _broken_along(statement, table, [2 * model.length], values)
 
 
 def broken_product(statement: Statement, table: Table) -> int:
@@ -378,11 +375,11 @@ def broken_product(statement: Statement, table: Table) -> int:
         one, two = (values_of(fmt)[np.array(columns[at])] for fmt, at in ((model.a, place), (model.b, k + place)))
         with np.errstate(invalid="ignore"):
             values = np.multiply.outer(one, two).ravel()
-        count += _broken_along(statement, table, [place, k + place], values, strictly=True)
+        count += _broken_along(statement, table, [place, k + place], values)
     return count
 
 
-def _broken_along(statement: Statement, table: Table, axes: list[int], values: Lanes, strictly: bool) -> int:
+def _broken_along(statement: Statement, table: Table, axes: list[int], values: Lanes) -> int:
     """Falls where the operands of these columns rise, whose values are those."""
     (model,) = statement.models
     shape = [len(column) for column in columns_of(model, statement.inputs)]
@@ -396,7 +393,7 @@ def _broken_along(statement: Statement, table: Table, axes: list[int], values: L
     def along(side: NDArray[Any]) -> NDArray[Any]:
         return np.moveaxis(side, axes, ends).reshape(-1, len(values))[:, order]
 
-    return falls(along(found), ranks, along(counts), strictly)
+    return falls(along(found), ranks, along(counts))
 
 
 def broken_monotonic(statement: Statement, table: Table) -> int:

@@ -100,7 +100,7 @@ def _falls_along(own: Statement, table: Table, place: int) -> int:
     one, two = (statements.values_of(fmt)[np.array(columns[at])] for fmt, at in factors)
     with np.errstate(invalid="ignore"):
         values = np.multiply.outer(one, two).ravel()
-    return statements._broken_along(own, table, [place, k + place], values, strictly=True)
+    return statements._broken_along(own, table, [place, k + place], values)
 
 
 def has_property(goal: HasProperty, rng: random.Random) -> Iterator[str]:

@@ -97,6 +97,11 @@ class GridSum(Sum):
     def raises_of_terms(self) -> tuple[int, ...]:
         return tuple(max(self.fraction_bits) - bits for bits in self.bits_of_terms)
 
+    @property
+    def reach_of_terms(self) -> list[int | None]:
+        finest = max(self.fraction_bits)
+        return [None if far is None else finest + far for far in self.each_term(self.reach)]
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         names, values = named_terms(self.items, context)
         return summed(self, context, self.own, self._sum, names, values, tuple(map(_sign, values)))
@@ -110,10 +115,10 @@ class GridSum(Sum):
         enter_terms(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
         aligned = []
-        for item, far in zip(items, self.each_term(self.reach), strict=True):
+        for item, far in zip(items, self.reach_of_terms, strict=True):
             magnitude = align(item.term, maximum, finest, self.rounding)
             if far is not None:
-                near_enough = is_within(item.term, maximum, finest + far)
+                near_enough = is_within(item.term, maximum, far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
         frame = truth(carrier, False) if self.frame_term is None else own_signs[self.frame_term]

@@ -13,7 +13,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.ieee import with_specials
 from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
 from mmaprobe.smtmodel.base.values import kept_property
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, truth
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, truth
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
@@ -53,6 +53,14 @@ class Value(ABC):
     def is_sum(self) -> bool:
         """Whether the numbers added, not the term, decide the sign of an exact zero."""
         return True
+
+    @property
+    def number_sign(self) -> Bit:
+        """The sign of the value as a number. A sum's term lacks that of an infinity, and that of a zero sum, which is
+        negative where all numbers added are."""
+        plus, minus = self.infinities
+        finite = choose(self.term.significand.any(), self.sign, self.negatives[0]) if self.is_sum else self.sign
+        return choose(plus | minus, minus, finite)
 
     @kept_property
     def item(self) -> Unpacked:
@@ -243,7 +251,7 @@ class Context:
                 value = self._flawed(value, self._site(node))
             scope[key] = value
             if self.trace.keeps:
-                self.trace.visit(self._site(node), self.prefix(node), node.place(self), value.item)
+                self.trace.visit(self._site(node), self.prefix(node), node.place(self), value.item, value)
         return value
 
     def _site(self, node: Node) -> Site:

@@ -45,7 +45,8 @@ class Signed(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)
-        exact = context.value(ExactSum(self.term.operands)).term
+        with context.within(context.prefix(self.term)):  # so that the exact sums of several have signals of their own
+            exact = context.value(ExactSum(self.term.operands)).term
         return _Kept(value, value.term.is_zero & ~exact.is_zero, exact.sign)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:

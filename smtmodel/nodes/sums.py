@@ -21,6 +21,7 @@ class Sum(Node):
 
     items: tuple[Node, ...]
     without_loss = "sum"
+    reach: tuple[int | None, ...] = ()
     sticky: bool = False
     carry_bits: int | None = None
 
@@ -54,6 +55,11 @@ class Sum(Node):
     def kept_of_terms(self) -> tuple[int, ...]:
         """For each term, the number of bits kept below the largest exponent of the alignment."""
         return tuple(bits + more for bits, more in zip(self.bits_of_terms, self.raises_of_terms, strict=True))
+
+    @property
+    def reach_of_terms(self) -> list[int | None]:
+        """For each term, the distance below the largest exponent of the alignment beyond which it vanishes."""
+        return self.each_term(self.reach)
 
     @property
     def bounds(self) -> tuple[int, ...]:

@@ -113,13 +113,14 @@ class Signal:
 class Visit:
     """A node in an evaluation: its site (the node, and the values of the loop variables on which it depends), the
     prefix of its signals, the prefix of the surrounding repetition's round, its place among the inputs (if the place is
-    its best name), its value, and for a sum the terms by name."""
+    its best name), its value as a term, and for a sum the terms by name; `whole`: the value itself."""
 
     site: tuple[object, tuple[int, ...]]
     prefix: str
     within: str
     place: str
     value: Unpacked
+    whole: object
     terms: tuple[tuple[str, Unpacked], ...] | None = None
 
     @property
@@ -179,9 +180,11 @@ class Trace:
     def _add(self, signal: Signal) -> None:
         self.signals[signal.name] = signal
 
-    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked) -> None:
+    def visit(
+        self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked, whole: object
+    ) -> None:
         """Record the value of a node at its site, whose signals have the prefix `prefix`."""
-        self.visits.append(Visit(site, prefix, self.prefix, place, value, self._terms))
+        self.visits.append(Visit(site, prefix, self.prefix, place, value, whole, self._terms))
         self._terms = None
 
     def __getitem__(self, name: Name) -> Signal:
@@ -199,7 +202,9 @@ class Silent(Trace):
     def enter(self, names: Sequence[str], items: Sequence[Unpacked]) -> None:
         pass
 
-    def visit(self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked) -> None:
+    def visit(
+        self, site: tuple[object, tuple[int, ...]], prefix: str, place: str, value: Unpacked, whole: object
+    ) -> None:
         pass
 
     def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:

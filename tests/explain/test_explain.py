@@ -293,6 +293,11 @@ def test_the_floor_decides_the_maximum() -> None:
         f"{VOLTA}@exponent_floor=0", a=["0001"], b=["0001"], c="00000001")))  # fmt: skip
 
 
+def test_the_floor_decides_the_maximum_also_where_it_cuts_no_bit() -> None:
+    picture = only(explained("hopper/wgmma/m64n8k32.f16.e5m2.e5m2", a=["01"], b=["01"], c="0000"))
+    assert (picture.maximum, picture.floor) == (-21, -21)
+
+
 def test_a_grid_names_exponents_that_its_terms_have() -> None:
     """Terms of 2.25, 16 and 36.6, with F of 24 and c with 26: the largest of 0 - 24, 4 - 24 and 5 - 26 is -20."""
     found = explained("rdna3/dot2/f32_f16", a=["3e00", "3c01"], b=["3e00", "4c03"], c="42123456")

@@ -531,3 +531,66 @@ def test_rows_put_aside_show_the_changes_that_they_show_at_once() -> None:
     shown = [(one.reached > 0).tolist() for one in (at_once, later)]
     assert shown[0] == shown[1]
     assert any(shown[0][-len(later.changes) :])
+
+
+SUM = "r(exact(a[0] * b[0], c))"
+OF_SUM = "r(fused(s, c, F=3))"
+NAN_OF_NEGATIVE_ZERO, PLUS, MINUS, NONE = 32, 6, 14, 8  # patterns: of c, and of factors the infinities and -0
+
+
+@pytest.mark.parametrize(("result", "s", "c", "row", "case", "met"), [
+    (SUM, "", "e3m2_negative_zero", (2, 2, NAN_OF_NEGATIVE_ZERO), "c: value: -subnormal", False),
+    ("r(grid(a[0] * b[0], c, F=[0, 3]))", "", "e3m2", (2, 2, 0), "d: largest exponent: more above every term's", False),
+    ("r(grid(a[0] * b[0], c, F=[0, 3], floors=[1, none]))", "", "e3m2", (2, 2, 0),
+     "d: largest exponent: one above every term's", True),
+    (SUM, "", "e3m2", (PLUS, 2, 0), "d: special: +infinity", True),
+    (SUM, "", "e3m2", (MINUS, 2, 24), "d: sign: -", True),
+    ("r(exact(s, s))", "fused(a[0] * b[0], c, F=3)", "e3m2", (5, 5, 27), "d: one bit of a result: 0, clear, subnormal",
+     False),
+    (OF_SUM, "fused(a[0] * b[0], F=3)", "e3m2", (NONE, 2, 32), "d: sum: of zeros, all -", True),
+    (OF_SUM, "fused(a[0] * b[0], F=3)", "e3m2", (NONE, 2, 32), "d: term s: -zero", True),
+    ("r(exact(s, +0))", "fused(a[0] * b[0], c, F=3)", "e3m2_ieee", (MINUS, 2, 28), "d: special: s alone NaN", True),
+    ("r(exact(s, +0))", "fused(a[0] * b[0], c, F=3)", "e3m2_ieee", (MINUS, 2, 27), "d: special: s alone -infinity",
+     True),
+    ("r(grid(s, c, F=[3, 3], frame=0))", "fused(a[0] * b[0], F=3)", "e3m2", (NONE, 2, 12),
+     "d: frame: -, a term opposes", True),
+    ("r(fused(a[0] * b[0], c, F=6, reach=[none, 1]))", "", "e3m2", (4, 2, 8), "d: term c: +vanishes", True),
+    ("r(fused(a[0] * b[0], c, F=6, zeros=2))", "", "e3m2", (0, 2, 12), "d: largest exponent: more above every term's",
+     True),
+    ("r(fused(a[0] * b[0], c, F=6, zeros=2))", "", "e3m2", (0, 2, 12), "d: leading one: -2 places", True),
+])  # fmt: skip
+def test_conditions_hold_where_the_nodes_say_so(
+    result: str, s: str, c: str, row: tuple[int, ...], case: str, met: bool
+) -> None:
+    """Of NaNs among small patterns, exponents on a grid, infinite results, zero and infinite sums as terms, terms
+    beyond the reach of an alignment, and exponents of zeros that cut no bit. `cover` said that no input reaches most of
+    them, or wrote vectors that do not."""
+    step = f'  s: "{s}"\n' if s else ""
+    d = "e3m2_negative_zero" if "+infinity" in case or "result" in case else "e3m3_ieee"
+    model = small(f"""unit: small
+formats: {{a: e2m1_ieee, b: e2m1_ieee, c: {c}, d: {d}}}
+length: 1
+roundings: {{r: "round({d}, nearest_even)"}}
+steps:
+{step}  d: "{result}"
+""")
+    covering = Covering(model, pairs=False, changes=[])
+    place = [str(one) for one in covering.singles].index(case)
+    assert covering._matrix(np.array([row], dtype=np.uint64))[0, place] == met
+
+
+def test_sums_that_keep_their_signs_have_conditions_of_their_own() -> None:
+    """Those of the first were the second's."""
+    model = small("""unit: small
+formats: {a: e2m1, b: e2m1, c: e3m2, d: e3m2}
+length: 1
+roundings: {r: "round(e3m2, nearest_even)"}
+steps:
+  s: "r(signed(fused(a[0] * b[0], c, F=0)))"
+  d: "r(signed(grid(s, c, F=[0, 4])))"
+""")
+    covering = Covering(model, pairs=False, changes=[])
+    met = covering._matrix(np.array([(2, 2, 0), (2, 10, 12)], dtype=np.uint64))
+    cases = {str(one): met[:, place].tolist() for place, one in enumerate(covering.singles)}
+    assert cases["fused.exact: sum: positive"] == [True, False]
+    assert cases["grid.exact: sum: positive"] == [True, True]

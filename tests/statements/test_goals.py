@@ -42,6 +42,7 @@ TOGETHER = model("r(fused(a[0] * b[0], fused(a[1] * b[1], c, F=0), F=1))", a="e1
 THREE = model("r(fused(fused(a[0] * b[0], a[1] * b[1], F=0), a[2] * b[2], c, F=1))",
               a="e1m1_none", b="ue1m1_none", c="e1m1_none", length=3)  # fmt: skip
 FALLS = model("r(fused(a[0] * b[0], a[0] * b[0], c, F=0))", a="e1m1_none", b="ue1m1_none", c="e3m2", length=1)
+ZEROS = model("r(grid(counting(c), a[0] * b[0], F=[1, 4], frame=1))", a="e1m1_none", b="ue1m1_none", c="e2m1", length=1)
 EVERY = [*dict.fromkeys(RESTRICTIONS), Inputs(finite=True, zero_terms=(0,)), Inputs(zero_terms=(1,), nonnegative=True)]
 
 
@@ -88,6 +89,14 @@ def test_which_inputs_count_and_differ(inputs: Inputs) -> None:
         assert differing(problem) == truth(wanted, [ONE], inputs)
 
 
+def test_an_addend_does_not_rise_from_one_zero_to_the_other() -> None:
+    """It was said that c rose from +0 to -0, as a term that a frame flips."""
+    (problem,), columns = asked("monotonic-addend", [ZEROS], Inputs()), columns_of(ZEROS, Inputs())
+    values = values_of(ZEROS.c)[np.array(columns[-1])]
+    found = [falling_pairs(ZEROS, Inputs(), [2], values, strictly) for strictly in (True, False)]
+    assert differing(problem) == found[0] < found[1]
+
+
 @pytest.mark.parametrize("inputs", EVERY[::2], ids=lambda one: str(one.model_dump(exclude_defaults=True)))
 def test_what_falls_though_an_operand_rises(inputs: Inputs) -> None:
     if inputs.special:
@@ -96,7 +105,7 @@ def test_what_falls_though_an_operand_rises(inputs: Inputs) -> None:
     else:
         (problem,), columns = asked("monotonic-addend", [FALLS], inputs), columns_of(FALLS, inputs)
         values = values_of(FALLS.c)[np.array(columns[-1])]
-        assert differing(problem) == falling_pairs(FALLS, inputs, [2], values, False)
+        assert differing(problem) == falling_pairs(FALLS, inputs, [2], values, True)
         assert inputs != Inputs() or differing(problem)
     if inputs.zero_terms != (0,):  # else none can rise
         (problem,), columns = asked("monotonic-product", [ONE], inputs), columns_of(ONE, inputs)

@@ -7,14 +7,14 @@ The cases depend on the nodes and on their typed signals in the trace, not on th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, deciding_bit, lone_bits_of_aligned, lone_bits_of_two
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
-from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
+from mmaprobe.smtmodel.arithmetic.alignment import is_within, magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Site, of_kind
+from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Value, of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
@@ -80,7 +80,7 @@ class _Cases:
 
     step: str
     lone: dict[object, list[LoneBit]] = field(default_factory=dict)  # by sum
-    sites: dict[int, Site] = field(default_factory=dict)  # by the id of a value
+    visits: dict[int, Visit] = field(default_factory=dict)  # by the id of a value
     flags: Met = field(default_factory=dict)
 
     def add(self, aspect: str, case: str, flag: Bit, alone: bool = False) -> None:
@@ -90,8 +90,27 @@ class _Cases:
         """Add a case with `alone`. If the value has a site, also add the same case with a flaw: the flag `flaw` of the
         value is wrong."""
         self.add(aspect, case, flag, alone=True)
-        if id(value) in self.sites:
-            self.flags[Condition(self.step, aspect, case, True, (self.sites[id(value)], flaw))] = flag
+        if (visit := self.visits.get(id(value))) is not None:
+            assert isinstance(visit.node, Node)
+            self.flags[Condition(self.step, aspect, case, True, ((visit.node, visit.site[1]), flaw))] = flag
+
+    def sign(self, value: Unpacked) -> Bit:
+        """The sign of a value as a number, also of an infinity and of a sum of zeros."""
+        whole = self._whole(value)
+        return value.sign if whole is None else whole.number_sign
+
+    def is_nan(self, value: Unpacked) -> Bit:
+        """Whether a value is a NaN, also as a sum of infinities of both signs."""
+        whole = self._whole(value)
+        return value.is_nan if whole is None else value.is_nan | all_of(whole.infinities)
+
+    def _whole(self, value: Unpacked) -> Value | None:
+        """The node's value of which a value is the term, if it is one of a node that was visited."""
+        visit = self.visits.get(id(value))
+        if visit is None:
+            return None
+        assert isinstance(visit.whole, Value)
+        return visit.whole
 
 
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Met:
@@ -104,11 +123,11 @@ def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evalua
     trace = evaluation.trace
     values: dict[Node, Unpacked] = {}
     lone: dict[object, list[LoneBit]] = {}
-    sites = dict[int, Site]()
+    visits = dict[int, Visit]()
     for visit in trace.visits:
         assert isinstance(visit.node, Node)
-        sites[id(visit.value)] = visit.node, visit.site[1]
-        cases = _Cases(visit.prefix.rstrip(".") or "d", lone, sites)
+        visits[id(visit.value)] = visit
+        cases = _Cases(visit.prefix.rstrip(".") or "d", lone, visits)
         for kind, function in KINDS.items():
             if isinstance(visit.node, kind):
                 function(cases, visit, trace, values, model)
@@ -157,7 +176,7 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
         if fmt.subnormals and fmt.fraction:
             cases.add("value", f"{word}smallest subnormal", is_field(1) & given, alone=True)
             low = fields.extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
-            cases.add("value", f"{word}subnormal", low & ~value.is_zero & given, alone=True)
+            cases.add("value", f"{word}subnormal", low & ~value.is_zero & given & finite, alone=True)
             cases.add("value", f"{word}smallest normal", is_field(1 << fmt.fraction) & given, alone=True)
         cases.add("value", f"{word}largest", is_field(fmt.largest_field) & given, alone=True)
         cases.add("value", f"{word}normal", value.term.significand.msb() & given & finite, alone=True)
@@ -302,7 +321,7 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     assert isinstance(node, (FusedSum, GridSum))
     named, items, finite, zeros = _terms_of(trace, step)
     carrier = items[0].sign.carrier
-    bits_of = node.kept_of_terms
+    bits_of, signs = node.kept_of_terms, list(map(cases.sign, items))
 
     def exponent(stage: Stage, of: str = "", part: Part = Part.WHOLE) -> Exponent:
         signal = trace[Name(step, stage, of, part)]
@@ -312,7 +331,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     counted = [exponent(Stage.TERM, name, Part.EXPONENT) for name, _ in named]
     distances = [maximum.bits - own.bits for own in counted]
     at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
-    loses = list[Bit]()
+    loses, parts = list[Bit](), list[Term]()
+    top, reach = Exponent(maximum.bits, maximum.low, maximum.high), node.reach_of_terms
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     far = _positions(node, bits_of)
@@ -320,34 +340,35 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         aspect, term, zero = f"term {name or place}", item.term, zeros[place]
         live = ~zero & finite
         others = any_of([flag for k, flag in enumerate(at_top) if k != place] or [truth(carrier, False)])
-        for word, sign in (("+", ~term.sign), ("-", term.sign)):
+        for word, sign in (("+", ~signs[place]), ("-", signs[place])):
             cases.add(aspect, f"{word}zero", zero & sign & finite, alone=True)
         cases.add(aspect, "the largest alone", at_top[place] & ~others & finite, alone=True)
         cases.add(aspect, "the largest with another", at_top[place] & others & finite, alone=True)
         outdone = at_top[place] & ~others & finite & magnitude.any() & (item.sign ^ negative)
         cases.add(aspect, "the largest alone, and the sum has the other sign", outdone, alone=True)
-        cut = with_tail(term, Exponent(maximum.bits, maximum.low, maximum.high), bits)
+        cut, within = with_tail(term, top, bits), _within(term, top, reach[place])
         kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
-        inexact = (half | rest) & live
+        inexact, some = (half | rest | ~within) & live, kept.any() & within
+        less = within | ~kept.any()
         loses.append(inexact)
+        nothing = constant(carrier, 0, term.significand.width)
+        parts.append(replace(term, significand=select(within, term.significand, nothing)))
         own, more = _distance_to(maximum, term.exponent), node.raises_of_terms[place]
         for at in sorted({1 + more, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
             if at > more:
                 cases.add(aspect, f"{at - more} below the largest", _is(own, at) & live, alone=True)
         cases.add(aspect, "far below the largest", _beyond(own, bits + 2) & live, alone=True)
         for word, sign in (("+", ~term.sign), ("-", term.sign)):
-            cases.add(aspect, f"{word}loses bits", inexact & sign & kept.any(), alone=True)
-            cases.add(aspect, f"{word}vanishes", inexact & sign & ~kept.any(), alone=True)
+            cases.add(aspect, f"{word}loses bits", inexact & sign & some, alone=True)
+            cases.add(aspect, f"{word}vanishes", inexact & sign & ~some, alone=True)
             if node.rounding != "toward_zero":
                 for case, flag in _tails(kept.bit(0), half, rest):
-                    cases.add(aspect, f"{word}{case}", flag & sign & live, alone=True)
-        cases.add(aspect, "loses the half alone", half & ~rest & live, alone=True)
-        cases.add(aspect, "loses less than the half", ~half & rest & live, alone=True)
+                    cases.add(aspect, f"{word}{case}", flag & sign & live & within, alone=True)
+        cases.add(aspect, "loses the half alone", half & ~rest & live & less, alone=True)
+        cases.add(aspect, "loses less than the half", ~half & rest & live & less, alone=True)
     mode = None if node.rounding == "toward_zero" else node.rounding
     if node.sticky or mode is not None:
         names = [name or str(place) for place, (name, _) in enumerate(named)]
-        parts = [item.term for item in items]
-        top = Exponent(maximum.bits, maximum.low, maximum.high)
         cases.lone[node] = list(lone_bits_of_aligned(names, parts, distances, bits_of, mode, top))
     lost = any_of(loses)
     cases.add("lost", "nothing", ~lost & finite & ~all_of(zeros))
@@ -359,17 +380,17 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     aspect = "largest"
     cases.add(aspect, "one term", any_of(at_top) & ~_several(at_top) & finite)
     cases.add(aspect, "several terms", _several(at_top) & finite)
-    _total(cases, trace, step, named, zeros, finite, max(bits_of) + node.sticky)
+    _total(cases, trace, step, named, zeros, finite, magnitude, max(bits_of) + node.sticky)
     if node.frame_term is not None:
-        frame = items[node.frame_term]
-        opposed = any_of([item.sign ^ frame.sign for item in items])
+        frame = signs[node.frame_term]
+        opposed = any_of([sign ^ frame for sign in signs])
         for word, flag in (("no term opposes", ~opposed), ("a term opposes", opposed)):
-            cases.add("frame", f"+, {word}", flag & ~frame.sign & finite)
-            cases.add("frame", f"-, {word}", flag & frame.sign & finite)
+            cases.add("frame", f"+, {word}", flag & ~frame & finite)
+            cases.add("frame", f"-, {word}", flag & frame & finite)
     if node.carry_bits is not None:
-        signs = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
+        added = [trace[Name(step, Stage.TERM, name, Part.SIGN)].flag for name, _ in named]
         aligned = [trace[Name(step, Stage.ALIGNED, name)].bits for name, _ in named]
-        whole, kept = total_of(signs, aligned, None), trace[Name(step, Stage.SUM)].bits
+        whole, kept = total_of(added, aligned, None), trace[Name(step, Stage.SUM)].bits
         width = max(whole.width, kept.width)
         wraps = ~whole.sext(width).eq(kept.sext(width)) & finite
         cases.add("carry bits", "the sum wraps", wraps)
@@ -397,10 +418,14 @@ def _zeros_above(
         cases.shown(f"term {name or place}", "zero, with an exponent that would cut another", cuts, item, "zero")
 
 
+def _within(term: Term, maximum: Exponent, reach: int | None) -> Bit:
+    """Whether a term is within the reach of an alignment."""
+    return truth(term.sign.carrier, True) if reach is None else is_within(term, maximum, reach)
+
+
 def _positions(node: FusedSum | GridSum, bits: Sequence[int]) -> set[int]:
     """The distances from the largest exponent at which the sum's treatment of a term changes."""
-    base = max(bits) if isinstance(node, GridSum) else 0
-    distances = {base + far + more for far in node.reach if far is not None for more in (0, 1)}
+    distances = {far + more for far in node.reach_of_terms if far is not None for more in (0, 1)}
     return distances | {max(bits)} if len(set(bits)) > 1 else distances
 
 
@@ -452,13 +477,19 @@ def _floors(
     """The cases of a sum's floors: the distance of the largest exponent above those of all terms, and that of the
     largest term's exponent from each floor."""
     low = min([item.term.exponent.low for item in items])
-    high = max([item.term.exponent.high for item in items])
+    high = max([item.term.exponent.high for item in items]) + max(node.raises_of_terms)
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier
     none = constant(carrier, 0, width)
-    own = [select(z, none, item.term.exponent.rebased(low, width)) for z, item in zip(zeros, items, strict=True)]
-    top = Exponent(max_of(own), low, high)
+
+    def largest(raises: Sequence[int]) -> Exponent:
+        own = [item.term.exponent.offset(more) for item, more in zip(items, raises, strict=True)]
+        return Exponent(
+            max_of([select(z, none, e.rebased(low, width)) for z, e in zip(zeros, own, strict=True)]), low, high
+        )
+
+    top = largest([0] * len(items))
     some, aspect = ~all_of(zeros) & finite, "largest exponent"
-    above = _distance_to(maximum, top)
+    above = _distance_to(maximum, largest(node.raises_of_terms))
     with_zero = any_of(zeros)
     cases.add(aspect, "one above every term's", _is(above, 1) & some)
     cases.add(aspect, "more above every term's", _beyond(above, 1) & some)
@@ -479,18 +510,18 @@ def _total(
     named: Sequence[tuple[str, Unpacked]],
     zeros: Sequence[Bit],
     finite: Bit,
+    magnitude: Bits,
     unit: int | None,
 ) -> None:
-    """The cases of a sum: its sign, its special values and the place of its leading one. `unit`: the place of the
-    largest term's exponent, None if it is not fixed."""
+    """The cases of a sum: its sign, its special values and the place of its leading one. `unit`: the place in
+    `magnitude` of the largest term's exponent, None if it is not fixed."""
     items = [item for _, item in named]
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
-    magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
     some, nothing = magnitude.any(), all_of(zeros)
     cases.add("sum", "positive", some & ~negative & finite)
     cases.add("sum", "negative", some & negative & finite)
     cases.add("sum", "terms cancel to zero", ~some & ~nothing & finite)
-    signs = [item.sign for item in items]
+    signs, nans = list(map(cases.sign, items)), list(map(cases.is_nan, items))
     cases.add("sum", "of zeros, all +", nothing & ~any_of(signs) & finite)
     cases.add("sum", "of zeros, all -", nothing & all_of(signs) & finite)
     if len(items) > 1:
@@ -502,22 +533,21 @@ def _total(
             cases.add(f"{ONE_BIT} of the sum", case, magnitude.equals(1 << place) & mixed, alone=True)
     if unit is not None:
         _leading(cases, magnitude, unit, finite)
-    infinite = [item.is_infinite & ~item.is_nan for item in items]
+    infinite = [item.is_infinite & ~own for item, own in zip(items, nans, strict=True)]
     plus = any_of([flag & ~sign for flag, sign in zip(infinite, signs, strict=True)])
     minus = any_of([flag & sign for flag, sign in zip(infinite, signs, strict=True)])
-    nan = any_of([item.is_nan for item in items])
+    nan = any_of(nans)
     cases.add("special", "infinities of both signs", plus & minus & ~nan, alone=True)
     if len(items) > 1:
-        nans = [item.is_nan for item in items]
         for word, flag in (("+", _several([x & ~sign for x, sign in zip(infinite, signs, strict=True)])),
                            ("-", _several([x & sign for x, sign in zip(infinite, signs, strict=True)]))):  # fmt: skip
             cases.add("special", f"several {word}infinities", flag & ~nan, alone=True)
         cases.add("special", "several NaN", _several(nans), alone=True)
         cases.add("special", "NaN and an infinity", nan & (plus | minus), alone=True)
         cases.add("special", "NaN and infinities of both signs", nan & plus & minus, alone=True)
-        for (name, item), own in zip(named, nans, strict=True):
+        for (name, item), own, number_sign in zip(named, nans, signs, strict=True):
             cases.shown("special", f"{name} alone NaN", own & ~_several(nans) & ~(plus | minus), item, "NaN")
-            for word, sign, opposite in (("+", ~item.sign, minus), ("-", item.sign, plus)):
+            for word, sign, opposite in (("+", ~number_sign, minus), ("-", number_sign, plus)):
                 alone = item.is_infinite & ~_several(infinite) & sign & ~nan
                 cases.shown("special", f"{name} alone {word}infinity", alone, item, "infinite")
                 against = item.is_infinite & sign & opposite & ~nan
@@ -550,7 +580,8 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         return
     named, items, finite, zeros = _terms_of(trace, step)
     for (name, item), zero in zip(named, zeros, strict=True):
-        for word, sign in (("+", ~item.sign), ("-", item.sign)):
+        own = cases.sign(item)
+        for word, sign in (("+", ~own), ("-", own)):
             cases.add(f"term {name}", f"{word}zero", zero & sign & finite, alone=True)
     if len(items) == 2:
         _two(cases, named, zeros, finite, model.d.precision)
@@ -571,9 +602,9 @@ def _exact(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         for name, _ in named:
             placed = trace[Name(step, Stage.PLACED, name)].bits
             cases.add(f"term {name}", "reaches the lowest place", placed.bit(0) & finite, alone=True)
-        _total(cases, trace, step, named, zeros, finite, None)
+        _total(cases, trace, step, named, zeros, finite, magnitude, None)
     else:
-        _total(cases, trace, step, named, zeros, finite, magnitude.width - 2)
+        _total(cases, trace, step, named, zeros, finite, magnitude, magnitude.width - 2)
 
 
 def _two(
@@ -666,8 +697,9 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
     for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
         cases.add("rounding", case, flag & some)
-    cases.add("sign", "+", ~sign & ~nan)
-    cases.add("sign", "-", sign & ~nan)
+    own = choose(infinite, cases.sign(value), sign)
+    cases.add("sign", "+", ~own & ~nan)
+    cases.add("sign", "-", own & ~nan)
     packed = tail.packed
 
     def holds(field: int) -> Bit:
@@ -714,8 +746,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         cases.add("zero result", "+0", zero & ~top)
         if fmt.has_negative_zero:
             cases.add("zero result", "-0", zero & top)
-    cases.add("special", "+infinity", infinite & ~nan & ~value_sign(result, fmt), alone=True)
-    cases.add("special", "-infinity", infinite & ~nan & value_sign(result, fmt), alone=True)
+    cases.add("special", "+infinity", infinite & ~nan & ~own, alone=True)
+    cases.add("special", "-infinity", infinite & ~nan & own, alone=True)
     cases.add("special", "NaN", nan, alone=True)
 
 
@@ -761,11 +793,12 @@ def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -
     top = term.significand.width - 1
     aspect = f"{ONE_BIT} first"
     exponent = term.normalised().exponent
-    small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
+    rounded = unpack(result, fmt)
+    normal, number = rounded.term.significand.msb(), ~(rounded.is_nan | rounded.is_infinite)
     for place in range(top + 1):
         here = _is_place(zeros, place) & some
         cases.add(aspect, f"{place} places below the top", here, alone=True)
-        cases.add(aspect, f"{place} places below the top, a normal result", here & ~small, alone=True)
+        cases.add(aspect, f"{place} places below the top, a normal result", here & normal & number, alone=True)
     if not fmt.subnormals:
         return
     for below in sorted({*range(1, fmt.precision + 3), *(1 << k for k in range(12))}):
@@ -773,17 +806,13 @@ def _firsts(cases: _Cases, term: Term, result: Bits, fmt: Format, finite: Bit) -
             case = f"{below} places below the smallest exponent"
             cases.add(aspect, case, _equals(exponent, fmt.emin - below) & some, alone=True)
     for bit in range(fmt.fraction):
-        own = result.bit(fmt.padding + bit)
+        own, subnormal = result.bit(fmt.padding + bit), ~normal & ~rounded.is_zero & number & some
         for word, flag in (("set", own), ("clear", ~own)):
-            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & small & some, alone=True)
+            cases.add(f"{ONE_BIT} of a result", f"{bit}, {word}, subnormal", flag & subnormal, alone=True)
 
 
 def _is_place(place: Bits, value: int) -> Bit:
     return place.equals(value) if value < 1 << place.width else truth(place.carrier, False)
-
-
-def value_sign(result: Bits, fmt: Format) -> Bit:
-    return result.bit(fmt.field_width) if fmt.signed else truth(result.carrier, False)
 
 
 def _exceptions(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Model) -> None:

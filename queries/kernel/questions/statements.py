@@ -141,7 +141,7 @@ class Monotonic(Problem):
         both = admits(self.inputs, model, operands) & admits(self.inputs, model, moved)
         if k is None:
             nan = unpack(operands.c, model.c).is_nan | unpack(moved.c, model.c).is_nan
-            return both & ~nan & pattern_key(operands.c, model.c).sle(pattern_key(moved.c, model.c))
+            return both & ~nan & pattern_key(operands.c, model.c).slt(pattern_key(moved.c, model.c))
         (before, one), (after, two) = (
             product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
         )
