@@ -79,11 +79,11 @@ LONG = 256  # K above which samples are matrices of SIDE rows and columns instea
 SIDE = 48
 SHRINKING = 10.0  # seconds for shrinking an input found by matrices
 SETS = 24  # sets of places, at most
-EVERY = 32  # K up to which one further set has all places
 SMALLER = 8  # lengths of the longest unit: the largest K of the search for a smaller difference
 MULTIPLES = 4  # multiples of the tile: the largest K of the search for a difference if no K is asked
 BRIEF = 0.2  # share of the remaining time for one query with few products
 WHOLE = 128  # K up to which solvers are asked about all products, and loops are written out
+NONE = f"inputs that differ: no K up to {LONGEST} is known that both plans take"
 SEED, CHECKING = 1, 20  # seeds of samples, and of the samples that check a verdict
 
 
@@ -173,9 +173,11 @@ class _Prover:
         self.proof = PlanProof(left, right, length=length)
         self.none = set[int]()  # numbers of products at which samples show no difference
         self.tile = math.lcm(*(product.stage.period for plan in (left, right) for product in plan.sums))
-        if max(length or 0, self.tile) > LONGEST:
-            raise ParameterError("length", f"{max(length or 0, self.tile)} products are too many; at most {LONGEST}")
-        self._problem(length or self.tile, (0,))  # raises ParameterError for formats or a K that do not fit
+        if length is not None and length > LONGEST:
+            raise ParameterError("length", f"{length} products are too many; at most {LONGEST}")
+        self.lengths = [length] if length else self._searched()
+        for k in self.lengths[:1]:
+            self._problem(k, (0,))  # raises ParameterError for formats or a K that do not fit
         if left.addend != right.addend:
             reads, other = (left, right) if left.addend else (right, left)
             hint = "models of one K (plan:NAME@length=K) are compared where c is +0"
@@ -205,25 +207,32 @@ class _Prover:
         if length and self._equal(result_or_none(every_product, self.left, self.right, length)):
             return None
         if length is None:
-            numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
-            lengths = [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
-            if any(self._differ_on_samples(k) for k in lengths):
+            if any(map(self._differ_on_samples, self.lengths)):
                 return self._smaller()
         else:
-            lengths = [length]
             # few tiles show a difference faster; it is then moved to the K asked
             few = [self.tile, *([2 * self.tile] if 2 * self.tile <= LONG < length else [])]
-            if (length % self.tile or any(map(self._differ_on_samples, few))) and (
-                self._differ_again(length) or self._differ_on_samples(length)
-            ):
+            again = length % self.tile == 0 and any(map(self._differ_on_samples, few)) and self._differ_again(length)
+            if again or self._differ_on_samples(length):
                 return None
             self._forget()
         if self._equal(self._for_all()) or (length and self._equal(self._by_tails(length))):
             return None
-        if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths[:MULTIPLES])):
+        if any(map(self._found_by_solver, self.lengths[:MULTIPLES])):
             return None
-        self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
+        searched = ", ".join(map(str, self.lengths))
+        self._note(f"a few products that differ, at K = {searched}: none found" if searched else NONE)
         return self._whole(length) if length and length <= WHOLE else None
+
+    def _searched(self) -> list[int]:
+        """Every K at which a difference is searched for if none is asked: multiples of the tile or, if it is too long,
+        of the tiles of single stages, as far as both plans take them."""
+        if self.tile <= LONGEST:
+            numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
+            return [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
+        stages = (stage for plan in (self.left, self.right) for total in plan.sums for stage in total.stage.walk())
+        some = {n * stage.period for stage in stages for n in range(1, MULTIPLES + 1)}
+        return [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
 
     def _smaller(self) -> None:
         """Search for a difference at a smaller K, a multiple of the longest unit's length. It replaces the difference
@@ -534,10 +543,10 @@ class _Prover:
 
     def _check(self) -> None:
         """Raises FaultError if plans proved equal differ on matrices or samples."""
-        lengths = [self.length or 0]
+        lengths = [self.length] if self.length else []
         if (multiples := self.proof.multiples) != 0:
             some = {multiples, 3 * multiples, math.lcm(multiples, self.tile)}
-            lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
+            lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)] or lengths
         for length in lengths:
             for places in places_asked(self.left, self.right, length)[: 4 if length <= LONG else 0]:
                 problem = self._problem(length, places)
@@ -602,13 +611,12 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K beside the places at which a plan divides K; for a short K also the set of all
-    places."""
+    """Sets of a few places of K beside the places at which a plan divides K; last the set of all places."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
     few = sets if len(sets) <= SETS else sets[:: -(-len(sets) // SETS)]
-    many = dict.fromkeys((tuple(near), tuple(range(length)) if length <= EVERY else ()))
+    many = dict.fromkeys((tuple(near), tuple(range(length))))
     return [*few, *(places for places in many if len(places) > 3)]
 
 
