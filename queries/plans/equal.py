@@ -423,9 +423,9 @@ class _Prover:
         return length not in self.none
 
     def _sampled(self, length: int) -> bool:
-        """Whether the plans differ on samples of `length` products."""
+        """Whether the plans differ on samples of `length` products, at a few places or, last, at all."""
         zeros: list[tuple[Placed, Witness]] = []
-        for places in places_asked(self.left, self.right, length):
+        for places in dict.fromkeys((*places_asked(self.left, self.right, length), tuple(range(length)))):
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
             if row is not None:
@@ -611,13 +611,12 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K beside the places at which a plan divides K; last the set of all places."""
+    """Sets of a few places of K beside the places at which a plan divides K."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
     few = sets if len(sets) <= SETS else sets[:: -(-len(sets) // SETS)]
-    many = dict.fromkeys((tuple(near), tuple(range(length))))
-    return [*few, *(places for places in many if len(places) > 3)]
+    return [*few, *([tuple(near)] if len(near) > 3 else [])]
 
 
 def _cuts(plan: Plan, length: int) -> Iterator[int]:

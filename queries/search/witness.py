@@ -252,9 +252,9 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
     """Rows in which one product replaces every other nonzero product, or a single one of them."""
     count = layout.length
-    used = [i for i in _nonzero_products(row, layout) if i != k]
     if not (row[k] and row[count + k]):
         return
+    used = [i for i in _nonzero_products(row, layout) if i != k]
     yield row_with(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
     for i in used:
         yield row_with(row, {i: row[k], count + i: row[count + k]})
