@@ -429,6 +429,8 @@ class _Prover:
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
             if row is not None:
+                if len(places) == length:
+                    problem, row = self._at_nonzero(problem, row)
                 witness = self._witness(problem, row)
                 if _magnitudes(problem, witness.left, witness.right):
                     self._different(problem, witness)
@@ -437,6 +439,13 @@ class _Prover:
         for problem, witness in zeros[:1]:
             self._different(problem, witness)
         return bool(zeros) or self._differ_in_zeros(length)
+
+    def _at_nonzero(self, problem: Placed, row: Row) -> tuple[Placed, Row]:
+        """A row without its products +0 * +0, and the problem about the places of the others."""
+        count = problem.length
+        kept = [k for k in range(count) if row[k] or row[count + k]] or [0]
+        few = (*(row[k] for k in kept), *(row[count + k] for k in kept), *row[2 * count :])
+        return self._problem(problem.left.length, [problem.places[k] for k in kept]), few
 
     def _differ_in_zeros(self, length: int) -> bool:
         """Whether the plans differ on inputs of zeros. Other samples have products +0 at places not asked, and a sum of
