@@ -7,8 +7,9 @@ sum (by normal form, or proved like units), the sums start from the same value, 
 Two stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that
 they take.
 
-For a difference, inputs with few nonzero products, or with zeros alone, are tried at the smallest K first, then
-replayed at the K that is printed. Solvers are asked about many products only after a difference with few products."""
+For a difference, inputs with few nonzero products, with all, or with zeros alone, are tried at the smallest K first,
+then replayed at the K that is printed, where others are tried, too.
+Solvers are asked about many products only after a difference with few products."""
 
 from __future__ import annotations
 
