@@ -7,8 +7,9 @@ sum (by normal form, or proved like units), the sums start from the same value, 
 Two stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that
 they take.
 
-For a difference, inputs with few nonzero products, or with zeros alone, are tried at the smallest K first, then
-replayed at the K that is printed. Solvers are asked about many products only after a difference with few products."""
+For a difference, inputs with few nonzero products, with all, or with zeros alone, are tried at the smallest K first,
+then replayed at the K that is printed, where others are tried, too.
+Solvers are asked about many products only after a difference with few products."""
 
 from __future__ import annotations
 
@@ -79,11 +80,11 @@ LONG = 256  # K above which samples are matrices of SIDE rows and columns instea
 SIDE = 48
 SHRINKING = 10.0  # seconds for shrinking an input found by matrices
 SETS = 24  # sets of places, at most
-EVERY = 32  # K up to which one further set has all places
 SMALLER = 8  # lengths of the longest unit: the largest K of the search for a smaller difference
 MULTIPLES = 4  # multiples of the tile: the largest K of the search for a difference if no K is asked
 BRIEF = 0.2  # share of the remaining time for one query with few products
 WHOLE = 128  # K up to which solvers are asked about all products, and loops are written out
+NONE = f"inputs that differ: no K up to {LONGEST} is known that both plans take"
 SEED, CHECKING = 1, 20  # seeds of samples, and of the samples that check a verdict
 
 
@@ -173,9 +174,11 @@ class _Prover:
         self.proof = PlanProof(left, right, length=length)
         self.none = set[int]()  # numbers of products at which samples show no difference
         self.tile = math.lcm(*(product.stage.period for plan in (left, right) for product in plan.sums))
-        if max(length or 0, self.tile) > LONGEST:
-            raise ParameterError("length", f"{max(length or 0, self.tile)} products are too many; at most {LONGEST}")
-        self._problem(length or self.tile, (0,))  # raises ParameterError for formats or a K that do not fit
+        if length is not None and length > LONGEST:
+            raise ParameterError("length", f"{length} products are too many; at most {LONGEST}")
+        self.lengths = [length] if length else self._searched()
+        for k in self.lengths[:1]:
+            self._problem(k, (0,))  # raises ParameterError for formats or a K that do not fit
         if left.addend != right.addend:
             reads, other = (left, right) if left.addend else (right, left)
             hint = "models of one K (plan:NAME@length=K) are compared where c is +0"
@@ -205,25 +208,32 @@ class _Prover:
         if length and self._equal(result_or_none(every_product, self.left, self.right, length)):
             return None
         if length is None:
-            numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
-            lengths = [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
-            if any(self._differ_on_samples(k) for k in lengths):
+            if any(map(self._differ_on_samples, self.lengths)):
                 return self._smaller()
         else:
-            lengths = [length]
             # few tiles show a difference faster; it is then moved to the K asked
             few = [self.tile, *([2 * self.tile] if 2 * self.tile <= LONG < length else [])]
-            if (length % self.tile or any(map(self._differ_on_samples, few))) and (
-                self._differ_again(length) or self._differ_on_samples(length)
-            ):
+            again = length % self.tile == 0 and any(map(self._differ_on_samples, few)) and self._differ_again(length)
+            if again or self._differ_on_samples(length):
                 return None
             self._forget()
         if self._equal(self._for_all()) or (length and self._equal(self._by_tails(length))):
             return None
-        if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths[:MULTIPLES])):
+        if any(map(self._found_by_solver, self.lengths[:MULTIPLES])):
             return None
-        self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
+        searched = ", ".join(map(str, self.lengths))
+        self._note(f"a few products that differ, at K = {searched}: none found" if searched else NONE)
         return self._whole(length) if length and length <= WHOLE else None
+
+    def _searched(self) -> list[int]:
+        """Every K at which a difference is searched for if none is asked: multiples of the tile or, if it is too long,
+        of the tiles of single stages, as far as both plans take them."""
+        if self.tile <= LONGEST:
+            numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
+            return [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
+        stages = (stage for plan in (self.left, self.right) for total in plan.sums for stage in total.stage.walk())
+        some = {n * stage.period for stage in stages for n in range(1, MULTIPLES + 1)}
+        return [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
 
     def _smaller(self) -> None:
         """Search for a difference at a smaller K, a multiple of the longest unit's length. It replaces the difference
@@ -414,12 +424,14 @@ class _Prover:
         return length not in self.none
 
     def _sampled(self, length: int) -> bool:
-        """Whether the plans differ on samples of `length` products."""
+        """Whether the plans differ on samples of `length` products, at a few places or, last, at all."""
         zeros: list[tuple[Placed, Witness]] = []
-        for places in places_asked(self.left, self.right, length):
+        for places in dict.fromkeys((*places_asked(self.left, self.right, length), tuple(range(length)))):
             problem = self._problem(length, places)
             row = self._on_matrices(problem) if length > LONG else _on_rows(problem)
             if row is not None:
+                if len(places) == length:
+                    problem, row = self._at_nonzero(problem, row)
                 witness = self._witness(problem, row)
                 if _magnitudes(problem, witness.left, witness.right):
                     self._different(problem, witness)
@@ -428,6 +440,13 @@ class _Prover:
         for problem, witness in zeros[:1]:
             self._different(problem, witness)
         return bool(zeros) or self._differ_in_zeros(length)
+
+    def _at_nonzero(self, problem: Placed, row: Row) -> tuple[Placed, Row]:
+        """A row without its products +0 * +0, and the problem about the places of the others."""
+        count = problem.length
+        kept = [k for k in range(count) if row[k] or row[count + k]] or [0]
+        few = (*(row[k] for k in kept), *(row[count + k] for k in kept), *row[2 * count :])
+        return self._problem(problem.left.length, [problem.places[k] for k in kept]), few
 
     def _differ_in_zeros(self, length: int) -> bool:
         """Whether the plans differ on inputs of zeros. Other samples have products +0 at places not asked, and a sum of
@@ -534,10 +553,10 @@ class _Prover:
 
     def _check(self) -> None:
         """Raises FaultError if plans proved equal differ on matrices or samples."""
-        lengths = [self.length or 0]
+        lengths = [self.length] if self.length else []
         if (multiples := self.proof.multiples) != 0:
             some = {multiples, 3 * multiples, math.lcm(multiples, self.tile)}
-            lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
+            lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)] or lengths
         for length in lengths:
             for places in places_asked(self.left, self.right, length)[: 4 if length <= LONG else 0]:
                 problem = self._problem(length, places)
@@ -602,14 +621,12 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K beside the places at which a plan divides K; for a short K also the set of all
-    places."""
+    """Sets of a few places of K beside the places at which a plan divides K."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
     few = sets if len(sets) <= SETS else sets[:: -(-len(sets) // SETS)]
-    many = dict.fromkeys((tuple(near), tuple(range(length)) if length <= EVERY else ()))
-    return [*few, *(places for places in many if len(places) > 3)]
+    return [*few, *([tuple(near)] if len(near) > 3 else [])]
 
 
 def _cuts(plan: Plan, length: int) -> Iterator[int]:

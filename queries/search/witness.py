@@ -169,6 +169,9 @@ def _without_runs(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns
     """The row with whole runs of products set to zero, the longest first; single products would take long."""
     used = _nonzero_products(row, layout)
     run = len(used) // 2 if len(used) > LONG_SUM else 0
+    lone = {i: 0 for k in set(range(layout.length)).difference(used) for i in (k, layout.length + k)}
+    if run and good([bare := row_with(row, lone)])[0]:
+        row = bare  # products of one zero factor, of which single steps would remove one each
     while run and used and (end is None or time.monotonic() < end):
         parts = [used[start : start + run] for start in range(0, len(used), run)]
         tried = [row_with(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
@@ -249,9 +252,9 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
 def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
     """Rows in which one product replaces every other nonzero product, or a single one of them."""
     count = layout.length
-    used = [i for i in _nonzero_products(row, layout) if i != k]
     if not (row[k] and row[count + k]):
         return
+    used = [i for i in _nonzero_products(row, layout) if i != k]
     yield row_with(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
     for i in used:
         yield row_with(row, {i: row[k], count + i: row[count + k]})

@@ -276,6 +276,56 @@ def test_long_products_are_told_apart_by_matrices(monkeypatch: pytest.MonkeyPatc
     test_differences_are_replayed("sum(promote(8, mma, r), c)", "sum(promote(8, mma, z), c)", 44)
 
 
+#: two whose tiles have a long common multiple, or that differ beside no few cuts
+UNEVEN = {
+    "t1": "sum(split(3, fma, r, grain=32), +0)",
+    "t3": "sum(promote(127, fma, r), +0)",
+    "t4": "sum(split([1000, 2003], fma, r), +0)",
+    "lanes": "sum(split(3, lanes(fma, r, 5, fold(5, 1)), r, grain=16), +0)",
+    "cut": "sum(split([95, 190], lanes(fma, r, 5, fold(5, 1)), r), +0)",
+}
+
+
+def unasked(*_: object, **__: object) -> None:
+    pytest.fail("solvers are asked")
+
+
+@pytest.mark.parametrize(("left", "right", "length"), [
+    ("t1", "t3", 200), ("t1", "t3", None), ("t1", "t4", 2500), ("t1", "t4", None), ("t1", "cut", 200),
+    ("lanes", "cut", 200),
+])  # fmt: skip
+def test_tiles_of_a_long_common_multiple_are_told_apart_at_a_short_k(
+    left: str, right: str, length: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("prove", "distinguish"):
+        monkeypatch.setattr(asked, name, unasked)
+    test_differences_are_replayed(UNEVEN[left], UNEVEN[right], length)
+
+
+def test_a_difference_at_all_places_is_certified_at_few(tmp_path: Path) -> None:
+    proof = prove(plan_of(UNEVEN["lanes"]), plan_of(UNEVEN["cut"]), 200)
+    assert proof.problem is not None
+    assert len(proof.problem.places) <= 4
+    certify_plans(proof, tmp_path, Options(solver="bitwuzla"))
+    assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
+
+
+def test_the_k_asked_is_sampled_before_solvers_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one tile is equal."""
+    for name in ("prove", "distinguish"):
+        monkeypatch.setattr(asked, name, unasked)
+    test_differences_are_replayed("sum(promote(200, fma, r), +0)", "sum(chain(fma), +0)", 600)
+
+
+def test_tiles_too_long_to_search_are_compared_by_rules() -> None:
+    long = plan_of("sum(interleave(1000, mma, r, grain=4), c)"), plan_of("sum(interleave(1001, mma, r, grain=4), c)")
+    proof = prove(*long)
+    assert proof.verdict == "unknown"
+    assert "no K up to 4096 is known that both plans take" in proof.tried[-1]
+    wide = plan_of("sum(promote(4104, mma, r), c)")
+    assert [prove(wide, wide, length).verdict for length in (None, 64)] == ["equal", "equal"]
+
+
 def test_plans_that_samples_do_not_tell_apart_are_told_apart_by_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asked, "WHOLE", 0)
     monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
