@@ -22,7 +22,6 @@ from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic
 from mmaprobe.reports.datasheet import (
-    ASKED,
     KnownProperty,
     Sheet,
     SheetLine,
@@ -74,13 +73,18 @@ def every_sheet() -> list[Sheet]:
     return sheets_of(None, SILENT, Pieces(lambda text: None, "sheets"))
 
 
+#: how the names of a sheet's lines about properties begin
+ASKED = ("Independent of the order of ", "Symmetric in sign ", "Monotonic in the addend")
+
+
 def test_every_instruction_is_on_one_sheet() -> None:
     sheets = every_sheet()
     named = [name for sheet in sheets for name in sheet.instructions]
     assert sorted(named) == sorted(INSTRUCTIONS)
     for sheet in sheets:
         names = {line.name for line in sheet.lines}
-        assert {"Formats", "Operation", "Products", "NaN", *ASKED.values()} <= names
+        assert {"Formats", "Operation", "Products", "NaN"} <= names
+        assert [sum(name.startswith(asked) for name in names) for asked in ASKED] == [1, 1, 1]
         assert all(line.value and line.basis for line in sheet.lines)
     for group in groups(INSTRUCTIONS.values()):
         assert len({parse_reference(row.reference).unit.result for row in group}) == 1
@@ -101,7 +105,7 @@ def test_a_sheet_says_what_the_model_does() -> None:
     assert lines["NaN"].value == "nan (7fffffff)"
     assert lines["Exponent floor"].value.startswith("-133")
     assert lines["Error against the exact sum"].value.startswith("|d - exact| <= 2^-23 * |exact| + 1.")
-    properties = [lines[name] for name in ASKED.values()]
+    properties = [line for asked in ASKED for name, line in lines.items() if name.startswith(asked)]
     assert [line.value for line in properties] == ["yes", "no", "open"]
     assert properties[0].basis == "proved by one; confirmed by two"
 
@@ -121,6 +125,21 @@ def test_a_sheet_speaks_of_what_a_unit_has() -> None:
     assert without["-0 * 1"] == "-0 (80000000)"
     assert not {"infinity - infinity", "-0 * 1 + (-0)"} & without.keys()
     assert not {"Zero results", "Subnormal results", "Subnormal inputs", "Zero inputs", "-0 * 1 + (-0)"} & whole.keys()
+
+
+@pytest.mark.parametrize(
+    ("d", "products"),
+    [
+        ("r(fused(a[0:3] * b[0:3], c, F=17))", "3; all products in one step"),
+        ("r(fused(fused(a[0:2] * b[0:2], F=17), a[2] * b[2], c, F=17))", "3; added in 2 sums"),
+    ],
+)
+def test_products_of_two_sums_are_not_said_to_be_in_one_step(d: str, products: str) -> None:
+    text = (
+        "unit: u\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 3\n"
+        f'roundings: {{r: "round(f32, toward_zero)"}}\nsteps: {{d: "{d}"}}\n'
+    )
+    assert dict(arithmetic(parse_unit(text, "u.yaml")))["Products"] == products
 
 
 def test_roundings_have_the_names_of_the_file() -> None:
