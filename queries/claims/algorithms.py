@@ -82,7 +82,7 @@ class AlgorithmOutcome(Outcome[Claim]):
     def shares(self) -> Shares:
         found = [self.reached]
         with suppress(RuleError):
-            found.append(self.input and self.input.share)
+            found += [] if self.input is None else [self.input.share]
         most = max((one for one in found if one is not None), default=None)
         proved, reached = (None if one is None else str(one) for one in (self.share, most))
         return Shares(proved=proved, reached=reached) if proved or reached else ABSENT
