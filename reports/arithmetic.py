@@ -282,7 +282,8 @@ def _kind(term: Node) -> str:
 def _steps(unit: Unit) -> str:
     steps, size = len(unit.blocks), len(unit.blocks[0])
     if steps == 1:
-        return "all products in one step"
+        sums = sum(any(map(_has_products, node.items)) for node in of_kind(unit.result, Sum))
+        return "all products in one step" if sums < 2 else f"added in {sums} sums"
     if len(list(of_kind(unit.result, Repeat))) != 1:
         return f"{steps} steps of {size}"
     plain = [k for block in unit.blocks for k in block] == list(range(unit.length))
@@ -335,9 +336,13 @@ def _comes_in(term: Node) -> bool:
     return isinstance(term, Running) or term.is_addend
 
 
+def _has_products(item: Node) -> bool:
+    return isinstance(item, (Each, Gate, Product, Scale))
+
+
 def _joins(node: Sum) -> str:
     others = [item for item in node.items if not _comes_in(item)]
-    with_products = any(isinstance(item, (Each, Gate, Product, Scale)) for item in others)
+    with_products = any(map(_has_products, others))
     if node.bits_of_terms:
         return "aligned with the products" if with_products else "aligned with the finished sum of the products"
     return "in the exact sum with the products" if with_products else "added to the finished sum of the products"

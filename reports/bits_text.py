@@ -32,7 +32,7 @@ class Canvas:
     colour: bool = False
     marked: Name | None = None
     alone: bool = False
-    explained: bool = False  # whether a line has explained the ruler's signs
+    explained: str = ""  # the latest explanation of the ruler's signs
     lines: list[str] = field(default_factory=list)
 
     def paint(self, text: str, style: str) -> str:
@@ -92,8 +92,9 @@ class PictureText:
         labels = f"{'2^':>{self.gutter - LEAD}}{grid.labels(panel)}"
         self.canvas.say(labels, "fill")
         note, canvas = "", self.canvas
-        if not canvas.explained and grid.unit is not None:
-            note, canvas.explained = "c: carry bits; right of |: truncated", True
+        signs = f"c: carry bits; right of |: {words.lost_text(self.picture)}"
+        if canvas.explained != signs and grid.unit is not None:
+            note = canvas.explained = signs
         self._line("term", "", "exp", grid.ruler(panel), note, style="fill")
 
     def _sums(self, grid: Grid, panel: int) -> None:

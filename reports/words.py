@@ -342,6 +342,11 @@ def _terms_text(names: Sequence[str]) -> str:
     return (f"term{'s' * (len(names) > 1)} " if names[0].isdigit() else "") + some_of(names, 6)
 
 
+def lost_text(picture: Picture) -> str:
+    """What becomes of the bits of terms below the lowest place that the alignment keeps."""
+    return "rounded off" if picture.rounds else "truncated"
+
+
 def zeros_text(picture: Picture) -> str:
     """The zero terms, which have no rows."""
     called = picture.zeros

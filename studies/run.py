@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -23,9 +23,9 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -98,8 +98,8 @@ class Draw:
 
 def rounded(numbers: Floats, name: str) -> Floats:
     """The nearest numbers in the format of this name."""
-    fmt = FORMATS[name]
-    return np.asarray(to_numbers(from_numbers(numbers, fmt, "nearest_even"), fmt), dtype=np.float64)
+    fmt = format_named(name)
+    return in_f64(from_numbers(numbers, fmt, "nearest_even"), fmt)
 
 
 class Product:
@@ -123,7 +123,7 @@ class Product:
             plan = parse_plan_path(text)
             a, b = from_numbers(self.a, plan.a, "nearest_even"), from_numbers(self.b, plan.b, "nearest_even")
             results = simulate(a, b, from_numbers(self.addend, plan.c, "nearest_even"), plan).astype(kind_of(plan.d))
-            self.results[text] = to_numbers(results, plan.d).astype(np.float64)
+            self.results[text] = in_f64(results, plan.d)
         return self.results[text]
 
     def error(self, series: Series) -> Floats:
@@ -172,17 +172,35 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     return total
 
 
-def check_bounded(reference: str, a: Floats, b: Floats, c: Floats) -> None:
+def check_bounded(reference: str, a: Floats, b: Floats, c: Floats, bounds: Iterable[str] = ()) -> None:
     """Raises ParameterError for elements that are not numbers of the plan's formats, because the bound does not include
-    the rounding of inputs, and for a C other than 0 of a plan of slices or blocks."""
+    the rounding of inputs, and for a C other than 0 of a plan of slices or blocks. `bounds`: the plans of all bounds of
+    the study, for each of which the advice in the message is right."""
     plan = parse_plan_path(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
     for (name, fmt), numbers in zip(formats.items(), (a, b, c), strict=True):
         if not np.array_equal(rounded(numbers, fmt.name), numbers):
-            raise ParameterError("bound", f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are "
-                                 f"none: a study with this bound has `grid: {fmt.name}`")  # fmt: skip
+            drawn = f"{reference} takes {name} in {fmt.name}, of which the numbers drawn are none"
+            plans = [plan, *map(parse_plan_path, bounds)]
+            raise ParameterError("bound", f"{drawn}: {_advice(plans) if name != 'c' else _advice_for_c(plans)}")
     if plan.gathered and c.any():
         raise ParameterError("bound", f"{plan.reference} has a bound for c = 0")
+
+
+def _advice(plans: Sequence[Plan]) -> str:
+    """The widest grid of which all numbers are numbers of A and of B in these plans."""
+    formats = list(dict.fromkeys(fmt for plan in plans for fmt in (plan.a, plan.b)))
+    within = [grid for grid in FORMATS.values() if all(fmt.holds(grid) for fmt in formats)]
+    if not within:
+        return f"no `grid` is within {' and '.join(fmt.name for fmt in formats)}"
+    widest = max(within, key=lambda grid: (grid.signed, grid.largest_field))
+    return f"a study with this bound has `grid: {widest.name}`"
+
+
+def _advice_for_c(plans: Sequence[Plan]) -> str:
+    """The key for addends, which are not rounded to the grid."""
+    held = all(plan.c.holds(FORMATS["f32"]) for plan in plans)
+    return f"a study with this bound has `{'format: f32' if held else 'addend_factor: 0'}`"
 
 
 def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
@@ -232,7 +250,7 @@ class Sum:
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
         algorithm = parse_reduction(series.algorithm)
         pattern = sum_of_array(algorithm, self.numbers.astype(np.float32).view(np.uint32))
-        result = float(to_numbers(np.array([pattern], kind_of(algorithm.result_format)), algorithm.result_format)[0])
+        result = float(in_f64(np.array([pattern], kind_of(algorithm.result_format)), algorithm.result_format)[0])
         return (percent_error(result, self.exact),)
 
 
@@ -284,7 +302,8 @@ def run(study: Study, sizes: Sequence[int], seed: int, table: Table, report: Rep
     for distribution, series in dict.fromkeys((point.distribution, series) for _, point, series in new if series.bound):
         drawn = SUBJECTS[study.kind](study, Draw(distribution, min(sizes), seed))
         if isinstance(drawn, Product):  # before anything is measured, which takes long
-            check_bounded(series.algorithm, drawn.a, drawn.b, drawn.addend)
+            bounds = (one.algorithm for one in study.series if one.bound)
+            check_bounded(series.algorithm, drawn.a, drawn.b, drawn.addend, bounds)
 
     def measure(task: tuple[int, Point, Series]) -> None:
         done, point, series = task

@@ -97,11 +97,16 @@ class Table:
 
 @contextmanager
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
-    """A context with a table that no other run can change. Raises InputError as `Table` does, and if another run has
-    the table."""
+    """A context with a table that no other run can change; a table without rows leaves no file. Raises InputError as
+    `Table` does, and if another run has the table."""
     make_folder(path.parent)
     with open_claimed(path):
-        yield Table(path, measures)
+        table = Table(path, measures)
+        try:
+            yield table
+        finally:
+            if not table.rows:
+                path.unlink(missing_ok=True)
 
 
 def _line(fields: tuple[str, ...]) -> str:

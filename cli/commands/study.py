@@ -65,7 +65,8 @@ def study(
             measured = run(chosen, wanted, seed, table, report, pool)
     except KeyboardInterrupt:
         progress("")
-        say(f"finished points are in {path}; the same command goes on from there")
+        if path.exists():
+            say(f"finished points are in {path}; the same command goes on from there")
         raise
     progress("")
     say(f"{path}: {measured} new points")

@@ -157,7 +157,7 @@ def _show(document: Document, claim: Statement) -> None:
         for step in document.asked[:TRIED]:
             say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")
         if len(document.asked) > TRIED:
-            say(f"    and {len(document.asked) - TRIED} steps more (--json lists them)")
+            say(f"    and {counted(len(document.asked) - TRIED, 'further step')} (--json lists them)")
     else:
         says = {"nothing": "says nothing"}.get(document.says, f"says {document.says}")
         source = f"(the source {says})" if document.source else ""

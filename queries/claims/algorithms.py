@@ -40,7 +40,7 @@ DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"
 class AlgorithmOutcome(Outcome[Claim]):
     """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
     errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
-    the largest such share that an input was found to have."""
+    the largest such share that an input was found to have, apart from the input that decides."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)
@@ -80,7 +80,11 @@ class AlgorithmOutcome(Outcome[Claim]):
 
     @property
     def shares(self) -> Shares:
-        proved, reached = (None if one is None else str(one) for one in (self.share, self.reached))
+        found = [self.reached]
+        with suppress(RuleError):
+            found += [] if self.input is None else [self.input.share]
+        most = max((one for one in found if one is not None), default=None)
+        proved, reached = (None if one is None else str(one) for one in (self.share, most))
         return Shares(proved=proved, reached=reached) if proved or reached else ABSENT
 
     @property

@@ -97,8 +97,16 @@ class Stages:
         most = window.a[1] + window.b[1] + (2 * terms - 1).bit_length()
         addend = Operand("c", scene.c.bits, window.c)
 
+        asked: dict[object, Theorem | None] = {}  # several additions have operands in common
+
         def derive(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits]) -> Theorem:
-            return self.prove(what, facts, claim, cuts, SUM_SHARE)
+            key = (claim.node, *facts, *(cut.node for cut in cuts))
+            if key not in asked:
+                asked[key] = None
+                asked[key] = self.prove(what, facts, claim, cuts, SUM_SHARE)
+            if (theorem := asked[key]) is None:
+                raise UnprovedError(what)
+            return theorem
 
         for part, steps in self.steps.items():
             sums = {bits.node: (name, bits) for name, bits in steps.items() if not isinstance(name, Word)}

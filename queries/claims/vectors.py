@@ -12,6 +12,7 @@ import numpy as np
 from mmaprobe.documents.verify import ClaimVector, FirstStep, PartResult
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.queries.claims.long_sums import result_of_part
+from mmaprobe.queries.kernel.bounds.unit_shares import compared_parts
 from mmaprobe.queries.kernel.questions.scene import lanes_of
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, finite_value, powers, ulp_of
@@ -40,10 +41,22 @@ class ClaimInput:
     @property
     def exact(self) -> Fraction:
         """c + sum of a_k * b_k."""
+        return sum(self._terms, Fraction(0))
+
+    @property
+    def share(self) -> Fraction | None:
+        """The error or the difference that the claim compares, as a share of the sum of magnitudes; None where that sum
+        is zero. Raises RuleError for another claim."""
+        found, parts, whole = self.results, self.claim.shape.parts, sum(map(abs, self._terms), Fraction(0))
+        one, *other = (_number(found[name], parts[name].result) for name in compared_parts(self.claim.assertion))
+        return abs(one - (other[0] if other else self.exact)) / whole if whole else None
+
+    @property
+    def _terms(self) -> list[Fraction]:
+        """c and the products."""
         terms = self.claim.terms
-        values = [finite_value(x, fmt) for x, fmt in zip(self.row, self.claim.layout.formats, strict=True)]
-        *factors, c = (x or Fraction(0) for x in values)  # only numbers are admitted
-        return c + sum((factors[k] * factors[k + terms] for k in range(terms)), Fraction(0))
+        *factors, c = map(_number, self.row, self.claim.layout.formats)
+        return [c, *(factors[k] * factors[k + terms] for k in range(terms))]
 
     @cached_property
     def steps(self) -> dict[str, Steps]:
@@ -82,6 +95,10 @@ class ClaimInput:
         with np.errstate(over="ignore"):
             lanes = lanes_of(claim.assertion, np.array([row], dtype=np.uint64)).steps(name)
             return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in lanes.items()}
+
+
+def _number(pattern: int, fmt: Format) -> Fraction:
+    return finite_value(pattern, fmt) or Fraction(0)  # only numbers are admitted
 
 
 def result_of(pattern: int, fmt: Format, exact: Fraction) -> PartResult:

@@ -190,7 +190,7 @@ class BitsDrawing:
                 labels.append(Text(places[maximum] - BAR_WIDTH - 1, sheet.y + 10, "carry", "mp-small", "end"))
         below = [x for column, x in self.places if isinstance(column, int) and unit is not None and column < unit]
         if below:
-            labels.append(Text(below[0], sheet.y + 10, "truncated", "mp-small"))
+            labels.append(Text(below[0], sheet.y + 10, words.lost_text(self.picture), "mp-small"))
         sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
         sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
         sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)

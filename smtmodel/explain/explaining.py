@@ -330,7 +330,8 @@ class _Explainer:
         assert number.scale is not None
         total = bits_line("sum", bool(negative.value), number.value, number.scale, keep_zeros=maximum is not None)
         total = replace(total, signals=(negative.name, number.name, whole))
-        picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place)
+        rounds = isinstance(node, FusedSum) and node.rounding != "toward_zero"
+        picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place, rounds=rounds)
         exact = sum((row.value for row in rows), Fraction(0))
         jammed = maximum is None or node.sticky  # the lowest bit is sticky
         if jammed and exact != total.value:

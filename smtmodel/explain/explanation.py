@@ -120,7 +120,8 @@ class Picture:
     whose terms are aligned by exponent less F, as these differ, the terms for which that is the largest, with both;
     `maximum` is then `unit` plus the largest F. `floor`: the exponent floor if it is the maximum. `zeros`: the names of
     zero terms, which have no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the two's complement of a
-    negative or wrapped sum. `cut`: the total after a cut that changes it, before rounding.
+    negative or wrapped sum. `cut`: the total after a cut that changes it, before rounding. `rounds`: whether the
+    alignment rounds the terms, where others truncate them.
     """
 
     prefix: str
@@ -139,6 +140,7 @@ class Picture:
     special: Special | None = None
     name: str = ""
     single: bool = False
+    rounds: bool = False
 
     @property
     def plain(self) -> bool:

@@ -262,8 +262,8 @@ class At(Sized):
         if not self.at:
             raise ParameterError("split", "a list has places to cut K at: it needs one")
         for before, place in zip((0, *self.at), self.at, strict=False):
-            if place <= before or place % stage.body.period:
-                fits = f"places rise, and are multiples of {stage.body.period}"
+            if place <= before or place % stage.body.tile:
+                fits = f"places rise, and are multiples of {stage.body.tile}"
                 raise ParameterError("split", f"K cannot be cut at {place} after {before}: {fits}")
 
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
@@ -273,6 +273,9 @@ class At(Sized):
 
     def period(self, stage: Parted) -> int:
         return (self.at[-1] // stage.body.period + 1) * stage.body.period
+
+    def tile(self, stage: Parted) -> int:
+        return stage.period
 
     def words(self, stage: Parted, joined: str) -> str:
         return f"runs of K that end after {', '.join(map(str, self.at))} products and at the end{joined}"
@@ -306,6 +309,9 @@ class Dealt(Partition):
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.ways * math.lcm(number, self.grain)
+
+    def tile(self, stage: Parted) -> int:
+        return stage.period if stage.tail is None else super().tile(stage)
 
     @property
     def sums(self) -> int:

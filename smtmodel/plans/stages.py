@@ -74,6 +74,11 @@ class Stage(ABC):
         """The least number of products that the stage takes without a tail."""
 
     @property
+    def tile(self) -> int:
+        """A number of products of which the stage takes every multiple, with whole units: K may be cut there."""
+        return self.period
+
+    @property
     @abstractmethod
     def parts(self) -> tuple[Stage, ...]:
         """The stages that this stage consists of."""
@@ -233,6 +238,10 @@ class Then(Stage):
         return math.lcm(*(body.period for body in self.bodies))
 
     @property
+    def tile(self) -> int:
+        return math.lcm(*(body.tile for body in self.bodies))
+
+    @property
     def parts(self) -> tuple[Stage, ...]:
         return self.bodies
 
@@ -330,6 +339,10 @@ class Partition(ABC):
     def period(self, stage: Parted) -> int:
         """The least number of products that the stage takes with no product left over."""
         return self.multiple(stage.body.period, (stage,)) or stage.body.period
+
+    def tile(self, stage: Parted) -> int:
+        """`Stage.tile` of a stage with this partition. Most partitions have shorter last parts, or a tail."""
+        return math.lcm(*(part.tile for part in (stage.body, stage.head) if part is not None))
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         """A number m of products, or 0 if no m is known. Any stages with this partition (the parameters `unused` may
@@ -481,6 +494,10 @@ class Parted(Stage):
     @property
     def period(self) -> int:
         return self.partition.period(self)
+
+    @property
+    def tile(self) -> int:
+        return self.partition.tile(self)
 
     @property
     def parts(self) -> tuple[Stage, ...]:

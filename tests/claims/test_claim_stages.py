@@ -203,6 +203,21 @@ def test_nearest_sum_of_an_inexact_one() -> None:
     assert lemmas[-1] == "unit.a0b0[0:2] is zero or in its window"
 
 
+def test_what_two_parts_have_in_common_is_asked_about_once() -> None:
+    claim = of_f16("error(ootomo) <= error(markidis)", 2, [[0, 2], [0, 2], [-1, 1]])
+    parts = dict.fromkeys(claim.shape.parts, claim.shape.parts["ootomo"])
+    question, seen = Question(claim.reshaped(parts=parts).assertion, frozenset(parts)), list[str]()
+
+    def prove(what: str, *_: object) -> Theorem:
+        seen.append(what)
+        raise UnprovedError(what)
+
+    with suppress(UnprovedError):
+        Stages(question, Ledger(question).admitted, prove).nearest_sum()
+    assert seen
+    assert len(set(seen)) == len(seen)
+
+
 @pytest.mark.slow
 def test_nearest_sum_of_one_part() -> None:
     """An error of half a unit in the last place, and no less."""

@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.long_sums import Long, LongSums
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -59,6 +61,20 @@ def test_what_is_reached_comes_near_what_is_proved(tmp_path: Path) -> None:
     assert isinstance(shares, dict)
     proved, reached = Fraction(shares["proved"]), Fraction(shares["reached"])
     assert reached <= proved < 2 * reached
+
+
+@pytest.mark.parametrize("terms", [2, 300])
+def test_the_input_that_decides_is_among_what_is_reached(terms: int) -> None:
+    """Climbing may end below it; what it reaches is its error over its sum of magnitudes, with c among both."""
+    claim = claim_of("2**-17").at(terms)
+    row = (*(0x3C00 + k % 7 for k in range(terms)), *(0x3C01 + k % 5 for k in range(terms)), 0)
+    oracle = Rationals(claim, row)
+    share = abs(oracle.value(("f32", oracle.results["p"])) - oracle.exact) / sum(map(abs, oracle.products))
+    for reached, most in ((None, share), (share / 2, share), (2 * share + 1, 2 * share + 1)):
+        found = AlgorithmOutcome(claim, row=row, reached=reached).shares.reached
+        assert found is not None
+        assert Fraction(found) == most
+    assert AlgorithmOutcome(claim).shares is ABSENT
 
 
 def test_inputs_are_admitted_and_their_errors_exact() -> None:

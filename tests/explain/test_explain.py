@@ -690,3 +690,16 @@ def test_parts_of_a_plan_that_have_one_name_are_drawn_each(tmp_path: Path) -> No
     rows = [(row.name, row.value) for step in explanation.steps for one in step.pictures for row in one.rows]
     (one, first), (two, second) = [row for row in rows if row[0].startswith("tail")]
     assert (one, two, 0 < second - first < 1) == ("tail", "tail2", True)
+
+
+def test_a_sum_that_rounds_its_terms_rounds_them_off(tmp_path: Path) -> None:
+    """The legend says what the lines' notes say; a sum that truncates beside it has a legend of its own."""
+    unit = tmp_path / "u.yaml"
+    for how, legends in (("nearest_even", ["rounded off"]), ("toward_zero", ["truncated"])):
+        unit.write_text(
+            "unit: u\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 2\n"
+            'roundings: {r: "round(f32, toward_zero)"}\n'
+            f'steps: {{d: "r(fused(a[0:2] * b[0:2], c, F=10, rounding={how}))"}}\n'
+        )
+        lines = drawn(explained(str(unit), a=["3c00", "0fff"], b=["3c00", "3c00"], c="3f800000"))
+        assert [line.split("right of |: ")[1] for line in lines if "right of |" in line] == legends

@@ -68,7 +68,7 @@ steps:
 AXPBY = "r(exact(product(number(0x3fc00000, f32), sum(mma, +0)), r(product(number(0xbf000000, f32), c))))"
 SMALL = "r(product(number(0x3a000000, f32)"  # times 2^-11
 STEPS = [
-    "sum(split([16, 32], mma, r, order=pairwise), c)",
+    "sum(split([16, 32], mma, r, order=pairwise), c)", "sum(split([6, 15], promote(4, fma, r), r), c)",
     "sum(mma, c)", "sum(fma, +0)", "sum(split(3, fma, r, order=pairwise), +0)", "sum(promote(32, mma, r), c)",
     "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
     "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)",

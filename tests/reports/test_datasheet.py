@@ -123,6 +123,21 @@ def test_a_sheet_speaks_of_what_a_unit_has() -> None:
     assert not {"Zero results", "Subnormal results", "Subnormal inputs", "Zero inputs", "-0 * 1 + (-0)"} & whole.keys()
 
 
+@pytest.mark.parametrize(
+    ("d", "products"),
+    [
+        ("r(fused(a[0:3] * b[0:3], c, F=17))", "3; all products in one step"),
+        ("r(fused(fused(a[0:2] * b[0:2], F=17), a[2] * b[2], c, F=17))", "3; added in 2 sums"),
+    ],
+)
+def test_products_of_two_sums_are_not_said_to_be_in_one_step(d: str, products: str) -> None:
+    text = (
+        "unit: u\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 3\n"
+        f'roundings: {{r: "round(f32, toward_zero)"}}\nsteps: {{d: "{d}"}}\n'
+    )
+    assert dict(arithmetic(parse_unit(text, "u.yaml")))["Products"] == products
+
+
 def test_roundings_have_the_names_of_the_file() -> None:
     text = (
         unit_text(parse_reference(SMALL).unit)

@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.studies.exact import size_of
 from mmaprobe.studies.file import studies, study_named
 from mmaprobe.studies.run import Draw, Product, points, values_of
+from mmaprobe.studies.study import Series, Study
+from mmaprobe.studies.table import Point
 
 pytestmark = pytest.mark.curves
 
@@ -153,13 +155,104 @@ def test_a_bound_of_rounded_numbers_is_refused(folder: Path) -> None:
     result = CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"])
     assert result.exit_code == 2
     assert "a study with this bound has `grid: f16`" in result.output
-    assert len(Path("out/mine.csv").read_text().splitlines()) <= 1  # refused before anything is measured
+    assert not Path("out/mine.csv").exists()  # refused before anything is measured
     (folder / "mine.yaml").write_text("grid: f16\n" + bound)
     assert CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"]).exit_code == 0
     with Path("out/mine.csv").open() as stream:
         values = {(row["size"], row["series"]): float(row["entry-max"]) for row in csv.DictReader(stream)}
     labels = [series.label for series in study_named("mine.yaml").series]
     assert all(0 < values[size, labels[0]] <= values[size, labels[2]] for size in ("4", "8"))
+
+
+UNIT = """unit: u
+formats: {a: e5m2, b: e2m3, c: f32, d: f32}
+length: 5
+roundings: {r: "round(f32, toward_zero)"}
+steps: {d: "r(fused(a[0:5] * b[0:5], c, F=17))"}
+"""
+
+
+@pytest.mark.parametrize(("stopped_at", "lines"), [(4, 0), (8, 3)])
+def test_a_study_without_a_point_leaves_no_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, stopped_at: int, lines: int
+) -> None:
+    """An interrupt before the first point leaves no file and speaks of none; one after it leaves the points."""
+
+    def interrupted(study: Study, series: Series, point: Point) -> tuple[float, ...]:
+        if point.size == stopped_at:
+            raise KeyboardInterrupt
+        return values_of(study, series, point)
+
+    monkeypatch.setattr("mmaprobe.studies.run.values_of", interrupted)
+    result = CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"])
+    assert result.exit_code != 0
+    assert [len(path.read_text().splitlines()) for path in Path("out").glob("*")] == [lines] * bool(lines)
+    assert ("finished points are in" in result.output) == bool(lines)
+
+
+@pytest.mark.parametrize(
+    ("formats", "other", "grid"),
+    [
+        ("a: e5m2, b: e2m3", "", "e2m1"),
+        ("a: e5m2, b: f16", "", "e5m2"),
+        ("a: f16, b: e4m3", "- {label: second, bound: ./mine-plan.yaml}\n", "e4m3"),
+        ("a: f16, b: e8m13", "- {label: second, bound: ./u2.yaml}\n", "e4m3"),
+        ("a: e3m4_none, b: f16", "", "e3m2"),
+    ],
+)
+def test_the_grid_that_is_advised_is_one_for_all_bounds(folder: Path, formats: str, other: str, grid: str) -> None:
+    """The first message names the widest format within those of every bound: a study with it runs."""
+    (folder / "u.yaml").write_text(UNIT.replace("a: e5m2, b: e2m3", formats))
+    (folder / "u2.yaml").write_text(UNIT.replace("a: e5m2, b: e2m3", "a: e4m3, b: f16"))
+    study = f"id: st\nsizes: [10]\nrows: 2\nmeasures: [entry-max]\ncurves:\n- bound: ./u.yaml\n{other}"
+    (folder / "st.yaml").write_text(study)
+    refused = CliRunner().invoke(main, ["study", "st.yaml", "-o", "out"])
+    assert (refused.exit_code, f"a study with this bound has `grid: {grid}`\n" in refused.output) == (2, True)
+    assert not Path("out/st.csv").exists()
+    (folder / "st.yaml").write_text(f"grid: {grid}\n{study}")
+    done = CliRunner().invoke(main, ["study", "st.yaml", "-o", "out"])
+    assert done.exit_code == 0, done.output
+
+
+def test_formats_of_which_none_is_within_both_have_no_grid(folder: Path) -> None:
+    (folder / "u.yaml").write_text(UNIT.replace("a: e5m2, b: e2m3", "a: e2m1, b: ue4m3"))
+    (folder / "st.yaml").write_text("id: st\nsizes: [10]\nrows: 2\ncurves:\n- bound: ./u.yaml\n")
+    refused = CliRunner().invoke(main, ["study", "st.yaml", "-o", "out"])
+    assert refused.exit_code == 2
+    assert "no `grid` is within e2m1 and ue4m3" in refused.output
+
+
+def test_results_in_a_format_without_a_type_are_numbers(folder: Path) -> None:
+    """Of such a format arrays hold patterns: errors are those of the numbers that these are."""
+    (folder / "mine-plan.yaml").write_text(
+        PLAN.replace("d: f32", "d: e3m6_ieee").replace("sum(mma, c)", "round(sum(mma, c), e3m6_ieee)")
+    )
+    assert CliRunner().invoke(main, ["study", "mine.yaml", "-o", "out"]).exit_code == 0
+    with Path("out/mine.csv").open() as stream:
+        errors = [float(row["entry-max"]) for row in csv.DictReader(stream) if row["series"] == "./mine-plan.yaml"]
+    assert len(errors) == 2
+    assert all(0 < error < 2**-5 for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("key", "c", "mended"),
+    [
+        ("addend_factor: 0", "f16", "grid: f16\naddend_factor: 0\n"),
+        ("format: f32", "f32", "grid: f16\nformat: f32\n"),
+    ],
+)
+def test_addends_are_not_rounded_to_the_grid(folder: Path, key: str, c: str, mended: str) -> None:
+    (folder / "mine-plan.yaml").write_text(
+        f"plan: mine\nformats: {{a: f16, b: f16, c: {c}, d: f32}}\nunits: {{mma: volta/mma/m8n8k4.f32.f16.f16.f32}}\n"
+        'roundings: {r: "round(f32, nearest_even)"}\nsteps: {d: "r(exact(sum(mma, +0), c))"}\n'
+    )
+    study = "id: st\nkind: bias\nsizes: [8]\nrows: 2\ncurves:\n- bound: ./mine-plan.yaml\n"
+    (folder / "st.yaml").write_text(f"format: f64\ngrid: f16\n{study}")
+    refused = CliRunner().invoke(main, ["study", "st.yaml", "-o", "out"])
+    assert (refused.exit_code, f"a study with this bound has `{key}`\n" in refused.output) == (2, True)
+    (folder / "st.yaml").write_text(f"{mended}{study}")
+    done = CliRunner().invoke(main, ["study", "st.yaml", "-o", "out"])
+    assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize(

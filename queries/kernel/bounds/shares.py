@@ -135,7 +135,8 @@ class Near:
         return max(self.weight, *self.weights) + self.off
 
     def statement(self) -> str:
-        return f"after {len(self.products)} sums of products the error is at most {up_decimal(self.distance, 3)} M"
+        share = f"{up_decimal(self.distance, 3)} of the sum of magnitudes"
+        return f"after {len(self.products)} sums of products the error is at most {share}"
 
 
 @rule
@@ -343,7 +344,7 @@ class Apart:
     size: Fraction
 
     def statement(self) -> str:
-        return f"two results are apart by at most {up_decimal(self.share, 6)} M"
+        return f"two results are apart by at most {up_decimal(self.share, 6)} of the sum of magnitudes"
 
 
 @rule

@@ -67,7 +67,7 @@ class Errs:
     size: Fraction
 
     def statement(self) -> str:
-        return f"the error is at most {up_decimal(self.share, 6)} M"
+        return f"the error is at most {up_decimal(self.share, 6)} of the sum of magnitudes"
 
 
 @rule
@@ -167,7 +167,7 @@ class ErrsUpTo:
 
     def statement(self) -> str:
         ends = " to ".join(up_decimal(share, 6) for share in self.shares)
-        return f"for K = {self.first} n to {self.space.terms} the error is at most M times {ends}"
+        return f"for K = {self.first} n to {self.space.terms} the error is at most {ends} of the sum of magnitudes"
 
 
 @rule
@@ -449,7 +449,7 @@ def compares(assertion: Assertion, within: Sequence[Theorem]) -> Made:
         goals = _errs(within, Errs, space, every)
         share = _sum(goal.share for goal in goals[: len(wanted.parts)])
     if share > wanted.share:
-        raise RuleError(f"compares: only {up_decimal(share, 6)} M is known")
+        raise RuleError(f"compares: {up_decimal(share, 6)} of the sum of magnitudes is all that is known")
     if max(goal.size for goal in goals) > wanted.size:
         raise RuleError("compares: a result may leave the range of the exact sum")
     for part in every:
@@ -472,7 +472,8 @@ def for_every_length(assertion: Assertion, within: Sequence[Theorem]) -> Made:
     for place, count in enumerate((assertion.terms, assertion.most)):
         known = _sum(goal.shares[place] for goal in goals[: len(wanted.parts)])
         if known > share_at(assertion, count):
-            raise RuleError(f"for_every_length: only {up_decimal(known, 6)} M is known for K = {count}")
+            share = f"{up_decimal(known, 6)} of the sum of magnitudes"
+            raise RuleError(f"for_every_length: {share} is all that is known for K = {count}")
     for goal in goals:
         for model in goal.part.plan.models:
             makes_zero(model.unit.result)

@@ -403,6 +403,10 @@ class Many(Stage):
         return repeated(self.stage).period if self._halves else self.stage.period
 
     @property
+    def tile(self) -> int:
+        return self.stage.tile
+
+    @property
     def parts(self) -> tuple[Stage, ...]:
         return (self.stage,)
 
