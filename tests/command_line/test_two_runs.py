@@ -65,11 +65,12 @@ def test_a_table_of_points_has_one_writer(tmp_path: Path) -> None:
     with claimed_table(path, ("percent",)):
         result = run("study", "valero-tf32", "--sizes", "32", "-o", str(tmp_path), code=2)
         assert "another run writes here" in result.stderr
-    header = path.read_text(encoding="utf-8")
+        header = path.read_text(encoding="utf-8")
+    assert not path.exists()  # it has no row
     path.write_text(header[:9], encoding="utf-8")  # killed while it was new
     with claimed_table(path, ("percent",)) as table:
         assert table.rows == {}
-    assert path.read_text(encoding="utf-8") == header
+        assert path.read_text(encoding="utf-8") == header
 
 
 def test_nothing_is_added_to_the_file_of_another_run(tmp_path: Path) -> None:
