@@ -18,6 +18,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
+    Counting,
     Cut,
     Each,
     Element,
@@ -264,6 +265,8 @@ def _kind(term: Node) -> str:
             return f"product ({term.sentence().removeprefix('the product, but ')})"
         case Cancelling():
             return f"{_kind(term.term)} (zero where it cancels)"
+        case Counting():
+            return _kind(term.term)
         case Scale():
             return f"scaled {_kind(term.term)}"
         case Element():
@@ -313,7 +316,8 @@ def _floor(node: FusedSum) -> str:
         return "none: zero terms have no exponent"
     parts = [f"{node.zeros}: the exponent of zero terms in the alignment"] if node.zeros is not None else []
     parts += [f"{node.least}: the largest exponent is at least this"] if node.least is not None else []
-    parts += [f"{', '.join(map(str, node.floors))}: the least exponents of its terms in order"] if node.floors else []
+    floors = ["none" if floor is None else str(floor) for floor in node.floors]
+    parts += [f"{', '.join(floors)}: the least exponents of its terms in order"] if node.floors else []
     return "; ".join(parts)
 
 
@@ -337,7 +341,7 @@ def _comes_in(term: Node) -> bool:
 
 
 def _has_products(item: Node) -> bool:
-    return isinstance(item, (Each, Gate, Product, Scale))
+    return _has_products(item.term) if isinstance(item, Counting) else isinstance(item, (Each, Gate, Product, Scale))
 
 
 def _joins(node: Sum) -> str:

@@ -129,8 +129,9 @@ class ErrorOfPlan:
                    for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))  # fmt: skip
         large, wide = abs(x), abs(y)
         magnitudes = {("a", "b"): large @ wide, ("a",): large.sum(1)[:, None], ("b",): wide.sum(0), ("c",): 0.0}
-        factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
-        exact = (x @ y) * (factor - added) + added
+        above, zero, below = (float(exact_result(plan, Fraction(k))) for k in (1, 0, -1))
+        total = x @ y
+        exact = np.where(total >= 0, above - zero, zero - below) * total + zero  # with ReLU, two lines that meet at 0
         magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), large.max(1)[:, None], wide.max(0))
         bound = sum(float(value) * magnitudes[_kind(item)]
                     for atom, value in self.bound.parts.items() for item in atom)  # fmt: skip

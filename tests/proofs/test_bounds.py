@@ -941,6 +941,23 @@ def test_operands_whose_subnormal_numbers_are_read_as_zero_are_named(tmp_path: P
         assert f"read: subnormals of {zeros} as zero" in where or not zeros
 
 
+WITH_RELU = """
+plan: with-relu
+formats: {a: f16, b: f16, c: f16, d: f16}
+units: {mma: ampere/mma/m16n8k16.f32.f16.f16.f32}
+roundings: {r: 'round(f32, nearest_even)', out: 'round(f16, nearest_even)'}
+steps: {t: 'r(exact(sum(mma, +0), c))', d: out(relu(t))}
+"""
+
+
+def test_the_exact_result_of_a_rectified_sum_is_rectified(tmp_path: Path) -> None:
+    """Sums below zero have no error: the nearest input has another sum."""
+    (tmp_path / "with-relu.plan.yaml").write_text(WITH_RELU)
+    bound = mmaprobe.bound(f"plan:{tmp_path / 'with-relu.plan.yaml'}", length=16, confirm=False)
+    assert "exact is the result without rounding, with its ReLU" in bound.where
+    assert bound.document.sizes[0].nearest.ratio > 0.9
+
+
 def test_sums_of_integers_lose_nothing_where_they_do_not_overflow() -> None:
     """Every integer within int32 is one of its numbers, in a chain and in a plan as well."""
     clamped = "ampere/mma/m16n8k32.s32.s8.s8.s32.satfinite"

@@ -197,28 +197,32 @@ def test_a_property_is_said_in_words_and_what_was_raised() -> None:
 SCALED = """
 unit: scaled
 formats: {a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0}
-length: 2
+length: 4
 scale_block: BLOCK
 roundings: {final: 'round(f32, toward_zero)'}
 steps:
-  d: final(fused(scale(a[0] * b[0], scale_a[0], scale_b[0]), scale(a[1] * b[1], scale_a[PAIR], scale_b[PAIR]), c, F=25))
+  d: final(fused(TERMS, c, F=25))
 """
 
 
 @pytest.mark.parametrize(
     ("unit", "exchanged", "holds"),
     [
-        (VOLTA, "products that one step adds", True),
+        (VOLTA, "any two products", True),
+        ("hopper/mma/m16n8k16.f32.f16.f16.f32@length=32", "products that one step adds", True),
         ("ieee/fma/f32@length=3", "any two products", False),
+        ("4", "any two products", True),
         ("2", "products that one step adds, of 2 in a row with the same scale factors,", True),
         ("1", "any two products, but not their scale factors,", False),
     ],
 )
 def test_the_products_that_are_exchanged_are_said(tmp_path: Path, unit: str, exchanged: str, holds: bool) -> None:
     """Two products with scale factors of their own add another sum where they change places."""
-    if unit in "12":
+    if unit in "124":
         file = tmp_path / "scaled.yaml"
-        file.write_text(SCALED.replace("BLOCK", unit).replace("PAIR", str(2 - int(unit))))
+        places = [(k, k // int(unit)) for k in range(4)]
+        terms = ", ".join(f"scale(a[{k}] * b[{k}], scale_a[{at}], scale_b[{at}])" for k, at in places)
+        file.write_text(SCALED.replace("BLOCK", unit).replace("TERMS", terms))
         unit = str(file)
     certificate = str(tmp_path / "certificate")
     run = CliRunner().invoke(main, ["prove", "--property", "order-independent", unit, "--certificate", certificate])

@@ -455,3 +455,23 @@ def test_a_file_that_identify_did_not_write(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"schema": 1}')
     assert str(path) in run("datasheet", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+
+
+def test_products_that_count_are_products() -> None:
+    """A product in `counting(...)` is a term of its sum as one without it."""
+    text = """
+unit: counts
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 3
+roundings: {r: 'round(f32, nearest_even)'}
+steps:
+  q: fused(a[0] * b[0], a[1] * b[1], F=10)
+  d: r(fused(q, TERM, c, F=20, floors=[none, -3, none]))
+"""
+    plain, counting = (
+        dict(arithmetic(parse_unit(text.replace("TERM", term), "counts.yaml")))
+        for term in ("a[2] * b[2]", "counting(a[2] * b[2])")
+    )
+    assert counting == plain
+    assert counting["Products"] == "3; added in 2 sums"
+    assert counting["Exponent floor"].endswith("d: none, -3, none: the least exponents of its terms in order")

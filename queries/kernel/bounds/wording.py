@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from mmaprobe.queries.kernel.bounds.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial
 from mmaprobe.smtmodel.arithmetic.display import exponent_of
-from mmaprobe.smtmodel.nodes import Node, Product, Segment
+from mmaprobe.smtmodel.nodes import Node, Product, Relu, Segment
 from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import walk
@@ -207,9 +207,10 @@ def raised_in(plan: Plan) -> str:
     return raised(fewer)
 
 
-def premises_of(result: Node, kept: Collection[str] = ()) -> list[str]:
+def premises_of(result: Node, kept: Collection[str] = (), rectified: bool = False) -> list[str]:
     """The inputs for which a bound of the error of this result holds, and its exact value, in words. `kept`: operands
-    whose subnormal numbers are not zero in the exact value, though the unit reads them as zero."""
+    whose subnormal numbers are not zero in the exact value, though the unit reads them as zero; `rectified`: the result
+    is rectified elsewhere."""
     nodes = list(walk(result))
     premises = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
@@ -218,8 +219,10 @@ def premises_of(result: Node, kept: Collection[str] = ()) -> list[str]:
     of_all = " and ".join([", ".join(flushed[:-1]), flushed[-1]] if flushed[1:] else flushed)
     read = [f"subnormals of {of_all} as zero"] if flushed else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
-    exact = f"exact is the result without rounding for inputs as they are read: {' and '.join(read)}"
-    return [*premises, exact] if read else premises
+    rectified = rectified or any(isinstance(node, Relu) for node in nodes)
+    exact = f"exact is the result without rounding{', with its ReLU' * rectified}"
+    exact += f" for inputs as they are read: {' and '.join(read)}" if read else ""
+    return [*premises, exact] if read or rectified else premises
 
 
 def premises_of_plan(plan: Plan) -> list[str]:
@@ -228,4 +231,5 @@ def premises_of_plan(plan: Plan) -> list[str]:
         name for side, name in enumerate("ab") if plan.words_read(side) != (None,)
     }  # what words lose is in the bound
     kept |= set() if plan.addend else {"c"}
-    return sorted({text for model in plan.models for text in premises_of(model.unit.result, kept)})
+    rectified = any(isinstance(node, Relu) for node in walk(plan.result))
+    return sorted({text for model in plan.models for text in premises_of(model.unit.result, kept, rectified)})

@@ -227,8 +227,9 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 def exchanged_text(model: Model) -> str:
     """The products whose order is asked about, in words: those of one of the `reordered_groups`."""
-    if all(len(group) == 1 for group in exchangeable(model)):
-        return "any two products" if model.scale is None else "any two products, but not their scale factors,"
+    if len(reordered_groups(model)) == 1:
+        alike = model.scale is None or model.scale_block == model.length
+        return "any two products" if alike else "any two products, but not their scale factors,"
     if model.scale is None:
         return "products that one step adds"
     return f"products that one step adds, of {_scaled_together(model)} in a row with the same scale factors,"
