@@ -303,8 +303,7 @@ def _fraction_bits(node: FusedSum) -> str:
 def _shifted_out(node: FusedSum) -> str:
     truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {as_words(node.rounding)}"
     lost = "ORed into one bit below the sum" if node.sticky else truncated
-    far = [str(places) for places in node.reach if places is not None]
-    return lost + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")
+    return lost + node.vanishing("the largest exponent")
 
 
 def _carry_bits(node: FusedSum) -> str:

@@ -10,7 +10,7 @@ from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_o
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
@@ -104,7 +104,7 @@ class GridSum(Sum):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         names, values = named_terms(self.items, context)
-        return summed(self, context, self.own, self._sum, names, values, tuple(map(_sign, values)))
+        return summed(self, context, self.own, self._sum, names, values, tuple(value.finite_sign for value in values))
 
     def _sum(self, trace: Trace, names: Sequence[str], own_signs: Sequence[Bit], *items: Value | Unpacked) -> Term:
         carrier = items[0].sign.carrier
@@ -156,14 +156,8 @@ class GridSum(Sum):
         bits = ", ".join(map(str, self.fraction_bits))
         small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
         flips = "" if self.frame is None else "; bits of a term that opposes one operand's sign flipped, not negated"
-        far = [str(places) for places in self.reach if places is not None]
-        vanish = f"; a term more than {' or '.join(far)} places below this power of two vanishes" if far else ""
         grid = f"multiples of one 2^(exponent - F), the largest, F = {bits} by operand"
-        return f"terms {small} to {grid}; added{flips}{vanish}"
-
-
-def _sign(value: Value) -> Bit:
-    return choose(value.term.significand.any(), value.sign, value.negatives[0]) if value.is_sum else value.sign
+        return f"terms {small} to {grid}; added{flips}{self.vanishing('this power of two')}"
 
 
 def _one_more(magnitude: Bits, more: Bit) -> Bits:

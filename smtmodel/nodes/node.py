@@ -55,12 +55,16 @@ class Value(ABC):
         return True
 
     @property
+    def finite_sign(self) -> Bit:
+        """The sign of the value where it is finite. A sum's term lacks that of a zero sum, which is negative where all
+        numbers added are."""
+        return choose(self.term.significand.any(), self.sign, self.negatives[0]) if self.is_sum else self.sign
+
+    @property
     def number_sign(self) -> Bit:
-        """The sign of the value as a number. A sum's term lacks that of an infinity, and that of a zero sum, which is
-        negative where all numbers added are."""
+        """The sign of the value as a number: also of an infinity, which a sum's term lacks."""
         plus, minus = self.infinities
-        finite = choose(self.term.significand.any(), self.sign, self.negatives[0]) if self.is_sum else self.sign
-        return choose(plus | minus, minus, finite)
+        return choose(plus | minus, minus, self.finite_sign)
 
     @kept_property
     def item(self) -> Unpacked:

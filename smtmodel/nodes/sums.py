@@ -61,6 +61,11 @@ class Sum(Node):
         """For each term, the distance below the largest exponent of the alignment beyond which it vanishes."""
         return self.each_term(self.reach)
 
+    def vanishing(self, below: str) -> str:
+        """How far below what its terms vanish, in words; empty if none does."""
+        far = [str(places) for places in self.reach if places is not None]
+        return f"; a term more than {' or '.join(far)} places below {below} vanishes" if far else ""
+
     @property
     def bounds(self) -> tuple[int, ...]:
         """The lower bounds of the largest exponent."""
