@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from mmaprobe.queries.plans.dealt_sums import DealtSums, Evaluate, Places, Summed
+from mmaprobe.queries.plans.dealt_sums import Evaluate, Places, Summed
 from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.recorded import Sample
-from mmaprobe.queries.plans.tree_sums import FEW, LANES, VECTOR, TreeSums
+from mmaprobe.queries.plans.tree_sums import FEW, LANES, VECTOR, Trees
 from mmaprobe.queries.plans.unit_stages import RUNS
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -25,16 +25,14 @@ from mmaprobe.smtmodel.plans.stages import Parted, Partition
 PROMOTED = sorted({8, *range(16, 129, 16), *RUNS})  # products of a run
 
 
-class NestedSums(TreeSums):
+class NestedSums(Trees):
     """Sums of a sample's elements, as of `DealtSums`, in the parts of one partition of K, and within these."""
 
     def __init__(
         self, cut: Partition, deep: bool, model: Model, form: Form, sample: Sample, evaluate: Evaluate
     ) -> None:
-        DealtSums.__init__(self, model, form, sample, evaluate)
+        super().__init__(model, form, sample, evaluate)
         self._cut, self._deep = cut, deep
-
-    stages = DealtSums.stages
 
     def _ways(self, whole: Places) -> Iterator[Summed]:
         split = isinstance(self._cut, Equal)
@@ -76,8 +74,10 @@ def nested(model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> Iter
     equal = (Equal(ways, grain) for grain, ways in product(SPLIT_GRAINS, SPLITS) if grain % model.length == 0)
     splits = {tuple(cut.sizes(length, stage)): cut for cut in reversed([one for one in equal if one.full(length)])}
     every = [*reversed(splits.values())]
-    for cut, deep in (*product((*every, *_runs(model, length)), [False]), *product(every, [True][model.length - 1 :])):
-        yield NestedSums(cut, deep, model, form, sample, evaluate)
+    about = model, form, sample, evaluate
+    yield from (NestedSums(cut, False, *about) for cut in (*every, *_runs(model, length)))
+    if model.length == 1:
+        yield from (NestedSums(cut, True, *about) for cut in every)
 
 
 def _runs(model: Model, length: int) -> Iterator[Runs]:

@@ -43,40 +43,8 @@ VECTOR = 16  # lanes of the longest vector of a processor; some are halved first
 FEW = 4  # elements whose sums are formed
 
 
-class TreeSums(DealtSums):
-    """Sums of the first few elements of a sample, as of `DealtSums`, in trees around a unit of one product."""
-
-    def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
-        super().__init__(model, form, _few(sample), evaluate)
-        self._whole = sample
-        self._takes = self._takes and model.length == 1
-
-    def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
-        for stage, _ in super().stages(form, _few(sample)):
-            plan = form.sum_of(stage)
-            if plan is not None and (results := self._evaluate(plan, self._whole)) is not None:
-                yield stage, form.ended(results, sample.c)
-
-    def _ways(self, whole: Places) -> Iterator[Summed]:
-        """Trees of pairs; then those over the products of each block, or over the lanes of a warp that takes the block
-        in turn, or blocks added in order: the sums of blocks are added in order or in pairs; then trees over lanes."""
-        yield from self.pairs(whole, self._start)
-        blocks = [size for size in BLOCKS if size < self.length]
-        joins = Promote(self.how), Add(self.how, "pairwise")
-        for whole_blocks in (True, False):
-            for size in blocks:
-                ways = [size] if whole_blocks else [WARP, 1][size <= WARP :]
-                yield from self.within(Runs(size), joins, whole, self._start, {self.length}, partial(self._block, ways))
-        yield from self.trees(whole, self._start, {self.length})
-
-    def _block(self, ways: Sequence[int], rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
-        if max(lengths) in ways:
-            yield from self.pairs(rows, before)
-        for lanes in ways:
-            if lanes > 1:
-                yield from self.over(rows, before, lanes)
-            else:
-                yield (), self.after(rows, before)
+class Trees(DealtSums):
+    """Sums of a sample's elements, as of `DealtSums`, and those of rows in trees, or in parts."""
 
     def pairs(self, rows: Places, before: Matrix) -> Iterator[Summed]:
         """Rows halved until single products are left, and in pairs of neighbours."""
@@ -146,6 +114,42 @@ class TreeSums(DealtSums):
             return partition.sizes(count, Parted(partition, Add(self.how), Chain(self.model)))
         assert isinstance(partition, Runs)
         return [min(partition.every, count - start) for start in range(0, count, partition.every)]
+
+
+class TreeSums(Trees):
+    """Sums of the first few elements of a sample, as of `DealtSums`, in trees around a unit of one product."""
+
+    def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
+        super().__init__(model, form, _few(sample), evaluate)
+        self._whole = sample
+        self._takes = self._takes and model.length == 1
+
+    def stages(self, form: Form, sample: Sample) -> Iterator[tuple[Parted, Matrix]]:
+        for stage, _ in super().stages(form, _few(sample)):
+            plan = form.sum_of(stage)
+            if plan is not None and (results := self._evaluate(plan, self._whole)) is not None:
+                yield stage, form.ended(results, sample.c)
+
+    def _ways(self, whole: Places) -> Iterator[Summed]:
+        """Trees of pairs; then those over the products of each block, or over the lanes of a warp that takes the block
+        in turn, or blocks added in order: the sums of blocks are added in order or in pairs; then trees over lanes."""
+        yield from self.pairs(whole, self._start)
+        blocks = [size for size in BLOCKS if size < self.length]
+        joins = Promote(self.how), Add(self.how, "pairwise")
+        for whole_blocks in (True, False):
+            for size in blocks:
+                ways = [size] if whole_blocks else ([1] if size <= WARP else [WARP, 1])
+                yield from self.within(Runs(size), joins, whole, self._start, {self.length}, partial(self._block, ways))
+        yield from self.trees(whole, self._start, {self.length})
+
+    def _block(self, ways: Sequence[int], rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
+        if max(lengths) in ways:
+            yield from self.pairs(rows, before)
+        for lanes in ways:
+            if lanes > 1:
+                yield from self.over(rows, before, lanes)
+            else:
+                yield (), self.after(rows, before)
 
 
 def _few(sample: Sample) -> Sample:
