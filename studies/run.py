@@ -153,7 +153,7 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     check_bounded(reference, a, b, c)
     plan = parse_plan_path(reference)
     if plan.gathered:
-        return _in_largest(plan, a, b, c)
+        return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
     total = np.zeros_like(c)
     for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
@@ -201,12 +201,6 @@ def _advice_for_c(plans: Sequence[Plan]) -> str:
     """The key for addends, which are not rounded to the grid."""
     held = all(plan.c.holds(FORMATS["f32"]) for plan in plans)
     return f"a study with this bound has `{'format: f32' if held else 'addend_factor: 0'}`"
-
-
-def _in_largest(plan: Plan, a: Floats, b: Floats, c: Floats) -> Floats:
-    """The bound of a plan of slices or blocks, which is a formula in largest magnitudes of rows and columns. Raises
-    ParameterError for largest magnitudes that the bound does not cover."""
-    return bound_in_largest(_goal_of(plan, a.shape[1]), a, b)
 
 
 @lru_cache

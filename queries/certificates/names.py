@@ -11,7 +11,8 @@ DESIGN = "design.json"  # the netlist of a design, compared with left.yaml
 PROPERTY, PLANS = "property.json", "plans.json"  # a unit's property; the equality of two plans
 PLAN_END = ".plan.yaml"  # of the file of any plan
 NUMBERED = re.compile(r"unit-[0-9]+\.yaml")  # units that plans or claims name
-HELD = re.compile(rf"\./({NUMBERED.pattern}|part-[0-9]+\.plan\.yaml)")  # a claim's references to files of the folder
+#: the references of a claim to files of the folder
+HELD = re.compile(rf"\./({NUMBERED.pattern}|part-[0-9]+{re.escape(PLAN_END)})")
 WITNESS = "witness.json"  # an input that refutes a question, or decides a claim
 COVER = "cover.json"  # cases that no input meets
 PLAN = "bounded.plan.yaml"  # the plan of bounds

@@ -102,11 +102,7 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     if model.scale is not None:
         return (), (), f"with scale factors {NOT_ASKED}"
     if probe.weights:
-        return (
-            (),
-            (),
-            f"as some terms are subtracted or scaled, {NOT_ASKED}",
-        )
+        return (), (), f"as some terms are subtracted or scaled, {NOT_ASKED}"
     partners = list(_partners(root))
     read = (model.d, model.c) if "c" in dict(partners).values() else (model.d,)
     kept = min(fmt.precision for fmt in read)

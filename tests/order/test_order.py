@@ -259,6 +259,12 @@ def test_fused_products_are_told_from_rounded_ones(devices: str) -> None:
     assert first["outline"][1].startswith("├─ 0-7")
 
 
+def ends_of_unit(folder: Path, text: str, formats: str) -> dict[str, Any]:
+    """The document about a unit of three products."""
+    (folder / "unit.yaml").write_text(text)
+    return ends(f"model:{folder / 'unit.yaml'}", formats, 3)
+
+
 ONE_ROUNDED = """
 unit: one-rounded
 formats: {a: A, b: B, c: D, d: D}
@@ -284,9 +290,8 @@ steps: {x: 'r(exact(a[0] * b[0], c))', y: 'r(exact(a[1] * b[1], x))', d: 'r(exac
 )
 def test_products_that_fit_are_no_others(tmp_path: Path, a: str, b: str, d: str, said: str) -> None:
     """Products of numbers of 8 and 24 bits have 32, those of two of 5 bits have 10; bf16's overflow f32."""
-    file = tmp_path / "unit.yaml"
-    file.write_text(re.sub(r"\b[ABD]\b", lambda letter: {"A": a, "B": b, "D": d}[letter[0]], ONE_ROUNDED))
-    found = ends(f"model:{file}", f"{a},{b},{d},{d}", 3)
+    text = re.sub(r"\b[ABD]\b", lambda letter: {"A": a, "B": b, "D": d}[letter[0]], ONE_ROUNDED)
+    found = ends_of_unit(tmp_path, text, f"{a},{b},{d},{d}")
     if said:
         assert found["products_not_told"].startswith(said)
     else:
@@ -315,10 +320,8 @@ def test_a_start_that_changes_no_sum_is_not_ruled_out(
     tmp_path: Path, mode: str, start: str, first: str, said: str
 ) -> None:
     """Rounded down, +0 and -0 are -0, as are -0 and -0."""
-    file = tmp_path / "unit.yaml"
     text = OF_EITHER_START.replace("MODE", mode).replace("START", start).replace("FIRST", first)
-    file.write_text(text)
-    assert ends(f"model:{file}", "f16,f16,f32,f32", 3)["starts_from"] == said
+    assert ends_of_unit(tmp_path, text, "f16,f16,f32,f32")["starts_from"] == said
 
 
 ALIGNED = """
