@@ -27,6 +27,7 @@ from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.stored import store_witness, stored_witness
 from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink, shrunk_witness
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
@@ -78,12 +79,16 @@ class _Prover(Attempt[Problem]):
                     self._conclude()
 
     def _differ_at_random(self) -> bool:
-        """Whether simulation alone finds a difference."""
+        """Whether simulation alone finds a difference, now or in an earlier run that the store has kept."""
+        self.proof.witness = stored_witness(self.problem, self.options)
+        if self.proof.witness is not None:
+            return True
         rows = sample_rows(self.problem.layout, SAMPLES)
         self.samples = replay(self.problem, rows, traced=True)
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         self.proof.witness = shrunk_witness(self.problem, rows, self.samples.differs)
+        store_witness(self.problem, self.proof.witness, self.options)
         return self.proof.witness is not None
 
     def _differ_when_small(self) -> bool:

@@ -39,10 +39,9 @@ def find_fall(problem: Monotonic) -> Witness | None:
         tables = [sample_rows(problem.layout, ROWS, seed), _shaped(problem, rng), *_carried(problem, rng)]
         tables += [_shaped(problem, rng, beside=True)] if problem.raised is None else []
         for table in tables:
-            rows = [tuple(map(int, row)) for row in table]
-            differing = np.flatnonzero(replay(problem, rows).differs)
+            differing = table[np.flatnonzero(replay(problem, table).differs)[:3]]
             if len(differing):
-                simplest = min((rows[int(i)] for i in differing[:3]), key=np.count_nonzero)
+                simplest = min((tuple(map(int, row)) for row in differing), key=np.count_nonzero)
                 return confirmed_witness(problem, shrink(problem, simplest))
     return None
 

@@ -1,8 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
 The rule about nodes (queries/kernel/properties/rises.py) is tried first, then concrete rows constructed for a fall; a
-problem that both leave open is treated as any other question about two sides. The store keeps a row that falls, so
-that it is neither searched for nor shrunk again; the row is evaluated again each time.
+problem that both leave open is treated as any other question about two sides.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from mmaprobe.queries.kernel.questions.statements import Monotonic
 from mmaprobe.queries.properties.bound import proved
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.witness import Witness, confirmed_witness
-from mmaprobe.queries.solvers.store import result_key
+from mmaprobe.queries.search.stored import store_witness, stored_witness
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled, result_or_none
-from mmaprobe.smtmodel.evaluate.identity import identity_text
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum changes, the term that changes it rises by what the others lose or more"
@@ -31,31 +28,17 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
     """Prove that the result never falls, or find an input on which the result falls. Raises SolverFaultError and
     KeyboardInterrupt."""
     start = time.monotonic()
-    witness = _stored_fall(problem, options)
+    witness = stored_witness(problem, options)
     proof = _by_nodes(problem, options, confirm) if witness is None else None
-    if witness is None and proof is None and (options.timeout is None or options.timeout > 0):
+    if witness is None and proof is None and not options.stored and options.timeout != 0:
         witness = find_fall(problem)
-        if witness is not None and options.store is not None:
-            fall = {"verdict": "different", "input": list(witness.operands.every)}
-            options.store.record_result(_fall_key(problem), fall)
+        store_witness(problem, witness, options)
     proof = proof if witness is None else Proof(problem, witness=witness)
     if proof is None:
         left = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
         proof = prove(problem, replace(options, timeout=left), confirm)
     proof.seconds = time.monotonic() - start
     return proof
-
-
-def _fall_key(problem: Monotonic) -> str:
-    return result_key("fall", problem=identity_text(problem))
-
-
-def _stored_fall(problem: Monotonic, options: Options) -> Witness | None:
-    """The input in the store on which the result falls, evaluated again; None if there is none."""
-    if options.store is None or options.fresh:
-        return None
-    fall = options.store.find_result(_fall_key(problem))
-    return None if fall is None else confirmed_witness(problem, tuple(fall["input"]))
 
 
 def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | None:

@@ -16,6 +16,7 @@ from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.properties.monotonic import BY_RISES, prove_monotonic
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.stored import witness_key
 from mmaprobe.queries.search.witness import Witness, confirmed_witness, moved_input, replay
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
@@ -94,7 +95,7 @@ def test_a_stored_fall_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.Mo
         assert prove_monotonic(problem, replace(kept, fresh=True), confirm=False).witness == first.witness
         assert sought == [problem] * 2
         zeros = [0] * len(problem.layout.formats)  # nothing falls there, whatever the store says
-        store.record_result(monotonic._fall_key(problem), {"verdict": "different", "input": zeros})
+        store.record_result(witness_key(problem), {"verdict": "different", "input": zeros})
         assert prove_monotonic(problem, kept, confirm=False).witness == first.witness
         assert sought == [problem] * 3
 

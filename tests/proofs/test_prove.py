@@ -18,12 +18,14 @@ from pysmt.typing import BVType
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.properties import STATEMENTS, Property
 from mmaprobe.queries.candidates.classes import partition
+from mmaprobe.queries.equality import staged
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.kernel.questions.statements import Reordered, reorderings
 from mmaprobe.queries.kernel.terms.cutting import Abstraction, conjuncts
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.stored import witness_key
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.solvers import engines
 from mmaprobe.queries.solvers.asking import Engines
@@ -289,6 +291,22 @@ def test_without_stored_answers_no_query_is_built(tmp_path: Path, monkeypatch: p
             assert [prove(one, kept).verdict for one in (equal, Problem(left, right))] == ["unknown", "different"]
         assert prove(equal, replace(FAST, store=store), confirm=False).verdict == "equal"
         assert prove(equal, kept, confirm=False).verdict == "equal"
+
+
+def test_a_stored_difference_is_evaluated_again_and_not_searched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem(*(parse_reference(f"{VOLTA}@carry_bits={bits}") for bits in (1, 2)))
+    with Store(tmp_path / "store.sqlite") as store:
+        kept = replace(FAST, store=store)
+        first = prove(problem, kept).witness
+        assert first is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(staged, "sample_rows", lambda *given: pytest.fail("simulated again"))
+            assert prove(problem, kept).witness == first
+        zeros = [0] * len(problem.layout.formats)  # the sides agree there, whatever the store says
+        store.record_result(witness_key(problem), {"verdict": "different", "input": zeros})
+        assert prove(problem, kept).witness == first
 
 
 def test_after_the_deadline_nothing_is_built_or_asked_or_said_to_be_equal() -> None:
