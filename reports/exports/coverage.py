@@ -57,7 +57,7 @@ def table(model: Model) -> Export:
 
 def _counts(count: int, hidden: int) -> list[str]:
     """How the conditions of a module relate to those of `cover`."""
-    less = [f"but for the {hidden} that ask whether the result hangs on a case: no wire shows that."] * bool(hidden)
+    less = [f"but for the {hidden} that ask whether a flag decides the result: no wire shows that."] * bool(hidden)
     return [f"{counted(count, 'condition')}: {SINGLE}{',' if hidden else '.'}", *less, APART]
 
 

@@ -74,6 +74,15 @@ class Term:
     def is_zero(self) -> Bit:
         return ~self.significand.any()
 
+    @property
+    def is_two_or_more(self) -> Bit:
+        """Whether the significand, read with its binary point, is 2 or more."""
+        if self.integer == 2:
+            return self.significand.msb()
+        if self.integer < 2:
+            return truth(self.sign.carrier, False)
+        return self.significand.extract(self.significand.width - 1, self.fraction + 1).any()
+
     def normalised(self) -> Term:
         """The same number with its leading one at the top of the significand (unless it is zero)."""
         shift = self.significand.leading_zeros()
@@ -171,6 +180,11 @@ def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format)
     fields = exponent if low_bits is None else exponent.concat(low_bits)
     is_nan = pattern.equals(fmt.nan) if fmt.nan_for_negative_zero else (~fields).equals(0)
     return is_nan, fields.equals(fmt.infinity_field) if fmt.has_infinity else no
+
+
+def is_normal(value: Unpacked, fmt: Format) -> Bit:
+    """Whether a finite value of a format other than zero is normal, as every integer is."""
+    return ~value.is_zero if fmt.is_integer else value.term.significand.msb()
 
 
 def multiply(left: Term, right: Term) -> Term:

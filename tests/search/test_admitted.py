@@ -61,6 +61,16 @@ def _admits(model: Model, inputs: Inputs, rows: list[tuple[int, int, int]]) -> l
         return [bool(one) for one in to_integers(admits(inputs, model, Operands((x,), (y,), c)), len(rows))]
 
 
+def test_integers_are_normal_and_have_the_significands_that_explain_shows() -> None:
+    """Of int8 only 0 and -128 counted as normal, and each pair's product below 2^15 as below two."""
+    any_unit = member_of(parse_reference(f"{VOLTA}@length=1,block=1"))
+    model = Model.of("any", FORMATS["int8"], FORMATS["int8"], FORMATS["f32"], any_unit)
+    values = range(-128, 128)
+    rows = [(x % 256, y % 256, 0) for x in values for y in values]
+    assert all(_admits(model, Inputs(normal=True), rows))
+    assert _admits(model, Inputs(products_below_two=True), rows) == [abs(x * y) < 2**13 for x in values for y in values]
+
+
 WINDOWS = {
     "e2m1": [None, *((low, high) for low in range(-2, 5) for high in range(low, 5))],
     "e4m3": [None, (-20, -9), (-9, -7), (-7, -7), (-6, -6), (-6, 40), (8, 8), (9, 9), (9, 60), (-60, 60)],

@@ -195,9 +195,9 @@ def test_a_changed_operator_that_vectors_do_not_show_changes_nothing(tmp_path: P
 
 def test_the_result_of_a_case_hangs_on_what_the_unit_says(two: Cover) -> None:
     case = next(wanted for wanted in two.counts if isinstance(wanted, tuple) and wanted[0].flaw)
-    assert str(case[0]).endswith(", and the result hangs on it")
-    assert (replace(case[0], flaw=None),) in two.counts
     assert case[0].flaw is not None
+    assert str(case[0]).endswith(f', and the flag "{case[0].flaw[1]}" decides the result')
+    assert (replace(case[0], flaw=None),) in two.counts
     with pytest.raises(RuleError, match="another unit"):
         refuted(Unreachable(two.model, ((replace(case[0], flaw=(case[0].flaw[0], "other")),),)), says("unsat"))
 
@@ -531,6 +531,42 @@ def test_rows_put_aside_show_the_changes_that_they_show_at_once() -> None:
     shown = [(one.reached > 0).tolist() for one in (at_once, later)]
     assert shown[0] == shown[1]
     assert any(shown[0][-len(later.changes) :])
+
+
+def test_products_of_integers_have_the_significands_that_explain_shows() -> None:
+    """That of two int8 is their product over 2^12. `cover` took the highest of its four bits above the point for the
+    second one, and said that no input reaches a significand of 2 and more."""
+    model = small("""unit: small
+formats: {a: int8, b: int8, c: f32, d: f32}
+length: 1
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(fused(a[0] * b[0], c, F=4))"}
+""")
+    covering = Covering(model, pairs=False, changes=[])
+    places = {str(one): place for place, one in enumerate(covering.singles)}
+    values = range(-128, 128)
+    met = covering._matrix(np.array([(a % 256, b % 256, 0) for a in values for b in values], dtype=np.uint64))
+    sizes = np.array([abs(a * b) / 2**12 * (1 if a * b > 0 else -1) for a in values for b in values])
+    for sign, word in ((1, "+"), (-1, "-")):
+        for case, low, high in (("of 2 or more", 2, 9), ("from 1 to 2", 1, 2), ("below 1", 2**-12, 1)):
+            place = places[f"product: product 0: {word}significand {case}"]
+            assert (met[:, place] == ((sign * sizes >= low) & (sign * sizes < high))).all(), (word, case)
+
+
+def test_an_integer_times_infinity_is_no_subnormal_number_times_infinity() -> None:
+    model = small("""unit: small
+formats: {a: int8, b: e3m2_ieee, c: f32, d: f32}
+length: 1
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(exact(a[0] * b[0], c))"}
+""")
+    covering = Covering(model, pairs=False, changes=[])
+    met = covering._matrix(np.array([(3, 0x1C, 0), (4, 0x1C, 0), (0, 0x1C, 0)], dtype=np.uint64))
+    cases = {str(one).removeprefix("product: product 0: infinity, and the first factor "): met[:, place].tolist()
+             for place, one in enumerate(covering.singles)}  # fmt: skip
+    assert cases["another number"] == [True, False, False]
+    assert cases["a power of two"] == [False, True, False]
+    assert "subnormal" not in cases
 
 
 SUM = "r(exact(a[0] * b[0], c))"

@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.carriers.algebra import (
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.exceptions import exceptions_in
-from mmaprobe.smtmodel.nodes import Cut, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Flags, FusedSum, GridSum, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import Flaw, Flaws, Value, of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
@@ -62,8 +62,8 @@ class Condition:
 
     @property
     def asked(self) -> str:
-        """The case in words; with a flaw, also that the result depends on the case."""
-        return self.case + (", and the result hangs on it" if self.flaw else "")
+        """The case in words; with a flaw, also that the result depends on the flag that the flaw inverts."""
+        return self.case + (f', and the flag "{self.flaw[1]}" decides the result' if self.flaw else "")
 
     @property
     def is_one_bit(self) -> bool:
@@ -250,23 +250,26 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     assert isinstance(node, Product)
     term, aspect = value.term, f"product {visit.place}".rstrip()
     finite = ~(value.is_infinite | value.is_nan)
-    top = term.significand.msb()
+    top = term.is_two_or_more
     for word, sign in (("+", ~term.sign), ("-", term.sign)):
         cases.add(aspect, f"{word}zero", value.is_zero & sign & finite, alone=True)
         cases.add(aspect, f"{word}infinite", value.is_infinite & sign & ~value.is_nan, alone=True)
         if term.integer > 1:
-            next_bit = term.significand.bit(term.significand.width - 2)
+            next_bit = term.significand.bit(term.fraction)
             cases.add(aspect, f"{word}significand of 2 or more", top & sign & finite, alone=True)
             cases.add(aspect, f"{word}significand from 1 to 2", ~top & next_bit & sign & finite, alone=True)
             below = ~top & ~next_bit & term.significand.any()
             cases.add(aspect, f"{word}significand below 1", below & sign & finite, alone=True)
     factors = [values[operand] for operand in node.operands if operand in values]
     if len(factors) == 2:
-        for factor, other, operand in ((factors[0], factors[1], "first"), (factors[1], factors[0], "second")):
+        sides = zip(("first", "second"), node.operands, factors, reversed(factors), strict=True)
+        for operand, source, factor, other in sides:
             infinite, numbers = other.is_infinite & ~other.is_nan, ~(factor.is_nan | factor.is_infinite)
-            normal, bits = factor.term.significand.msb() & numbers, factor.term.significand
-            power = normal & bits.truncate(bits.width - 1).equals(0) if bits.width > 1 else normal
-            for word, flag in (("subnormal", ~factor.term.significand.msb() & ~factor.is_zero & numbers),
+            some, bits = numbers & ~factor.is_zero, factor.term.significand
+            leading = truth(bits.carrier, True) if _is_integer(source, model) else bits.msb()
+            normal = some & leading
+            power = normal & (bits & (bits - constant(bits.carrier, 1, bits.width))).equals(0)
+            for word, flag in (("subnormal", some & ~leading),
                                ("a power of two", power), ("another number", normal & ~power),
                                ("infinite", factor.is_infinite & ~factor.is_nan), ("NaN", factor.is_nan)):  # fmt: skip
                 reads = "NaN" if word == "NaN" else "infinite"
@@ -281,10 +284,18 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         if node.limit is not None:
             numbers = ~any_of([x.is_nan | x.is_infinite for x in factors])
             exponent = term.normalised().exponent
+            top = multiply(factors[0].term, factors[1].term).is_two_or_more if node.normalised else top
             for offset, word in ((-1, "one below"), (0, "at"), (1, "one above")):
                 at = _equals(exponent, node.limit + offset) & numbers & term.significand.any()
                 cases.add(aspect, f"the exponent {word} the limit, 2 or more before", at & top, alone=True)
                 cases.add(aspect, f"the exponent {word} the limit, below 2 before", at & ~top, alone=True)
+
+
+def _is_integer(node: Node, model: Model) -> bool:
+    """Whether a factor of a product is an operand, or a rounded result, of an integer format."""
+    if isinstance(node, Element):
+        return model.formats[node.operand].is_integer
+    return isinstance(node, Round) and node.rounding.format.is_integer
 
 
 def _equals(exponent: Exponent, value: int) -> Bit:

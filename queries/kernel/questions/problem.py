@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.smtmodel.arithmetic import ieee
-from mmaprobe.smtmodel.arithmetic.decode import Unpacked, is_largest, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, is_largest, is_normal, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -256,7 +256,7 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
         conditions.append(any_of([*special, truth(operands.c.carrier, False)]))
     if inputs.products_below_two:
         for x, y in zip(operands.a, operands.b, strict=True):
-            conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())
+            conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).is_two_or_more)
     for row, side in zip(OPERANDS, operands.sides.values(), strict=True):
         factors = [unpack(scale, model.formats[row.name]) for scale in side if inputs.finite and row.is_factor]
         conditions += [~(factor.is_nan | factor.is_infinite) for factor in factors]
@@ -272,7 +272,7 @@ def _restrictions(inputs: Inputs, value: Unpacked, fmt: Format) -> list[Bit]:
     if inputs.nonzero:
         conditions.append(~value.is_zero)
     if inputs.normal or inputs.exponents:
-        conditions.append(value.term.significand.msb() | value.is_zero)
+        conditions.append(is_normal(value, fmt) | value.is_zero)
     if inputs.exponents:
         conditions.append(value.is_zero | _inside(value, inputs.exponents, fmt))
     return conditions
