@@ -78,6 +78,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             say(f"{claim.id}: {error}")
             fault = fault or error
             continue
+        allow(None)  # the outcome is shown, however long its evaluation takes
         progress("")
         document = outcome.document
         _show(document, claim)
@@ -170,7 +171,8 @@ def _shares(shares: Shares) -> str:
     """The share that is proved, rounded up, and the share that is reached, rounded down."""
     from mmaprobe.queries.kernel.bounds.wording import down_text, up_text
 
-    proved = "nothing is proved" if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
+    nothing = "nothing is proved" + " in the time given" * (shares.late is True)
+    proved = nothing if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
     reached = "nothing" if shares.reached is None else f"{down_text(Fraction(shares.reached))}"
     return f"{proved}; {reached} is reached"
 

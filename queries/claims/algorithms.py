@@ -40,11 +40,13 @@ DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"
 class AlgorithmOutcome(Outcome[Claim]):
     """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
     errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
-    the largest such share that an input was found to have, apart from the input that decides."""
+    the largest such share that an input was found to have, apart from the input that decides; `late`: the time ended
+    before a theorem of such a share was proved."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)
     reached: Fraction | None = None
+    late: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -85,7 +87,8 @@ class AlgorithmOutcome(Outcome[Claim]):
             found += [] if self.input is None else [self.input.share]
         most = max((one for one in found if one is not None), default=None)
         proved, reached = (None if one is None else str(one) for one in (self.share, most))
-        return Shares(proved=proved, reached=reached) if proved or reached else ABSENT
+        late = True if self.late and not proved else ABSENT
+        return Shares(proved=proved, reached=reached, late=late) if proved or reached else ABSENT
 
     @property
     def most(self) -> Fraction | None:

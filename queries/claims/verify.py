@@ -71,6 +71,7 @@ REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # climbing: seconds if pr
 SEARCHED = 32  # products, at most, in a term by term search, for a claim about several numbers of products
 BRIEFLY = 4.0  # seconds for the largest share with few products, if more products follow
 LONGER = 12.0  # seconds, about, for the search with more products
+SHRINK_SHARE = 0.5  # of the time, at most, in which an input is made small: error bounds come afterwards
 LONG = 10.0  # seconds above which the whole question is announced
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
@@ -177,7 +178,8 @@ class _Verifier:
         sums = LongSums(whole, known)
         if most is None or most <= SEARCHED or not sums.compared:
             return []
-        limit = min(LONGER, REACHED_SHARE * (self.remaining() or LONGER))
+        left = self.remaining(REACHED_SHARE)
+        limit = LONGER if left is None else min(LONGER, left)
         self.options.progress(Wait("searching longer sums", limit))
         for longs in sums.worst(limit):
             for one in longs:
@@ -204,7 +206,11 @@ class _Verifier:
             if proves is not None:
                 outcome.theorem = proves(claim.assertion, outcome.within)
                 outcome.lemmas = settle.asked
+        except OutOfTimeError:
+            outcome.late = True
+            raise
         except RuleError as error:
+            outcome.late = self.remaining() == 0
             if proves is not None:
                 self._tried(f"error bounds ({error})", began)
 
@@ -274,7 +280,7 @@ class _Verifier:
         return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64))
 
     def _decide(self, row: Row) -> None:
-        limit = self.remaining()
+        limit = self.remaining(SHRINK_SHARE)
         limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
         self.outcome.row = shrink_rows(self.claim.layout, row, lambda rows: self._evaluated(rows).deciding, limit)
 
@@ -323,8 +329,10 @@ class _Verifier:
         """Whether an input found by climbing to the largest share decides; `most`: the seconds if no share is
         proved."""
         proved, began = decided or self.outcome.theorem is not None, time.monotonic()
-        limit = REACHED if proved else most
-        limit = min(limit, REACHED_SHARE * (self.remaining() or limit))
+        limit, left = REACHED if proved else most, self.remaining(REACHED_SHARE)
+        limit = limit if left is None else min(limit, left)
+        if limit == 0:
+            return decided
         self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
         largest = Largest(wanted.compared, wanted.against, ())
         worst = climb(self.claim, largest, limit, self._decides)

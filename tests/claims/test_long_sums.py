@@ -77,6 +77,24 @@ def test_the_input_that_decides_is_among_what_is_reached(terms: int) -> None:
     assert AlgorithmOutcome(claim).shares is ABSENT
 
 
+def test_a_share_that_no_time_was_left_to_prove_is_said_to_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "nothing is proved" alone reads as if no bound were known."""
+    path = tmp_path / "short.yaml"
+    path.write_text((TEXT % (-2, -2, FMA, "2**-30")).replace("{multiples: 1, most: 1024}", "2"))
+    shown = dict[bool, str]()
+    for late in (True, False):
+        with monkeypatch.context() as patched:
+            if late:
+                patched.setattr("mmaprobe.queries.claims.verify._Verifier.remaining", lambda self, share=1.0: 0.0)
+            result = CliRunner().invoke(main, ["verify", str(path), "--store", str(tmp_path / f"{late}.sqlite")])
+        assert "refuted" in result.output
+        shown[late] = result.output
+    assert "nothing is proved in the time given; 1." in shown[True]
+    assert "is proved; 1." in shown[False]
+
+
 def test_inputs_are_admitted_and_their_errors_exact() -> None:
     claim = claim_of("2**-17")
     seen = 0
