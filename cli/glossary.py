@@ -29,8 +29,9 @@ def _command(text: str) -> str:
 PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
 #: what is said of a property after its statement
 ASIDES = {
-    "order-independent": "Where each step adds a single product, any two products may be exchanged; of a unit with "
-    "scale factors, products with the same scale factors, which keep their places.",
+    "order-independent": "Of products of different steps it says nothing, unless each step adds a single product: then, "
+    "as in a unit of one step, it is about any two. Of a unit with scale factors it is about products with the same "
+    "ones, which keep their places.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",

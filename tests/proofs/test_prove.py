@@ -211,7 +211,11 @@ steps:
     ("unit", "exchanged", "holds"),
     [
         (VOLTA, "any two products", True),
-        ("hopper/mma/m16n8k16.f32.f16.f16.f32@length=32", "products that one step adds", True),
+        (
+            "hopper/mma/m16n8k16.f32.f16.f16.f32@length=32",
+            "products that one step adds, not those of different steps,",
+            True,
+        ),
         ("ieee/fma/f32@length=3", "any two products", False),
         ("4", "any two products", True),
         ("2", "products that one step adds, of 2 in a row with the same scale factors,", True),

@@ -231,7 +231,7 @@ def exchanged_text(model: Model) -> str:
         alike = model.scale is None or model.scale_block == model.length
         return "any two products" if alike else "any two products, but not their scale factors,"
     if model.scale is None:
-        return "products that one step adds"
+        return "products that one step adds, not those of different steps,"
     return f"products that one step adds, of {_scaled_together(model)} in a row with the same scale factors,"
 
 
