@@ -27,10 +27,10 @@ def _command(text: str) -> str:
 
 #: what `prove --property` takes, and the statement of each
 PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
-#: what is said of a property after its statement
+#: further sentences about properties, after their statements
 ASIDES = {
-    "order-independent": "Where each step adds a single product, any two products may be exchanged; of a unit with "
-    "scale factors, products with the same scale factors, which keep their places.",
+    "order-independent": "Where each step adds a single product, any two products may be exchanged; in a unit with "
+    "scale factors, only products with the same scale factors, while the scale factors keep their places.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",
@@ -241,7 +241,7 @@ _WORDS = tuple(Word(*row) for row in (
      "A part of an evaluation: products, maximum exponent, alignment, sum, rounding.",
      _command(f"explain {V} vectors.jsonl:1")),
     ("sticky bit",
-     "One bit that is set if any of the bits shifted out is set; rounding needs no more of them.",
+     "One bit that is set if any of the bits shifted out is set; rounding depends on no more than this.",
      "[parameters](parameters.md)"),
     ("store",
      "A file in which answers of solvers are kept, so that no question is solved twice.",

@@ -129,7 +129,7 @@ def vectors(*lines):
 def test_keys_and_ids_stand_once():
     with pytest.raises(InputError, match=r"rows\.jsonl:1: c: this key is given twice"):
         vectors(json.dumps(ROW)[:-1] + ', "c": "00000001"}')
-    with pytest.raises(InputError, match=r"rows\.jsonl:3: id: 'x' is that of line 1"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:3: id: 'x' is the id of line 1 too"):
         vectors(*(json.dumps({**ROW, "id": name}) for name in ("x", 1, "x")))
     assert len(vectors(*(json.dumps({**ROW, "id": name}) for name in ("1", 1, None, None)))) == 4
 
@@ -432,8 +432,8 @@ TOO_LARGE = [
     ("r(cut(exact(a[0] * b[0], c), 9, down, least=%s))", "least: %s is impossible"),
     ("r(cut(exact(a[0] * b[0], c), %s, down))", "%s bits are impossible"),
     ("r(exact(segment(a[0], 0, %s) * b[0], c))", "segment: %s is impossible"),
-    ("repeat(k in range(0, %s), c, r(exact(a[0] * b[0], acc)))", "these are more than 4096 places"),
-    ("r(exact(a[0:%s] * b[0:%s], c))", "these are more than 4096 places"),
+    ("repeat(k in range(0, %s), c, r(exact(a[0] * b[0], acc)))", "more than 4096 places"),
+    ("r(exact(a[0:%s] * b[0:%s], c))", "more than 4096 places"),
 ]
 
 
