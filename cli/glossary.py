@@ -241,7 +241,7 @@ _WORDS = tuple(Word(*row) for row in (
      "A part of an evaluation: products, maximum exponent, alignment, sum, rounding.",
      _command(f"explain {V} vectors.jsonl:1")),
     ("sticky bit",
-     "One bit that is set if any of the bits shifted out is set; rounding depends on no more than this.",
+     "One bit that is set if any of the bits shifted out is set; rounding needs to know no more about them.",
      "[parameters](parameters.md)"),
     ("store",
      "A file in which answers of solvers are kept, so that no question is solved twice.",

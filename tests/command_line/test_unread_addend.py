@@ -287,13 +287,13 @@ def test_two_models_of_which_one_reads_the_addend() -> None:
     """Both are compared where c is +0, and the statement says so."""
     reads = parse_reference("ieee/fma/f16@length=16")
     problem = Problem(reads, parse_reference(AT_16))
-    assert problem.zeros == {"c": f"{AT_16} does not read it"}
+    assert problem.zeros == {"c": f"{AT_16} does not read c"}
     assert problem.inputs.zero_terms == (16,)
     assert Problem(reads, parse_reference(AT_16), problem.inputs) == problem
     assert Problem(reads, reads).zeros == {}
     result = run("distinguish", "ieee/fma/f16@length=16", AT_16, "--timeout", "60")
     assert result.exit_code == 0, result.output
-    assert f"of c only zeros are admitted: {AT_16} does not read it" in result.output
+    assert f"of c only zeros are admitted: {AT_16} does not read c" in result.output
     assert '"c": "0000"' in result.output
 
 
@@ -463,7 +463,7 @@ def test_a_claim_says_that_only_zeros_are_admitted(tmp_path: Path, unit: str) ->
     path.write_text(f"{text}model: {unit}\nother: ieee/fma/f32.f16.f16.f32@length=2\n")
     result = run("verify", str(path), "--timeout", "60")
     assert result.exit_code == 0, result.output
-    assert f"of c only zeros are admitted: {unit} does not read it" in result.output
+    assert f"of c only zeros are admitted: {unit} does not read c" in result.output
 
 
 # -- `c: none`

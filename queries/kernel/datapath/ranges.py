@@ -148,7 +148,7 @@ class Scope:
         inner = replace(self, held=(*self.held, (level, held)))
         inner.__dict__["knowledge"] = self.knowledge.within(
             level, held.known
-        )  # facts about nodes outside the loop are shared
+        )  # shares facts about nodes without a result so far
         return inner
 
 
