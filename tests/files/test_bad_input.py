@@ -354,7 +354,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("identify", "--gemm", "--device", "recorded:a,b"), "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D"),
         (("evaluate", "rows.jsonl", "--junit", "x.xml", "-o", "x.xml"), "x.xml: --output and --junit name one file"),
         (("evaluate", "rows.jsonl", "--junit", "none/x.xml"), "none/x.xml: there is no folder none: make it first"),
-        (("import", os.devnull, "--model", "ieee/fma/f32"), "there is no line of words in it"),
+        (("import", os.devnull, "--model", "ieee/fma/f32"), "the file has no line of words"),
         (("export", "rows.jsonl", "--format", "csv", "-o", "x.npz"), "x.npz has the ending of npz: give --format npz"),
         (("distinguish", H, V, "--memory", "10G"), "'10G' is not a whole number of MiB"),
         (("distinguish", H, V, "--count", "0"), "'-n' / '--count': 0 is not in the range x>=1"),
