@@ -113,7 +113,7 @@ def test_a_number_of_products_that_fills_no_block() -> None:
         if bounded:
             assert lost(plan, length, BLOCKS_REACH).length == length
             continue
-        with pytest.raises(RuleError, match="told in other magnitudes"):
+        with pytest.raises(RuleError, match="stated in other magnitudes"):
             lost(plan, length, BLOCKS_REACH)
 
 
