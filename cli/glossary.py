@@ -27,11 +27,11 @@ def _command(text: str) -> str:
 
 #: what `prove --property` takes, and the statement of each
 PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
-#: what is said of a property after its statement
+#: further sentences about properties, after their statements
 ASIDES = {
-    "order-independent": "Of products of different steps it says nothing, unless each step adds a single product: then, "
-    "as in a unit of one step, it is about any two. Of a unit with scale factors it is about products with the same "
-    "ones, which keep their places.",
+    "order-independent": "It says nothing of products of different steps, unless each step adds a single product: "
+    "then, as in a unit of one step, it is about any two. In a unit with scale factors it is about products with the "
+    "same scale factors, which keep their places.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",
@@ -242,7 +242,7 @@ _WORDS = tuple(Word(*row) for row in (
      "A part of an evaluation: products, maximum exponent, alignment, sum, rounding.",
      _command(f"explain {V} vectors.jsonl:1")),
     ("sticky bit",
-     "One bit that is set if any of the bits shifted out is set; rounding needs no more of them.",
+     "One bit that is set if any of the bits shifted out is set; rounding needs to know no more about them.",
      "[parameters](parameters.md)"),
     ("store",
      "A file in which answers of solvers are kept, so that no question is solved twice.",

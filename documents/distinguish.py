@@ -20,7 +20,7 @@ class SolverAnswer(Part):
 
 
 class QueryAsked(Part):
-    """One query: the products that were left free in it."""
+    """One query, and the products that it left free."""
 
     free_products: Sequence[int]  #: numbers of the products that were not fixed to zero
     nonnegative_only: bool  #: whether all inputs were restricted to nonnegative numbers
@@ -46,7 +46,7 @@ def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
     found."""
     if pair.reused_vector:
         return "different (by a vector of another pair)"
-    verdicts = {"equal": "equal on every admitted input", "divided": "no input distinguishes it from all of them"}
+    verdicts = {"equal": "equal on every admitted input", "divided": "no single input distinguishes it from all others"}
     if pair.verdict in verdicts:
         return f"{verdicts[pair.verdict]}; {confirmed_text(None)} [{asked}]"
     if pair.verdict == "unknown":
@@ -73,7 +73,7 @@ class QuestionAnswered(Part):
     dropped: Mapping[str, str]  #: hypothesis: why it does not apply
     one_vector: str | None  #: the hypothesis that one input must distinguish from every other one
     observed: Mapping[str, str]  #: GPU: the hypothesis that agrees with it
-    zeros_only: Sequence[str]  #: operands of which the restrictions admit zeros alone
+    zeros_only: Sequence[str]  #: operands that the restrictions limit to zeros
     pairs: Sequence[PairOfHypotheses]  #: all pairs of hypotheses with their verdicts
     vectors: Sequence[Vector]  #: the inputs found
 

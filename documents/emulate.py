@@ -18,7 +18,7 @@ class EmulatedProduct(Part):
     count: int  #: the number of products
     plans: Sequence[str]  #: the plans of the elements
     known: Literal["recorded", "inferred", "given"]
-    """how the plan is known: recorded on this machine, inferred from another's, or given"""
+    """how the plan is known: recorded on this machine, inferred from another machine's plan, or given"""
     evidence: str  #: the evidence for the plan and for its unit
     after: str  #: what was done with the sum, in words
 
@@ -81,6 +81,6 @@ class Diverged(Part):
     products: Sequence[Divergence]  #: every product in order
     first: int | None  #: the number of the first product with differing results
     explained: Explained | None  #: an input of few terms on which this product differs
-    outputs: int  #: the number of numbers that the model returns
-    differ: int  #: the number of these that differ
+    outputs: int  #: how many numbers the model returns
+    differ: int  #: how many of these numbers differ
     largest: float  #: the largest difference of these numbers

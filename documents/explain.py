@@ -22,7 +22,7 @@ class Cause(Part):
 
     term: str  #: its name
     kind: str  #: nan, inf*0, infinite, or too_large: a product of finite factors beyond the range
-    inputs: Sequence[str]  #: the operands behind it
+    inputs: Sequence[str]  #: the operands from which the term is computed
 
 
 class SpecialRule(Part):
@@ -30,14 +30,14 @@ class SpecialRule(Part):
 
     step: int  #: the number of the step, from 0
     rule: str  #: nan, inf*0, opposite (infinities of both signs), or infinity
-    causes: Sequence[Cause]  #: the terms that it is about
+    causes: Sequence[Cause]  #: the terms to which the rule applies
 
 
 class Evaluation(Part):
     """One evaluation of one model."""
 
     model: str  #: the model
-    inputs: Sequence[ExplainedInput]  #: the operands that the model has; of one that reads no c, none of c
+    inputs: Sequence[ExplainedInput]  #: the model's operands; c only if the model reads c
     signals: Sequence[Fact]  #: its signals, in order
     special: Sequence[SpecialRule]  #: the rules for NaN and infinity that fired
     d: Hex  #: the result

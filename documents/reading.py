@@ -67,7 +67,7 @@ def _part(kind: Any, value: dict[str, Any], key: str, whole: bool) -> Part:
     if whole and (missing := [name for name in required(kind) if name not in value]):
         raise WrongDocumentError(f"{key}.{missing[0]}".lstrip("."), "this key")
     if whole and not issubclass(kind, Input) and (other := value.keys() - kinds_of(kind).keys()):
-        raise WrongDocumentError(f"{key}.{min(other)}".lstrip("."), "no such key")
+        raise WrongDocumentError(f"{key}.{min(other)}".lstrip("."), "a known key")
     complete(kind)
     kinds = kinds_of(kind)
     made: Part = object.__new__(kind)

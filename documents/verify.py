@@ -49,8 +49,8 @@ class FirstStep(Part):
 class ClaimVector(Part):
     """An input of a claim with the results of its parts."""
 
-    format: str  #: of a and b
-    c_format: str  #: of c
+    format: str  #: the format of a and b
+    c_format: str  #: the format of c
     a: Sequence[Hex]  #: bit patterns of the first factors
     b: Sequence[Hex]  #: bit patterns of the second factors
     c: Hex  #: bit pattern of the addend
@@ -69,13 +69,13 @@ class Worst(Part):
     exact_value: str | None  #: this value as a fraction
     bound: str | None  #: a value that is proved never to be reached
     engine: str | None  #: the solver that proved this
-    most: str | None  #: a value that is proved never to be exceeded, by what decided the claim
+    most: str | None  #: a value that is never exceeded, by the proof that decided the claim
     left_out: int
     """the number of inputs tried that do not count, as a result is infinite, NaN or beyond the range of exact sums; the
     bound, too, is about inputs on which every result is a number"""
     seconds: float  #: the duration in seconds
     asked: Sequence[Step]  #: what was tried
-    vector: ClaimVector | None  #: the input
+    vector: ClaimVector | None  #: the input with the largest value found
 
 
 class Shares(Part):
@@ -98,7 +98,7 @@ class Claim(Part):
     quantifier: Literal["all", "exists"]  #: for all inputs, or for some input
     claim: str  #: the statement
     parts: Mapping[str, str]  #: name in the statement: the algorithm or model that it names
-    zeros_only: Sequence[str]  #: operands of which its restrictions admit zeros alone
+    zeros_only: Sequence[str]  #: operands that the claim's restrictions limit to zeros
     expect: str | None  #: what the file expects
     verdict: str  #: holds, refuted or unknown
     as_expected: bool  #: whether the verdict is the expected one; if none is expected, whether the claim holds

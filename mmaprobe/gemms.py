@@ -1,4 +1,4 @@
-"""Which plans a matrix product runs: of recorded results, and of a function for every shape."""
+"""The plans that give a recorded matrix product, and the plans that a function runs for products of any shape."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from mmaprobe.smtmodel.evaluate.numbers import format_of
 if TYPE_CHECKING:
     from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct, Layout
 
-SIDE = 64
+SIDE = 64  # the largest M and N by default
 DIFFERENT = 16  # elements in which two results differ, on which every plan is tried
 
 
 @dataclass(frozen=True, repr=False)
 class IdentifiedGemm(Verdicts):
-    """Which plans give a result, or what a function computes. `verdict`: found (a plan gives every element looked at;
-    of a function: of every shape), open (the time was over, or some shapes have no plan), or none. `plans`: the plans
-    found, the likeliest first, for `matmul` and other functions. `document`: what `mmaprobe identify --gemm --json`
-    prints, as a value whose attributes are its keys: what was not tried, products that are missing from the sum, the
-    rules of a map. `whole`: whether that is all that was looked for; `other`: the answer for the other result that was
-    given."""
+    """Which plans give a result, or what a function computes. `verdict`: found (a plan gives every element
+    compared; for a function, of every shape), open (the time was over, or some shapes have no plan), or none. `plans`:
+    the plans found, the likeliest first, for `matmul` and other functions. `document`: the JSON of `mmaprobe identify
+    --gemm --json`, as a value whose attributes are its keys: what was not tried, products that are missing from the
+    sum, the rules of a map. `whole`: whether the search was complete; `other`: the answer for the argument `other`."""
 
     document: IdentifyProduct | IdentifyGemm = field(repr=False)
     plans: tuple[Plan, ...]
@@ -50,12 +49,12 @@ class IdentifiedGemm(Verdicts):
 def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeout: float = 120.0) -> IdentifiedGemm:
     """The plans that give a recorded matrix product, d = a @ b, or with c.
 
-    Shapes: `a` M x K, `b` K x N, `d` M x N; `c` M x N, or what broadcasts to it, as for `matmul`. `other`: another
-    result of the same product, M x N, whose plans are in `.other`: what tells the two apart is looked at first.
+    Shapes: `a` M x K, `b` K x N, `d` M x N; `c` M x N, or a shape that broadcasts to it, as for `matmul`. `other`:
+    another result of the same product, M x N, whose plans are in `.other`: elements that differ are compared first.
 
     Units: arrays whose types say their formats, as for `matmul`; `other` has the type of `d`. `timeout`: seconds for
-    everything. Conversions of a and b, factors, roundings, and how c is added are seen from the numbers. Nothing is
-    said of another K or shape.
+    everything. Conversions of a and b, factors, roundings, and how c is added are inferred from the numbers.
+    Nothing is said of another K or shape.
 
     Raises MmaprobeError: a wrong type, shapes that do not fit.
 
@@ -84,9 +83,9 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
 
 
 def _format(name: str, given: Any) -> Format:
-    """The format that the type of an array says. Raises MmaprobeError."""
+    """The format of an array's type. Raises MmaprobeError."""
     if (fmt := format_of(array_of(name, given).dtype)) is None:
-        raise ParameterError(name, "its type says no format of numbers")
+        raise ParameterError(name, "its type is of no known format of numbers")
     return fmt
 
 
@@ -94,7 +93,7 @@ def identify_gemm(
     function: str | Callable[..., Any], formats: str, length: int, *, shape: tuple[int, int] = (SIDE, SIDE),
     layout: Layout = "nn", timeout: float = 300.0, device_timeout: float = 60.0,
 ) -> IdentifiedGemm:  # fmt: skip
-    """Which plan a function that multiplies matrices runs, by the shape of the product and the element.
+    """Which plans a function that multiplies matrices runs, for each shape of the product and each element.
 
     `function`: a function `f(a, b)` or `f(a, b, c)`, or python:FILE.py:FUNCTION.
 
@@ -102,7 +101,7 @@ def identify_gemm(
     (n) or transposed (t): nt is x @ weight.T.
 
     Units: `formats` as for `order`, `length` is the largest K, `shape` the largest M and N. `timeout`: seconds for
-    everything; `device_timeout`: seconds for one call of a function that is named.
+    everything; `device_timeout`: seconds for one call of python:FILE.py:FUNCTION.
 
     Raises MmaprobeError: formats that are not known, a function that fails.
 

@@ -26,7 +26,7 @@ WANTED = "the path of a map or of rules by hand, or a function (a, b) that multi
 @dataclass(frozen=True, repr=False)
 class Invariant(Verdicts):
     """Whether results depend on the shape. `verdict`: for a map equal (proved), different or unknown; for a function,
-    which was asked questions, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
+    by its answers, none seen, depends or open. `document`: what `mmaprobe prove --invariant --json`, or
     `identify --gemm --invariant --json`, prints, as a value whose attributes are its keys: two shapes and an input."""
 
     document: ProveInvariant | IdentifyInvariant
@@ -74,7 +74,7 @@ def invariant(
 
     Units: for a map, `shapes` narrows the shapes asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are
     as for `prove`. For a function, `formats` as for `order`, `length` is the largest K, `shape` the largest M and N,
-    `device_timeout` seconds for one call of a function that is named. `timeout`: seconds for everything.
+    `device_timeout` seconds for one call of python:FILE.py:FUNCTION. `timeout`: seconds for everything.
 
     Raises MmaprobeError: a file that is no map, a device that fails.
 
@@ -100,7 +100,7 @@ def invariant(
     if shapes:
         raise ParameterError("shapes", "it is for a map; a function has shape and length")
     if formats is None or length is None:
-        raise ParameterError("formats, length", "both are wanted of a function")
+        raise ParameterError("formats, length", "a function needs both")
     sides, asked = sides_of(shape), signature_of(formats, length)
     return _asked(of, fixed, asked, sides, seconds_of("timeout", timeout), device_timeout)
 

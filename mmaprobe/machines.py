@@ -44,7 +44,7 @@ _ASKED = ("aten.mm", "aten.addmm", "aten._scaled_mm")  # operators of PyTorch wh
 #: by format: what recordings on Hopper say of the plan
 _RECORDED = {
     "f16": f"one chain rounded once: {_CUBLAS}, 273 of 436 shapes",
-    "bf16": f"one chain rounded once: {_CUBLAS}, all 216 shapes without a split of the kernels for whole tiles",
+    "bf16": f"one chain rounded once: {_CUBLAS}, all 216 shapes that nvjet kernels compute without a split of K",
     "f32": f"one chain of fused multiply-adds: {_CUBLAS}, most of 436 shapes",
     "f64": f"one chain of fused multiply-adds: {_CUBLAS}, most of 436 shapes",
     "fast": f"{_CUBLAS}, 320 of 353 shapes",
@@ -102,7 +102,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """What names the plan, or the map."""
+        """The name of the plan, or of the map."""
         return self.how.reference or "a plan"
 
     def product(
@@ -110,8 +110,8 @@ class Rule:
         by: Multiply | None = None,
     ) -> Patterns:  # fmt: skip
         """D of each block (blocks x M x N) of patterns A (blocks x M x K), B (blocks x K x N), C (blocks x M x N) and
-        scale factors; `by`: what multiplies, without it the processor. Raises IncompleteError where a map has no
-        rule."""
+        scale factors; `by`: the function that multiplies, by default on the processor. Raises IncompleteError where a
+        map has no rule."""
         multiply = by or _by_processor
         if isinstance(self.how, Plan):
             return multiply(self.how, a, b, c, scales)
@@ -158,9 +158,9 @@ def _before_rounding(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine's rules by the formats of a and b: `fast` for FP8 with fast accumulation, `with_c` of maps that read c,
-    `batched` for several matrices at once, and `laid` of maps for transposed matrices, by formats, layout and whether
-    they read c. Where a rule's plan reads no c, c is added to the sum, as libraries do."""
+    """A machine's rules by the formats of a and b. `fast`: for FP8 with fast accumulation; `with_c`: of maps that read
+    c; `batched`: for several matrices at once; `laid`: of maps for transposed matrices, by formats, layout and whether
+    the map reads c. Where a rule's plan reads no c, c is added to the sum, as libraries do."""
 
     name: str
     rules: Mapping[tuple[str, str], Rule]
@@ -226,7 +226,7 @@ def machine_of(
     if sum(one is not None for one in (machine, unit, plan)) != 1:
         raise ParameterError("machine, unit, plan", "give one of the three")
     if convert is not None and unit is None and plan is None and not formats:
-        raise ParameterError("convert", "it is the rounding of a unit's or a plan's inputs: nothing is rounded here")
+        raise ParameterError("convert", "it rounds the inputs of a unit or a plan, and none is given")
     convert = rounding_of(convert)
     if isinstance(machine, Machine):
         made = machine
@@ -304,12 +304,12 @@ def _of_maps(paths: Sequence[str]) -> Machine:
 
 
 def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
-    """The rule with a further map, for shapes for which the maps before have no rule. Raises InputError for anything
+    """The rule with a further map, for shapes without a rule in the maps before. Raises InputError for anything
     but maps of functions."""
     own, pair = first.how, f"{first.plan.a.name} * {first.plan.b.name}"
     given = path.endswith(YAML) or first.known == "given"
     if not isinstance(own, PlanMap) or not isinstance(second, PlanMap) or given:
-        raise InputError(f"a second map for products of {pair}: only maps of functions stand one after another", path)
+        raise InputError(f"a second map for products of {pair}: only maps of functions can complete each other", path)
     if second.plan.d != first.plan.d:
         raise InputError(f"a second map for products of {pair}, with results in {second.plan.d.name}", path)
     both = replace(own, reference=f"{own.reference}, {second.reference}", rules=own.rules + second.rules)
@@ -415,7 +415,7 @@ class ProductRequest:
 
 
 class Memory:
-    """The place and the library that turn sums into D: this processor's memory, by NumPy."""
+    """The memory and the library in which sums become D: the processor's memory, and NumPy."""
 
     library: Any = np
 
@@ -459,7 +459,7 @@ def product_of(
         sums = memory.zeros(shape, plan.d)
     elif own is not None:
         sums, c = memory.numbers(rule.product(x, y, np.broadcast_to(own, shape), None, by), plan.d), None
-        steps.append("c: that of the plan")
+        steps.append("c: added by the plan")
     else:
         rule = rule if c is None and asked.alpha == 1 else rule.before_rounding
         sums = memory.numbers(rule.product(x, y, None, scales, by), rule.plan.d)

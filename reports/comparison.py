@@ -85,25 +85,26 @@ class Report:
                 number = whole[0].answers
                 answers = f"{f'all {number} answers' if number > 1 else 'the one answer'} of the {other}"
                 if len(whole) == 1:
-                    return f"they differ by {whole[0].change}: with it the {word} model gives {answers}"
+                    return f"the devices differ by {whole[0].change}: with this change the {word} model gives {answers}"
                 several = " or ".join(change.change for change in whole)
-                return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
+                return f"the devices differ by {several}: with any of these changes the {word} model gives {answers}"
         every = [one for one in self.explanations if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
         if len(reasons) > 1 and min(one.whole[0].answers for one in reasons) < BY_CHANCE:
             names = [one.question.id for one in reasons]
             return (
-                f"too few answers to say why they differ: each of {len(names)} single causes explains them all "
-                f"({', '.join(names)}); ask both more vectors"
+                f"too few answers to say why the devices differ: each of {len(names)} single causes explains all "
+                f"({', '.join(names)}); ask both devices more vectors"
             )
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
             about = "" if left.answers >= self.comparison.compared else " that the question is about"
             asked, answers = f"{question.id} ({question.question})", f"{_all(left.answers)}{about}"
             if apart := _parameters_apart(*(question.models[one.hypothesis] for one in explained.whole)):
-                return f"{apart}: they agree with {left.hypothesis!r} and {right.hypothesis!r} of {asked} in {answers}"
+                both = f"{left.hypothesis!r} and {right.hypothesis!r} of {asked}"
+                return f"{apart}: the devices agree with {both} in {answers}"
             return (
-                f"they differ in {asked}: the first agrees with {left.hypothesis!r}, the second with "
+                f"the devices differ in {asked}: the first agrees with {left.hypothesis!r}, the second with "
                 f"{right.hypothesis!r}, in {answers}"
             )
         if changes:
@@ -119,11 +120,11 @@ class Report:
             (left, right), question = explained.whole, explained.question
             first, second = (question.models[one.hypothesis].reference for one in (left, right))
             return (
-                f"they differ in {question.id} ({question.question}): {left.hypothesis!r} ({first}) predicts "
+                f"the devices differ in {question.id} ({question.question}): {left.hypothesis!r} ({first}) predicts "
                 f"{_all(left.answers)} of the first and not those of the second, {right.hypothesis!r} ({second}) "
                 f"{_all(right.answers)} of the second and not those of the first"
             )
-        return "no question of the library has hypotheses that predict every answer of one and not of the other"
+        return "no question of the library has hypotheses that predict every answer of one device and not of the other"
 
     def questions(self, index: int) -> list[Explanation]:
         """The questions that explain a difference and contradict no other answer."""
@@ -182,7 +183,7 @@ class Report:
 
 
 def terms(operands: Operands[int]) -> int:
-    """How many terms of an input are not zero: products with a nonzero factor, and the addend."""
+    """The number of terms that an input uses: products with a nonzero factor, and a nonzero addend."""
     return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
 
 

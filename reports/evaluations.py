@@ -106,8 +106,8 @@ def document_of(
 
 
 def losses_of(model: Model, element: str, losses: ElementLosses) -> explain.ExplainElement:
-    """The document of `explain --element`: what the sums of one element of a plan's product lose. `model`: the plan at
-    one K; `element`: the element's row and column."""
+    """The document of `explain --element`: the losses in the sums of one element of a plan's product. `model`: the plan
+    at one K; `element`: the element's row and column."""
     steps = [
         explain.LossStep(
             step=one.step,

@@ -38,7 +38,7 @@ class Called:
 
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
-        self._broken, self.orders = "", "CCC"  # the orders (C or F) of the function's arguments
+        self._broken, self.orders = "", "CCC"  # the memory orders (C or F) of the arguments
         with held_back:  # no interrupt while the file has a name
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
@@ -99,7 +99,7 @@ class Called:
         raise CalledError(message, words)
 
     def close(self) -> None:
-        """End the process; further calls do nothing."""
+        """End the process. A later call raises CalledError."""
         self._process.close()
         self.abort()
 

@@ -124,7 +124,7 @@ UNREACHED: dict[str, str] = {
     "places: a product is added twice": STAGES,
     "places: a product is added in two rounds of a loop": STAGES,
     "many: whole periods of a stage are written down, and nothing else": STAGES,
-    "same_parts: nothing is told of when {type(one.partition).__name__} divides alike":
+    "same_parts: it is not known when {type(one.partition).__name__} divides alike":
         "every partition of the project tells it; tests/pages/test_extending.py adds one that does not",
     "{name}: a plan can still be changed": TYPES,
     "{name}: a {type(part).__name__} is none of the project's stages": TYPES,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.certificates.certificate import Certificate
     from mmaprobe.queries.search.distinguish import Options
 
-#: how long an engine took for one of many questions, which --json has
+#: an engine's time in a reason: left out of the text, where reasons are counted; --json has it
 _ANSWERED = re.compile(r": unsat in [0-9.]+ s( \(from the store\))?")
 
 

@@ -176,7 +176,7 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"cannot be read: {error}", name, number + 1) from None
     raise InputError(
-        "there is no vector in it" if line is None else f"there is no line {line}: it has {counted(number, 'line')}",
+        "the file has no vector" if line is None else f"there is no line {line}: it has {counted(number, 'line')}",
         name,
     )
 

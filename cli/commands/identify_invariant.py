@@ -54,7 +54,7 @@ def _show(document: IdentifyInvariant, depends: Depends | None, asked: Signature
     fixed = f"; {document.fixed} fixed" if document.fixed else ""
     what = f"batch-invariant (M up to {m}, N up to {n}, K up to {k}{fixed})"
     if depends is not None:
-        say(f"{what}: no; one row and one column, in two shapes, asked again:")
+        say(f"{what}: no; one row and one column gave different bits in two shapes, also when asked again:")
         _show_depends(depends, asked)
         for side, groups in document.alike.items():
             where = f"K = {depends.one.at.shape.length}, {'N' if side == 'M' else 'M'} = {n if side == 'M' else m}"

@@ -51,7 +51,7 @@ def import_command(file: str, model: str, output: str | None) -> None:
     with open_input(file) as (lines, name):
         rows = list(_rows(lines, name, read))
     if not rows:
-        raise InputError("there is no line of words in it", name)
+        raise InputError("the file has no line of words", name)
     text = "".join(json.dumps(row) + "\n" for row in rows)
     write_output(text.encode(), output, counted(len(rows), "vector"))
 

@@ -74,7 +74,7 @@ class Design(Models):
         line, texts = self.line, [side.text for side in self.line.sides]
         inputs = line.inputs
         if line.wanted != "equal" or len(texts) != 2 or texts[0].startswith(DESIGN):
-            raise click.UsageError(f"a design is proved to be a model: give MODEL {DESIGN}FILE,top=NAME")
+            raise click.UsageError(f"a design is proved equal to a model: give MODEL {DESIGN}FILE,top=NAME")
         model, text = self.flagged(line.sides[0].model), texts[1].removeprefix(DESIGN)
         if line.flags is not None and ",d=" not in text:
             text = f"{text},d=flags"
@@ -84,7 +84,7 @@ class Design(Models):
 
 
 def _headline(document: Prove) -> str:
-    """The verdict, with what it rests on: the first line of the output."""
+    """The first line of the output: the verdict, and the proofs or answers for it."""
     wanted, seconds, proofs = document.property, document.seconds, document.proofs
     proved = document.verdict in ("equal", "holds")
     where = f", where only zeros of {', '.join(document.zeros_only)} are admitted" if document.zeros_only else ""

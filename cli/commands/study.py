@@ -81,13 +81,13 @@ def study(
 
 
 def _check_pictures(folder: Path, name: str) -> None:
-    """Raises InputError for pictures of this name without a table beside: no study has drawn them."""
+    """Raises InputError for pictures of this name without a table beside them: they are not of a study."""
     from mmaprobe.smtmodel.base.errors import InputError
 
     if not (folder / f"{name}.csv").exists():
         for path in (folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")):
             if path.exists():
-                raise InputError(f"no study has drawn it, as there is no {name}.csv: name another folder", str(path))
+                raise InputError(f"no study drew this, as there is no {name}.csv: name another folder", str(path))
 
 
 DIGITS = 9  # digits of a size, at most

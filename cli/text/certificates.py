@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CERTIFICATE = click.option(
     "--certificate", type=FileName(file_okay=False), metavar="DIR",
-    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder, a new or an "
-    "empty one or that of another certificate (`mmaprobe check` checks it again).",
+    help="Write a certificate (the proof, with checked proofs of its queries, or the input that refutes the statement) "
+    "into this folder: a new one, an empty one, or one with a certificate. `mmaprobe check` checks it again.",
 )  # fmt: skip
 
 Attached = TypeVar("Attached", bound=Part)  # a document with certificates
@@ -77,7 +77,7 @@ def check_attached(failure: MmaprobeError | None) -> None:
         valid = not isinstance(failure, CertificateError)
         say(f"{'the proof above is valid, but its' if valid else 'the'} certificate was not written:")
         if isinstance(failure, OutOfTimeError):
-            say("proofs that it is made of take several times as long as those above; give a longer --timeout")
+            say("the proofs in a certificate take several times as long as those above; give a longer --timeout")
         raise failure
 
 

@@ -1,8 +1,8 @@
 """Convolutions as matrix products of patches and weights (im2col).
 
-Places are spatial positions: of an image, of a kernel, or of a result. K of the result runs over the channels of a
-group and the places of the kernel. K of the weights' gradient runs over
-images and places of the result. The gradient of the input is a transposed convolution. A function `multiply` takes
+Places are spatial positions: of an image, of a kernel, or of a result. In the product for the result, K runs over the
+channels of a group and the places of the kernel; in the product for the weights' gradient, K runs over images and
+places of the result. The gradient of the input is a transposed convolution. A function `multiply` takes
 groups x M x K and groups x K x N, and c that broadcasts to the result.
 """
 

@@ -116,7 +116,7 @@ def assert_same_bits(actual: Any, expected: Any) -> None:
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         raise AssertionError(f"{actual.dtype} {tuple(actual.shape)}, and {expected.dtype} {tuple(expected.shape)}")
     if actual.dtype not in FORMAT_OF:
-        raise UnsupportedProductError(f"numbers of {actual.dtype} are in no format that is known here")
+        raise UnsupportedProductError(f"{actual.dtype} is no known format of numbers")
     x, y = patterns(actual), patterns(expected)
     if (x == y).all():
         return

@@ -91,21 +91,21 @@ def scales_of(given: Mapping[str, Any]) -> Scales:
     if "recipe_a" not in given:
         return _first_version(given["self"], given["mat2"], given["scale_a"], given["scale_b"])
     if given.get("contraction_dim"):
-        raise UnsupportedProductError("contraction_dim: only the last of a with the first of b is known")
+        raise UnsupportedProductError("contraction_dim: only the last dimension of a with the first of b is known")
     plain, blocks, swizzled, recipes = [], [], [], []
     for side in "ab":
         factors: Sequence[Any] = given[f"scale_{side}"]
         kinds, layouts = given[f"recipe_{side}"], [*given[f"swizzle_{side}"], *[0] * len(factors)]
         known = [(x, kind, layout) for x, kind, layout in zip(factors, kinds, layouts, strict=False)]
         if any(kind not in (WHOLE, ROWS, *_BLOCKS) for _, kind, _ in known):
-            raise UnsupportedProductError("scale factors of blocks of 128 products have no unit")
+            raise UnsupportedProductError("no unit takes scale factors of blocks of 128 products")
         own = [one for one in known if one[1] in _BLOCKS]
         plain.append(next((x for x, kind, _ in known if kind in (WHOLE, ROWS)), None))
         blocks.append(own[0][0] if own else None)
         swizzled.append(bool(own) and own[0][2] == SWIZZLED)
         recipes.append(own[0][1] if own else None)
     if recipes[0] != recipes[1]:
-        raise UnsupportedProductError("scale factors of a and b are for other blocks")
+        raise UnsupportedProductError("scale factors of a and b are for different blocks")
     return Scales(recipes[0], (blocks[0], blocks[1]), (swizzled[0], swizzled[1]), (plain[0], plain[1]))
 
 
@@ -114,10 +114,10 @@ def _first_version(a: Any, b: Any, one: Any, other: Any) -> Scales:
         if one.dtype == other.dtype == kind:  # PyTorch takes these swizzled, as cuBLAS does
             return Scales(recipe, (one, other), (True, True), (None, None))
     if one.dtype != torch.float32 or other.dtype != torch.float32:
-        raise UnsupportedProductError(f"scale factors of {one.dtype} and {other.dtype}")
+        raise UnsupportedProductError(f"scale factors of {one.dtype} and {other.dtype} are not known")
     if one.numel() not in (1, a.shape[0]) or other.numel() not in (1, b.shape[1]):
         raise UnsupportedProductError(
-            "scale factors are one, or one for each row of A and column of B, or ue8m0, ue4m3"
+            "give one scale factor, one for each row of A and column of B, or factors of blocks in ue8m0 or ue4m3"
         )
     return Scales(None, (None, None), (False, False), (one, other))
 

@@ -58,10 +58,10 @@ from mmaprobe.smtmodel.units.unit import Unit
 ORDERS = 0.4  # share of an attempt's time for some of the possible orders
 REPORT = 0.03  # share of the time that is kept for the report
 DESCRIBED = 0.2  # share that is kept for a description of where the device differs from the nearest unit
-DESCRIBING = 60.0  # seconds for it, at most
+DESCRIBING = 60.0  # the most seconds for this description
 LARGER = 0.8  # share of the remaining time for one group, where the usual one was too short
 BY_STEPS = 0.8  # share of the time after which only changes of near candidates are tried
-AGAIN = 5  # searches, each with the answers that refuted the unit of the one before
+AGAIN = 5  # the most searches, each with the answers that refuted the unit of the one before
 AGAIN_ALIKE = 3  # searches while like steps have one role
 APART = 12  # the most steps that may each have a role of their own
 NAMED = 40  # last near candidates, of which the nearest is named where none is found
@@ -77,7 +77,8 @@ TRIED = 20  # orders that are tried one by one, where no uniform arithmetic fits
 
 
 class Attempt(NamedTuple):
-    """Trees for whose units to search. `quick`: only likely drafts are tried; `share`: of the remaining time."""
+    """A search among the units of some trees (`parts`). `quick`: only likely drafts are tried; `share`: of the
+    remaining time."""
 
     parts: Sequence[RoledTree]
     quick: bool
@@ -170,7 +171,7 @@ class Builder:
                 self._built(alive)
                 return
             if (left := dict.fromkeys(answers.clock.left)) and not result.why:
-                result.why = f"the time was too short for {counted(len(left), 'group')} of what is tried"
+                result.why = f"the time was too short for {counted(len(left), 'group')} of candidates"
             result.verdict = "open" if result.why else "unexplained"
             self.answers.at = self.search.farthest[1] or self.answers.at
         except TooDeepError:
@@ -227,8 +228,8 @@ class Builder:
         result.unit = with_nan(result.unit, self.answers.nan())
 
     def _standing(self) -> bool:
-        """Whether the time ends before the rest of validation while some unit agrees with all answers: it is then the
-        outcome, with an open verdict, and with the other candidates that agree."""
+        """Whether some unit agrees with all answers, though the time ran out before the rest of validation. This unit
+        is then the outcome, with an open verdict; other units that agree are its open candidates."""
         result = self.result
         wrong = self.answers.wrong([candidate.unit for candidate in result.standing])
         right = [candidate for candidate, count in zip(result.standing, wrong, strict=True) if not count]
@@ -337,7 +338,9 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         differing = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(differing)[:MENDED]]))
-        for _ in range(TURNS):  # units that give these give not all: they are changed by what they give wrong
+        for _ in range(
+            TURNS
+        ):  # units right on these answers may be wrong on others: they are changed until no answer is wrong
             if not (changed := mended(best, partial(wrong_on, some))):
                 break
             whole = wrong_on(np.arange(len(rows)), changed)
@@ -383,9 +386,9 @@ class Builder:
         return list(dict.fromkeys(changed))
 
     def _one_stage_again(self) -> list[Candidate]:
-        """The units that give every answer and differ from a near one in what a single stage decides, as the first tier
-        that fits a stage's inputs need not be the right one. The first tiers of every stage come before later ones,
-        which are longer."""
+        """The units that give every answer and differ from a near unit in what a single stage decides, as the first
+        tier that fits a stage's inputs need not be the right one. The first tiers of every stage come before later
+        ones, which are longer."""
         near = self._near()
         if not near:
             return []
@@ -405,8 +408,8 @@ class Builder:
 
     def _likely_first(self, unit: Unit) -> list[DraftStage]:
         """The stages in the order in which they are likely to be wrong in a unit: by its wrong answers, the signs of
-        zeros, infinities and NaNs, or tiny numbers; or, if results differ of which one is a normal number, the steps,
-        those decided last first."""
+        zeros, infinities and NaNs, or tiny numbers; or, if a wrong answer or result is a normal number, the steps, the
+        last decided step first."""
         d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = self.answers.every
@@ -441,7 +444,9 @@ class Builder:
             return
         rows, answers = joined_rows(self.answers.bank)
         noted = list(self.search.noted)
-        earlier = noted[: -NAMED : len(noted) // NAMED + 1]  # later ones may explain more answers and be further away
+        earlier = noted[
+            : -NAMED : len(noted) // NAMED + 1
+        ]  # later candidates may explain more answers and yet be further away
         near = [*noted[-NAMED:], *earlier, *(model.unit for model in self.known)]
         differ = self.answers.differences(near, self.answers.bank)
         ranked = np.argsort(differ.sum(axis=1), kind="stable").tolist()
@@ -458,8 +463,9 @@ class Builder:
         ]
 
     def _described(self, near: Sequence[Unit], best: Unit) -> Description | None:
-        """Where the device differs from one of some units, `best` by the questions; None where no simple condition says
-        so. Questions are chosen to tell units apart: of other vectors the nearest unit is often another one."""
+        """Where the device differs from one of some units, `best` by the questions; None if no simple condition
+        describes this. New vectors are asked: questions are chosen to tell units apart, and elsewhere another unit is
+        often nearest."""
 
         def ask(rows: Table) -> Patterns:
             given = self.answers.ask(self.answers.vectors(rows))
@@ -474,7 +480,9 @@ class Builder:
             sizes = [len(list(walk(unit.result))) for unit in near]
             ranked = [near[at] for at in np.lexsort((sizes, wrong)).tolist()]
             units, known = ranked[:COMPARED], {model.unit for model in self.known}
-            units += [unit for unit in ranked if unit in known][:1]  # a simple condition may say where this one differs
+            units += [unit for unit in ranked if unit in known][
+                :1
+            ]  # a simple condition may describe the difference of this unit
             units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
             rows, answers = joined_rows(self.answers.every)
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), own_answers])
@@ -484,8 +492,8 @@ class Builder:
 
 
 def _plain(unit: Unit) -> Unit:
-    """A unit whose inputs are read as IEEE 754 has them, and without nodes such as a gate around others; itself where
-    that is no unit."""
+    """The unit with inputs read as in IEEE 754, and without nodes such as gates around others; the given unit if no
+    such unit is possible."""
 
     def changed(_: Expression, node: Expression) -> Expression:
         if isinstance(node, Element):

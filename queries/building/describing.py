@@ -32,7 +32,7 @@ FRESH = 20_000  # new vectors on which a condition is tested
 BATCH = 1_000  # fresh vectors in one question to the device
 LEARNT = 4_000  # vectors from which a condition is learnt
 TRIED = 20  # facts of which every pair and every triple is tried
-SPLITS = 8  # flags, and as many sizes, tried to split the differing vectors in two
+SPLITS = 8  # flags, and as many facts about numbers, tried to split the differing vectors in two
 MOST_FACTS = 8  # the most facts of a condition
 TURNS = 24  # turns of learning from fresh vectors that refute conditions
 ROUNDS = 8  # further turns, in which a condition only has to be necessary (it holds wherever vectors differ)
@@ -41,7 +41,7 @@ GOOD = 0.6  # largest share of the agreeing vectors on which a necessary conditi
 NEAR = 0.5  # largest share of the vectors, and of random vectors, on which a device differs from a near unit
 WRONG_ALLOWED = 0.01  # wrong verdicts of conditions allowed for each vector that differs
 BAD = 0.002  # largest share of fresh vectors with a wrong verdict of the conditions
-SIMPLE = (False, False, 0.0, 3.5)  # the order (_Learnt.order) up to which a unit is taken before all units are compared
+SIMPLE = (False, False, 0.0, 3.5)  # a unit of at most this _Learnt.order ends the comparison of units
 CHOOSING = 0.3  # share of the time after which no further unit is compared
 LARGEST_COST = 24.0  # cost above which conditions only have to be necessary
 HALF = 0.6  # two conditions replace one if they have less than this share of its wrong verdicts
@@ -94,10 +94,14 @@ class Description:
         if self.inside is not None:
             every = ", or where ".join(" and ".join(one.condition) for one in self.differences)
             lines = [f"{self.differences[0].how} only where {every}"]
-            lines.append(f"there it differs on {self.inside[0]} of {self.inside[1]} vectors asked")
+            lines.append(f"there the device differs on {self.inside[0]} of {self.inside[1]} vectors asked")
         tested = "all" if not self.wrong else f"all but {self.wrong}"
-        lines.append(f"this is so on {tested} of {self.fresh} fresh vectors")
-        lines += [f"they differ on {count} of {whole} {what} vectors" for what, count, whole in self.shares if whole]
+        lines.append(f"this is right on {tested} of {self.fresh} fresh vectors")
+        lines += [
+            f"device and unit differ on {count} of {whole} {what} vectors"
+            for what, count, whole in self.shares
+            if whole
+        ]
         return lines
 
 
@@ -425,7 +429,7 @@ class _Learnt:
             keep = differs | (random.random(len(rows)) < LEARNT / len(rows))
             if differs.sum() > LEARNT // 2:
                 keep &= ~differs | (random.random(len(rows)) < LEARNT / 2 / differs.sum())
-            keep[-LEARNT // 4 :] = True  # they refuted earlier conditions
+            keep[-LEARNT // 4 :] = True  # the last vectors refuted earlier conditions
             rows, answers, own, differs = rows[keep], answers[keep], own[keep], differs[keep]
         self.rows, self.differs = rows, differs
         self.features = features_of(asked, unit, rows)

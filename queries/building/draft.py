@@ -92,7 +92,7 @@ def first_bits(own: Round) -> int | None:
 
 
 def in_mode(own: Round, mode: Mode) -> Round:
-    """The rounding in another mode. A first rounding to fewer bits changes its mode too, if both had one mode."""
+    """The rounding in another mode. A first rounding to fewer bits changes its mode too, if both had the same mode."""
     rounding, term = own.rounding, own.term
     if isinstance(term, Cut) and term.mode == rounding.mode:
         term = replace(term, mode=mode)

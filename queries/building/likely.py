@@ -41,8 +41,8 @@ SHORT = INNER[2:4]  # formats in which running sums are stored
 WIDE = FORMATS["f64"]  # the format for sums with more bits than the result
 # -- sums
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
-GUARDS = range(1, 9)  # bits beyond its format's that an inexact sum keeps
-FEWER = range(9)  # bits beyond its format's that a seemingly exact sum may keep
+GUARDS = range(1, 9)  # bits that an inexact sum keeps beyond those of its format
+FEWER = range(9)  # bits that a seemingly exact sum may keep beyond those of its format
 MOST_BITS = 40  # the most bits of a fused sum, unless the result has more
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # groups of products that are summed first
 JOINED = range(10)  # bits of the finished sum of products beyond the bits of its terms
@@ -84,13 +84,13 @@ def _variants(part: Node, d: Format) -> Iterator[Variant]:
 
 def varied_expressions(root: Node, d: Format) -> Iterator[Node]:
     """The expressions with one parameter of one node changed, one node left out, or one node added."""
-    return _changed(root, lambda part: (*_other(part, d), *nodes_around(part)))
+    return _changed(root, lambda part: (*_varied(part, d), *nodes_around(part)))
 
 
 def with_inserted_node(root: Node, d: Format) -> Iterator[Node]:
     """The expressions with one more node around one of their nodes, with each value of each of its parameters."""
     return _changed(
-        root, lambda part: [one for more in nodes_around(part) for one in (more, *_other(more, d)) if one != part]
+        root, lambda part: [one for more in nodes_around(part) for one in (more, *_varied(more, d)) if one != part]
     )
 
 
@@ -106,7 +106,7 @@ def _changed(root: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[N
             yield with_node(root, part, other)
 
 
-def _other(part: Node, d: Format) -> Iterator[Node]:
+def _varied(part: Node, d: Format) -> Iterator[Node]:
     for variant in _variants(part, d):
         with suppress(ParameterError):
             yield part.varied(variant)

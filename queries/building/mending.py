@@ -42,7 +42,8 @@ def in_mode(unit: Unit, mode: Mode) -> Unit:
 
 
 def near_units(unit: Unit) -> Iterator[Unit]:
-    """The units that differ in one parameter, of all terms or of one term of a fused sum, or by one rounding."""
+    """The units that differ in one parameter, of all terms or of one term of a fused sum, or by one rounding, or by the
+    sorting of three terms."""
     seen = {unit.result}
     for _, _, near in neighbours(Model("", unit)):
         if near.unit.result not in seen and (unit.length, unit.d) == (near.unit.length, near.unit.d):

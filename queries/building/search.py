@@ -40,8 +40,8 @@ class TierSearch:
     """The search for the arithmetic of one sketch's trees. `noted`: units that came near, each with its draft (None: it
     has no draft of this sketch); `strict`: whether the last step must give every answer to ordinary numbers;
     `farthest`: the number and the name of the last stage that an attempt reached; `ended`: the number of the stage in
-    which the last attempt ended, and the drafts that it began with. `before`: an earlier search over another sketch;
-    `share`: the share of the remaining time for one tier."""
+    which the last attempt ended, and the drafts at the start of that stage. `before`: an earlier search over another
+    sketch; `share`: the share of the remaining time for one tier."""
 
     def __init__(
         self, stages: Stages, answers: DeviceAnswers, before: TierSearch | None = None, share: float = TIER
@@ -100,7 +100,7 @@ class TierSearch:
         return units
 
     def _try(self, given: Sequence[Draft], tier: Tier, stage: DraftStage, key: tuple[object, ...]) -> list[Candidate]:
-        """The candidates of a tier. A tier without candidates is noted as refuted, as later answers give it none."""
+        """The candidates of a tier. A tier without candidates is noted as refuted: later answers cannot change that."""
         units = self._narrow(given, tier, stage)
         if not units:
             self._refuted.add(key)
@@ -212,7 +212,7 @@ class TierSearch:
         return [alive[place] for place in places]
 
     def _inexact(self, candidate: Candidate, rows: Table, kept: NonzeroLeaves) -> NDArray[np.int64]:
-        """The indices of some rows whose result depends on the modes in which the candidate rounds."""
+        """The indices of the rows whose results vary most with the mode in which the candidate rounds."""
         unit = self.unit(candidate, kept)
         evaluated = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
         kinds = [len(np.unique(column)) for column in evaluated.T]

@@ -47,7 +47,7 @@ from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
-SCHEMA = 1  # of a log, and of the documents beside it
+SCHEMA = 1  # the version of the layout of a log, and of the documents beside it
 NUMBER_LIMIT = 1 << 64  # the numbers of a log are below it: patterns of operands, numbers of theorems, counts
 MOST_AT_ONCE = 1 << 20  # numbers that are arguments of a rule are below it, as the rule may take as many steps
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
@@ -165,8 +165,8 @@ class _Tables:
 
 
 class Writer(_Tables):
-    """Writes theorems about a subject. `wholes`: for some theorems that the sides of a problem agree, the form of
-    maxima in the whole question; the log asks this question in place of such a theorem's premises."""
+    """Writes theorems about a subject. `wholes`: theorems that the sides of a problem agree, each of which the
+    log proves by one question about the whole problem, without premises; the values: the form of maxima in it."""
 
     def __init__(self, subject: Subject, wholes: Mapping[Theorem, Maximum] | None = None) -> None:
         super().__init__(subject)
@@ -213,7 +213,7 @@ class Writer(_Tables):
                 return self.places[value]
             case Node():
                 if value not in self.nodes:
-                    raise RuleError(f"log: a {value.kind} that is neither of the units nor of a theorem")
+                    raise RuleError(f"log: a node ({value.kind}) of no unit and no theorem")
                 return self.nodes[value]
             case Step():
                 return self.steps[value]
@@ -281,7 +281,7 @@ class Replay(_Tables):
         try:
             return [self.theorems[_checked(place, len(self.theorems))] for place in self.document["states"]]
         except (ValueError, TypeError) as error:
-            raise RuleError(f"what is stated: {error}") from None
+            raise RuleError(f"the stated theorems: {error}") from None
 
     def _made(self, record: Mapping[str, Any]) -> Theorem:
         name = record["rule"]

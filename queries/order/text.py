@@ -50,7 +50,7 @@ class Outline:
 
 def shared_text(width: int) -> str:
     """The sentence that the order among products that share a leaf was not asked."""
-    return f"{width} products share scale factors: the order among them is not told"
+    return f"{width} products share scale factors: the order of such products was not asked"
 
 
 class Outliner:

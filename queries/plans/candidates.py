@@ -61,7 +61,9 @@ class Candidates:
     def __init__(self, asked: Signature) -> None:
         self.asked = asked
         self.compiled: set[Model] = set()  # longer units that are compiled as well
-        self.stored: list[Format] = []  # formats of runs of K before they are added, which the results seem to show
+        self.stored: list[
+            Format
+        ] = []  # formats in which, by the results, sums of runs may be stored before they are added
         self._spent: dict[Model, float] = {}  # seconds of NumPy's on units that are not compiled
 
     # -- units
@@ -116,7 +118,7 @@ class Candidates:
         if length % unit:
             yield from (Chain(model, tail) for tail in ones)
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
-        yield from (self._given(one, model) for one in usual(model, length, partial(self.kept, model)))
+        yield from (self._in_known_format(one, model) for one in usual(model, length, partial(self.kept, model)))
 
     def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[PartRoundings]:
         """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
@@ -127,9 +129,9 @@ class Candidates:
         narrower = [Rounding(fmt) for fmt in formats if fmt != model.d and model.c.holds(fmt)]
         return [*((own, Rounding(model.c)) for own in narrower), *((own, own) for own in narrower)]
 
-    def _given(self, stage: Stage, model: Model) -> Stage:
-        """A stage; if its sum has neither the format of the unit's sums nor a format of results, rounded to the
-        unit's."""
+    def _in_known_format(self, stage: Stage, model: Model) -> Stage:
+        """The stage, rounded to the format of the unit's sums if the stage's sum has neither a format of the unit nor
+        that of the results."""
         return stage if stage.d in (model.c, model.d, self.asked.d) else in_format(stage, Rounding(model.c))
 
     def of_fewer_bits(self, models: Iterable[Model], forms: Iterable[Form]) -> Iterator[Stage]:
@@ -148,8 +150,8 @@ class Candidates:
     ) -> Iterator[Stage]:
         """Candidate stages with this summation tree, of units of one product. `known`: plans whose stages are tried as
         parts of candidates; `wider`: only the candidates whose last products go to narrower vectors, or whose parts are
-        joined otherwise than in most libraries, or added in a wider format: they often give the results of other
-        candidates."""
+        joined otherwise than in most libraries, or added in a wider format. These often have the same results as
+        other candidates."""
         products = pruned(tree, frozenset(leaf for leaf in leaves_of(tree) if leaf != "c"))
         assert products is not None
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
@@ -181,7 +183,7 @@ class Candidates:
         yield from stages
         parted = [stage for stage in stages if isinstance(stage, Parted)]
         every = (kept_as(stage, kept) for kept in self.kept(model) for stage in parted)
-        yield from (self._given(one, model) for one in every if one is not None)
+        yield from (self._in_known_format(one, model) for one in every if one is not None)
 
     def of_units(self, tree: Node | Leaf) -> bool:
         """Whether a matrix unit, and not only a scalar loop, may have this tree: some node adds more than two terms at
@@ -195,8 +197,8 @@ class Candidates:
         return self.asked.a.name not in ("f32", "f64")
 
     def in_forms(self, stage: Stage, forms: Iterable[Form], sample: Sample) -> Iterator[tuple[Form, Matrix]]:
-        """The results of a stage for a sample, in each of the forms that take the stage's sums. The sums are formed
-        once for all forms that begin alike."""
+        """The results of a stage for a sample, in each of the forms that take the stage's sums. The sums are computed
+        once for all forms with the same conversion and start."""
         sums: dict[object, Matrix | None] = {}
         taken = stage.models[0].a, stage.models[0].b
         for form in forms:
@@ -282,7 +284,7 @@ def _table() -> tuple[Model, ...]:
 
 @cache
 def _by_arithmetic() -> Mapping[object, Sequence[Model]]:
-    """The units of the table by their formats and what they compute."""
+    """The units of the table by their arithmetic."""
     found: dict[object, list[Model]] = {}
     for model in _table():
         found.setdefault(_arithmetic(model), []).append(model)
@@ -294,7 +296,7 @@ def _arithmetic(model: Model) -> tuple[object, ...]:
 
 
 def likelihood(model: Model) -> int:
-    """The place of a unit's architecture among those whose libraries are the likeliest."""
+    """The rank of a unit's architecture by how likely its libraries are: 0 is the likeliest."""
     architecture = model.reference.partition("/")[0]
     return LIKELY.index(architecture) if architecture in LIKELY else len(LIKELY)
 

@@ -1,7 +1,7 @@
 """The sums of K, or of each part of K, dealt to accumulators in turn, for all numbers of accumulators at once.
 
 The accumulators of one number are summed together, each as a product of its own, and added by NumPy in every order. The
-sums only choose candidates: each candidate is then held against results as a plan of its own.
+sums only choose candidates: each candidate is then compared with results as a plan of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mmaprobe.smtmodel.plans.partitions import Interleaved, Lanes
 from mmaprobe.smtmodel.plans.stages import Join, Parted, Partition
 
 ACCUMULATORS = range(2, 17)  # numbers of accumulators of a unit of one product
-OF_UNITS = range(2, 9)  # and of longer ones
+OF_UNITS = range(2, 9)  # numbers of accumulators of units of several products
 _LAST = ((0, 0), (0, 1))  # a product of zeros after the last one
 ADDED = ("f16", "f32", "f64")  # formats in which NumPy adds, each addition rounded to nearest even
 
@@ -40,7 +40,7 @@ Evaluate = Callable[[Plan, Sample], Matrix | None]
 
 @dataclass(frozen=True)
 class Level:
-    """A partition and a join around what adds each part; `tailed`: the unit adds the products left over."""
+    """A partition of products and the join of the sums of its parts; `tailed`: the unit adds the products left over."""
 
     partition: Partition
     join: Join
@@ -53,14 +53,14 @@ Summed = tuple[Levels, Numbers]
 
 
 def begun_with_c(model: Model, form: Form) -> Plan:
-    """The plan of a unit's sum of inputs converted as in a form, from C."""
+    """The plan of a unit's sum that starts from c, with inputs converted as in a form."""
     total = Products(Chain(model), Element("c"))
     result = total if model.d == model.c else Round(total, Rounding(model.c))
     return Plan(form.asked.a, form.asked.b, model.c, result, *form.convert)
 
 
 def starts_of(form: Form, model: Model, sample: Sample) -> Matrix:
-    """What the sum of each element begins with in a form, as patterns of a unit's addend."""
+    """The start of each element's sum in a form, as patterns of a unit's c."""
     if form.start != Element("c"):
         return np.zeros(len(sample.d), dtype=f"u{model.c.width // 8}")
     numbers = to_numbers(np.ascontiguousarray(sample.c), form.asked.c)
@@ -74,7 +74,8 @@ def ended(form: Form, model: Model, sums: Numbers, c: Matrix) -> Matrix:
 
 
 def agreeing(form: Form, given: Matrix, sample: Sample) -> NDArray[np.intp]:
-    """The ways whose results (ways x elements) are those of a sample; all NaNs are equal."""
+    """The ways whose results (ways x elements) are those of a sample; where a sample has NaN, results are not
+    compared."""
     number = ~nans(sample.d, form.asked.d).ravel()
     return np.flatnonzero(((given == sample.d.ravel()) | ~number).all(axis=1))
 
@@ -105,8 +106,8 @@ class DealtSums:
     """Sums of a sample's elements (products of one row and one column) around a unit, with inputs converted and sums
     begun as in a form: in accumulators that take K in turn. `evaluate`: the results of a plan for a sample.
 
-    The sums are those of rows of places of products (rows x places), each row from the sum before it (rows x elements,
-    as patterns)."""
+    Methods take rows of places of products (rows x places), and sum each row from its own start (rows x elements, as
+    patterns)."""
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> None:
         self.model, self.how, self.length = model, Rounding(model.c), sample.a.shape[2]
@@ -135,7 +136,7 @@ class DealtSums:
 
     @cached_property
     def every(self) -> tuple[list[Levels], Numbers]:
-        """Every way of adding K, and the sums (ways x elements)."""
+        """Every way of dealing K to accumulators, and the sums (ways x elements)."""
         found = list[Summed]()
         with suppress(ParameterError), np.errstate(all="ignore"):
             if self._takes:
@@ -189,7 +190,7 @@ class DealtSums:
         return self.after(places, begun.reshape(-1, many)).reshape(count, ways, many)
 
     def after(self, places: Places, before: Matrix) -> Numbers:
-        """The sums (rows x elements) of the products at each row of places, from the sums `before` (the same)."""
+        """The sums (rows x elements) of the products at each row of places, each added to its row of `before`."""
         rows, many = before.shape
         if not places.size:
             return before.view(type_of(self.model.c))
@@ -199,7 +200,7 @@ class DealtSums:
         assert self._begun is not None
         found = self._evaluate(self._begun, Sample(a, b, c, c))
         if found is None:
-            raise ParameterError("K", f"{self.model.reference} does not take it")
+            raise ParameterError("K", f"{self.model.reference} does not take this K")
         return found.reshape(rows, many).astype(before.dtype).view(type_of(self.model.c))
 
 

@@ -43,14 +43,14 @@ NARROW = ("f16", "bf16")  # formats in which a sum is stored before further step
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings left out of names
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
 NEAR = 4.0  # a form may be this many times as far from the results as the nearest form, as root mean square
-ALIKE = 1.5  # forms with distances within this factor are tried in the order of likelihood
-DECIDED = 2.0  # so are forms within this many standard errors, as narrow results differ in few elements
-MOST_FORMS = 24  # forms of sums of one format that are tried
-DIGITS, LONG = 4, 6  # decimal digits of a factor: of a common one, of one that only all results together determine
-CUT = 2.0**-21  # share of a factor by which truncated sums in f32 may change the factor
+ALIKE = 1.5  # forms whose distances are within this factor are tried in the order of likelihood
+DECIDED = 2.0  # so are forms this many standard errors from the nearest, as narrow results differ in few elements
+MOST_FORMS = 24  # the most forms that are tried for one format of sums
+DIGITS, LONG = 4, 6  # decimal digits of common factors, and of factors that only all results together determine
+CUT = 2.0**-21  # share of a factor by which truncated f32 sums change its estimate from all results
 SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
-SAMPLED = 5.0  # standard errors of a factor
-BIASED = 2.0**-16  # share of a factor by which truncated sums may change the factor
+SAMPLED = 5.0  # a factor may be this many standard errors from its estimate
+BIASED = 2.0**-16  # share of a factor by which a common factor may differ from its estimate, as sums are truncated
 FACTORS = 3  # the most factors near to a number that are tried
 ENOUGH = 8  # finite results, at least, for a search of forms
 CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
@@ -59,7 +59,7 @@ CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded t
     "bf16": ("toward_zero", "nearest_even", "nearest_away"),
     "f16": ("toward_zero", "nearest_even", "nearest_away"),
 }
-SLIGHT = 2.0**6  # a loss of up to this many last places of sums may be due to the sums
+SLIGHT = 2.0**6  # a loss of up to this many units in the last place of sums may be due to the sums
 LOST = 0.2  # relative loss by rounding one side, as root mean square, in units of the last place kept
 PLACES = 2  # by how many places the estimate of the last place kept may be wrong
 CLEARER = 0.75  # the error with a cut of bits is at most this share of the error without it
@@ -161,8 +161,8 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 @np.errstate(all="ignore")
 def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
-    near forms the likeliest first; if the numbers show nothing, all usual forms. Last come the usual forms of sums in a
-    format of fewer bits than the results', if that format holds all results."""
+    near forms the likeliest first; if too few results are finite, all usual forms. Last come the usual forms of sums in
+    a format of fewer bits than the results', if that format holds all results."""
     names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -172,9 +172,9 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 @np.errstate(all="ignore")
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
-    """The formats, with fewer significant bits than the results', in which sums of runs may be stored before their
-    addition: the nearest forms of a sample have an error in most results that is larger than the loss of sums and about
-    the loss of storing; or the results have no further bits."""
+    """The formats narrower than the results' in which sums of runs may be stored before their addition. If summation
+    cannot explain the median error of the nearest forms: the formats whose rounding loses about as much; otherwise: the
+    formats with as many fraction bits as all results use, if that is fewer than the results' format has."""
     if (seen := _Seen.of(asked, sample)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
@@ -217,7 +217,7 @@ def _alike(more: Numbers) -> bool:
 
 
 def _usual(asked: Signature) -> Iterator[Conversion]:
-    """The conversions of inputs by libraries; first, none."""
+    """No conversion of inputs, then the conversions by libraries."""
     yield None, None
     if asked.a.name == asked.b.name == "f32":
         for name, modes in CONVERSIONS.items():
@@ -393,8 +393,8 @@ class _Seen:
 
 
 def _simple(value: float, most: float, least: float) -> list[float]:
-    """Factors near a value, the simplest first. `most`: the error of one result; `least`: the error of all results
-    together, without the effect that truncated sums are nearer to zero."""
+    """Factors near a value, the simplest first. `most`: the error of an estimate from one result; `least`: from all
+    results, not counting that truncated sums are nearer to zero."""
     most = max(most, abs(value) * BIASED)
     if abs(value) <= least:
         return [0.0]
@@ -420,8 +420,8 @@ def _factors(value: float) -> Iterator[float]:
 
 
 def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
-    """The numbers of the expression `end` of a form in f64, for the numbers of sums and of c. No bits are evaluated, as
-    each expression would have to be recorded for this."""
+    """The numbers of the expression `end` of a form in f64, for the numbers of sums and of c. Not bit for bit:
+    for bits, the operations of each expression would have to be recorded first."""
     match node:
         case Given():
             return sums

@@ -18,7 +18,7 @@ MOST_MISSING = 64  # the most products at the end or the beginning of K that may
 LONGEST = 2048  # the largest K for which the weights of all products are solved for; twice as many results are needed
 ELEMENTS = 8  # the fewest finite elements from which a change is inferred
 NEARER = 4.0  # the factor by which results must be nearer to the changed sums, in root mean square
-SHARE = 0.5  # a product is suspected from this correlation with the missing part of the results on
+SHARE = 0.5  # the least correlation of a suspected product with the missing part of the results
 UNSURE = 0.5  # the most by which the weight of a product may differ from an integer
 
 Numbers = NDArray[np.float64]
@@ -26,7 +26,7 @@ Products = NDArray[np.int64]
 Side = NDArray[Any]
 Factors = Callable[[Side, Side, Products], tuple[Side, Side]]
 
-#: other factors that products may have been computed from, in words -> these factors of A and B
+#: wrong factors that products may have been computed from, in words -> the function that takes them from A and B
 MOVED: dict[str, Factors] = {
     "the next row of A": lambda a, b, k: (np.roll(a, -1, 1)[:, :, k], b[:, k]),
     "the row of A before": lambda a, b, k: (np.roll(a, 1, 1)[:, :, k], b[:, k]),
@@ -160,8 +160,8 @@ class _Sums:
         return float(np.sqrt(np.mean((d - terms @ factors) ** 2)))
 
     def _suspected(self) -> Iterator[Summed]:
-        """Products by their weights in the results, or those that correlate with the missing part of the results; then
-        the last products of K, and the first ones."""
+        """Suspected changes: products with a weight of about 0 or 2 in the results, or, for a long K, products that
+        correlate with the missing part of the results; then the last and the first products, missing or twice."""
         length = self.a.shape[2]
         if length <= min(LONGEST, self.finite.sum() // 2):
             weights = self._weights()

@@ -29,19 +29,19 @@ from mmaprobe.smtmodel.plans.stages import Parted
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 LIKELIEST = 3  # the first sizes of RUNS are the likeliest
 ODD = 100  # sizes of runs below this are all tried around units of one product, last
-PAIR = 2  # products of an instruction of a processor; its libraries cut K for caches, and do not split it among blocks
+PAIR = 2  # products of a CPU's instruction; CPU libraries cut K for caches, and do not split K among blocks
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 TILES = (0, 64, 32, 128, 16, 8)  # the parts of equal runs are multiples of one of these; 0: of the unit's products
 DEALT = (4, 8, 16, 32, 64, 128)  # products of a tile; a kernel that splits K may deal its tiles evenly to the parts
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
 TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one lane of such a kernel takes in a turn
-HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; products that fill no tile may come first
+HEADS = (8, 16, 32, 64, 128)  # products of a tile; a rest of K that fills no tile may come first
 
 #: roundings: of the sum of each part as it is stored (None: it is not stored), and of the addition of these sums;
 #: None in place of both: as in the stage
 PartRoundings = tuple[Rounding | None, Rounding] | None
-#: which of these are tried: as in the stage; stored in formats that results show, or also in the format of the results
+#: which roundings are tried: those of the stage; sums stored in formats that results show, or also in that of results
 Keeping = Literal["as it is", "shown", "stored"]
 
 
@@ -139,10 +139,10 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Parted]:
 
 
 def halved(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add the upper half of the lanes to the lower one, until one is left."""
+    """Folds that add the upper half of the lanes to the lower half, until one lane is left."""
     return () if lanes == 1 else ((fold := Fold(2, -(-lanes // 2))), *halved(fold.left(lanes)))
 
 
 def paired(lanes: int) -> tuple[Fold, ...]:
-    """Folds that add neighbouring lanes until one is left."""
+    """Folds that add neighbouring lanes, until one lane is left."""
     return (Fold(2, 1),) * (lanes - 1).bit_length()

@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.nodes.node import of_kind
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions
 NARROW_RANGE = 56  # with fewer exponents of products than this, the large terms have the largest exponent
-CHAINS, WORK = 16, 4096  # at most this many chains of each kind, with this many products together; at least two
+CHAINS, WORK = 16, 4096  # the most chains of each kind, and the most products in them; two chains in any case
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
 
@@ -194,15 +194,15 @@ def largest_of(fmt: Format, exponent: int) -> Fraction:
 
 
 def all_ones(fmt: Format, exponent: int) -> Fraction:
-    """As `largest_of`, but with every bit of the significand set, so that each segment of it is as large as possible.
-    (The largest number of some formats, as 448 of e4m3, has clear bits.)"""
+    """As `largest_of`, but with every bit of the significand set, so that each segment of the significand is as large
+    as possible. (The largest number of some formats, as 448 of e4m3, has clear bits.)"""
     top = min(exponent, fmt.emax)
     return max(Fraction(0), power(top + 1) - power(max(top, fmt.emin) - fmt.fraction))
 
 
 def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
-    """Rows in which the products of each set in turn (the index K is the addend) are large, and all other terms have
-    one magnitude, as large as possible at some distance in bits below the large terms. If products have few exponents,
+    """Rows in which the products of one set of `mains` (the index K is the addend) are large, and all other terms have
+    the largest magnitude that lies a number of bits below the large terms. If products have few exponents,
     the large terms have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
     k, a, b, c = layout.length, layout.a, layout.b, layout.c
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]

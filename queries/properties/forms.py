@@ -23,9 +23,9 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
 SAMPLES = 512  # inputs on which both sides must agree before lemmas are asked
-SAME = "the expressions are one"
-ANY_ORDER = "the expressions are one, in which terms of a sum have no order"
-ANY_GROUPS = "the expressions are one, in which terms of a sum have no order, and those of an exact sum no groups"
+SAME = "the expressions are the same"
+ANY_ORDER = "the expressions are the same, with terms of a sum in any order"
+ANY_GROUPS = "the expressions are the same, with terms of a sum in any order, and of an exact sum in any groups"
 
 
 def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:

@@ -1,8 +1,8 @@
 """Verdicts are compared with evaluations: a proved statement is tested on inputs, without a solver, before it is
 reported.
 
-Equality and properties are compared here, and claims in the files of their kinds (queries/claims). The inputs, other
-than those that the provers search, are random inputs that the restrictions admit, with exponents at both ends, products
+Equality and properties are compared here, and claims in the files of their kinds (queries/claims). The inputs are not
+those that the provers try: they are random inputs that the restrictions admit, with exponents at both ends, products
 and addends that cancel, and edges of the formats.
 """
 

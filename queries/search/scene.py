@@ -56,7 +56,8 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
 
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
-    """Is there an admitted input (that decides the claim)? All products but the first `free` ones are zero."""
+    """The query for an admitted input, or one that also decides the claim; only the first `free` products may be
+    nonzero."""
     scene, symbols = symbolic_scene(claim.assertion, free)
     asked = [conditions(claim.assertion, scene).met]
     if what != "admitted":

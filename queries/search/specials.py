@@ -13,7 +13,7 @@ from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.operands import Layout
 
-# of turns after the first one
+# shares in turns after the first one
 ORDINARY = 0.5  # share of the other places of i and j that hold 1; the rest hold zeros and special values, half of each
 FULL = 0.5  # share of the rows whose other products have factors 1, not 0
 

@@ -28,8 +28,8 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["ReplayedRows"], Patterns]
 
-_CARRIER = ARRAYS  # records the calls, as the same models are replayed many times
-_FOLDING = ArrayCarrier()  # records none, as each step of a search has other constants, and so other calls
+_CARRIER = ARRAYS  # records the operations of a model once, for many replays
+_FOLDING = ArrayCarrier()  # records nothing: each step of a search has other constants, and so other operations
 LONG_SUM = 32  # products above which whole runs are dropped first
 
 
@@ -59,8 +59,8 @@ def replay(
     problem: Problem, rows: Sequence[Row] | Patterns, traced: bool = False, folded: bool = False
 ) -> ReplayedRows:
     """Evaluate both models on every row; `traced`: with all signals; `folded`: an operand that is +0 in every row is a
-    constant, which is evaluated faster; searches that use it replay their result without. The operands of a single row
-    are constants, as in `evaluate_batch`."""
+    constant, which is evaluated faster; searches replay their last row again without folding. The operands of a single
+    row are constants, as in `evaluate_batch`."""
     table = np.asarray(rows, dtype=np.uint64)
     layout = problem.layout
     carrier = _FOLDING if folded else _CARRIER
@@ -102,7 +102,7 @@ def confirmed_witness(problem: Problem, row: Row, traced: bool = True) -> Witnes
 
 
 def shrunk_witness(problem: Problem, rows: Patterns, differs: Patterns) -> Witness | None:
-    """The witness to which the first of some rows shrinks on which the models differ; None if they differ on none."""
+    """The first row on which the models differ (`differs`), shrunk to a witness; None if there is no such row."""
     places = np.flatnonzero(differs)
     return confirmed_witness(problem, shrink(problem, tuple(map(int, rows[places[0]])))) if len(places) else None
 
@@ -135,7 +135,7 @@ def inputs_of(problem: Problem, operands: Operands[int]) -> tuple[Operands[int],
 
 
 def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = False) -> Row:
-    """The smallest input reached by steps after each of which the models still differ, and `keep`, if given, holds;
+    """The smallest input reached by steps that keep the difference of the models, and the truth of `keep`, if given;
     `traced`: `keep` reads signals."""
 
     def good(rows: list[Row]) -> Patterns:
@@ -146,7 +146,7 @@ def shrink(problem: Problem, row: Row, keep: Keep | None = None, traced: bool = 
 
 
 def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], seconds: float | None = None) -> Row:
-    """The smallest row reached within a number of seconds; after each step `good` must give 1 for the row."""
+    """The smallest row reached by steps within a number of seconds; `good` gives 1 for every row that may be kept."""
     end = None if seconds is None else time.monotonic() + seconds
     row = _without_runs(layout, row, good, end)
     seen = {row}
@@ -166,12 +166,12 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
 
 
 def _without_runs(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end: float | None) -> Row:
-    """The row with whole runs of products set to zero, the longest first; single products would take long."""
+    """The row with whole runs of products set to zero, the longest first, as single products would take long."""
     used = _nonzero_products(row, layout)
     run = len(used) // 2 if len(used) > LONG_SUM else 0
     lone = {i: 0 for k in set(range(layout.length)).difference(used) for i in (k, layout.length + k)}
     if run and good([bare := row_with(row, lone)])[0]:
-        row = bare  # products of one zero factor, of which single steps would remove one each
+        row = bare  # at once all products with a zero factor, of which single steps remove one each
     while run and used and (end is None or time.monotonic() < end):
         parts = [used[start : start + run] for start in range(0, len(used), run)]
         tried = [row_with(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]

@@ -35,8 +35,8 @@ def race(
     processor: float | None = None,
 ) -> list[Answer]:
     """The answers of engines that run on this machine to the query `text`, the decisive answer first. `timeout`:
-    seconds in all; `processor`: the processor seconds for each engine within these; `memory`: MiB for each engine;
-    `keep` is called with each answer as soon as it is there."""
+    seconds in all; `processor`: processor seconds for each engine; `memory`: MiB for each engine; `keep`: each answer
+    is replaced by what `keep` returns for it, as soon as the answer comes."""
     deadline = None if timeout is None else time.monotonic() + timeout
     answers, never = first_of(engines, lambda engine: SolverProcess(engine, text, memory), deadline, keep, processor)
     return [*answers, *(Answer("unknown", engine, version_of(engine), 0.0, why=Reason.NOT_ASKED) for engine in never)]

@@ -96,7 +96,7 @@ class Normaliser:
         if all(one is None for one in rewritten):
             return None
         with suppress(RuleError):
-            return _if(congruent(scope, node, rewritten), wanted)
+            return _allowed(congruent(scope, node, rewritten), wanted)
         return None
 
     def _loop(self, scope: Scope, node: Repeat, signs: bool) -> Theorem | None:
@@ -163,6 +163,6 @@ def _joined(first: Theorem | None, second: Theorem) -> Theorem:
     return second if first is None else followed(first, second)
 
 
-def _if(theorem: Theorem, wanted: Wanted) -> Theorem | None:
+def _allowed(theorem: Theorem, wanted: Wanted) -> Theorem | None:
     assert isinstance(theorem.goal, Alike)
     return theorem if wanted.allows(theorem.goal) else None

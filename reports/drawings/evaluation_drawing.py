@@ -44,9 +44,9 @@ def evaluation_drawing(
 ) -> Drawing:
     """One evaluation, or two evaluations of one input with their first difference marked, in one drawing.
 
-    `width`: in pixels (None: the natural width). Two evaluations are stacked where the width has no room for both, and
-    fewer terms are drawn one by one where the drawing would be higher than a page. `names`: short titles that replace
-    references and expressions.
+    `width`: in pixels (None: the natural width). Two evaluations are stacked where they have no room side by side. With
+    a width, fewer terms are drawn one by one where the drawing would be higher than a page. `names`: short titles that
+    replace references and expressions.
     """
     mark, text = _mark(difference), _difference(explanations, difference)
     beside = width is not None and len(explanations) == 2 and width / 2 >= NARROWEST

@@ -46,8 +46,8 @@ def readmemh(rows: Sequence[ObservedVector], name: str) -> Export:
 
 def cocotb_test(rows: Sequence[ObservedVector], name: str, ports: str | None = None) -> Export:
     """A cocotb test that drives a design with the vectors, compares d, and reports which conditions were hit. `ports`:
-    the design's, where they have other names than the operands. Raises InputError unless all vectors are of one model,
-    and for ports that the test cannot drive."""
+    the design's ports, where their names are not those of the operands. Raises InputError unless all vectors are of one
+    model, and for ports that the test cannot drive."""
     model = model_of(rows, name, "a test of cocotb")
     wiring = _wiring(model, ports)
     conditions = list(dict.fromkeys(text for row in rows for text in row.vector.extra.get(REACHES, ())))
@@ -65,8 +65,8 @@ def cocotb_test(rows: Sequence[ObservedVector], name: str, ports: str | None = N
         text = text.replace(f"@{key}@", value)
     about = [
         "",
-        f"CONDITIONS: the {len(conditions)} that `cover` chose vectors for: of single inputs and steps, two of a step,",
-        "and changes of a parameter. Those that no vector reaches are not among them.",
+        f"CONDITIONS: those that some vector reaches ({len(conditions)}): of single inputs and steps, two of a step,",
+        "and changes of a parameter. `cover` chose the vectors for these.",
     ]
     lines = [f'"""{len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}, for cocotb.']
     lines += about if conditions else ()

@@ -39,7 +39,7 @@ def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
     """
     name, position, variant = parse_name(text)
     if variant is not None:
-        raise InputError(f"hip:{text}: columns and a are of NVIDIA's wgmma")
+        raise InputError(f"hip:{text}: the options columns and a are for NVIDIA's wgmma alone")
     wanted = name.strip().lower()
     every = hip_kernels()
     fitting = [kernel for reference, kernel in every.items() if f"/{reference}".endswith(f"/{wanted}")]
@@ -53,7 +53,7 @@ def open_hip(text: str, launcher: HipLauncher | None = None) -> HipDevice:
             raise DeviceUnavailableError(f"hip:{text}: {error}") from None
     arch = next((arch for arch, targets in TARGETS.items() if launcher.target in targets), None)
     if arch is None:
-        raise DeviceUnavailableError(f"hip:{text}: this GPU ({launcher.gpu}, {launcher.target}) has no kernels here")
+        raise DeviceUnavailableError(f"hip:{text}: no kernels for this GPU ({launcher.gpu}, {launcher.target})")
     own = [kernel for kernel in fitting if kernel.arch == arch]
     if len(own) != 1:
         named = [kernel.reference.partition("/")[2] for kernel in every.values() if kernel.arch == arch]

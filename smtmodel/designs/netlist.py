@@ -128,7 +128,9 @@ class Netlist:
                 continue
             before = delay + (source[0].kind == REGISTER)
             if before > DEEPEST:
-                raise ParameterError(self.name, f"the register {source[0].name} hangs on itself: it is no pipeline")
+                raise ParameterError(
+                    self.name, f"the register {source[0].name} depends on itself: the design is no pipeline"
+                )
             read = [bit for port, side in source[0].inputs.items() if port != "CLK" for bit in side]
             more = {(other, before) for other in read} - seen
             seen |= more
@@ -136,7 +138,7 @@ class Netlist:
         every = sorted(set().union(*delays.values()))
         if len(every) > 1:
             listed = "; ".join(f"{name}: {', '.join(map(str, sorted(own)))}" for name, own in sorted(delays.items()))
-            raise ParameterError(self.name, f"its results hang on inputs of several cycles before ({listed})")
+            raise ParameterError(self.name, f"its results depend on inputs of several earlier cycles ({listed})")
         return every[0] if every else 0
 
     def evaluate(self, inputs: Inputs, carrier: Carrier) -> dict[str, Bits]:
@@ -191,7 +193,7 @@ class _Run:
             read = [bit for port, side in cell.inputs.items() if port != "CLK" for bit in side]
             if missing := [other for other in self._cells(read) if other not in self.words]:
                 if cell in active:
-                    raise ParameterError(self.netlist.name, f"the cell {cell.name} hangs on itself")
+                    raise ParameterError(self.netlist.name, f"the cell {cell.name} depends on itself")
                 active.add(cell)
                 waiting += missing
                 continue

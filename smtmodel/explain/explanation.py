@@ -116,12 +116,12 @@ class Picture:
     """One sum, or a single number that is rounded (`single`).
 
     `name`: the sum's name in signals if the step has several sums. `unit`: the lowest place that the alignment keeps
-    (None: an exact sum). `fewest`: the bits that it keeps of the term of which it keeps fewest. `largest`: of a sum
-    whose terms are aligned by exponent less F, as these differ, the terms for which that is the largest, with both;
-    `maximum` is then `unit` plus the largest F. `floor`: the exponent floor if it is the maximum. `zeros`: the names of
-    zero terms, which have no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the two's complement of a
-    negative or wrapped sum. `cut`: the total after a cut that changes it, before rounding. `rounds`: whether the
-    alignment rounds the terms, where others truncate them.
+    (None: an exact sum). `fewest`: the smallest number of bits that the alignment keeps of a term. `largest`: where
+    terms have different F, and are aligned by their exponent less F, the terms for which this is the largest, each with
+    its exponent and F; `maximum` is then `unit` plus the largest F. `floor`: the exponent floor if it is the maximum.
+    `zeros`: the names of zero terms, which have no rows. `unwrapped`: the exact sum if it wrapped. `complement`: the
+    two's complement of a negative or wrapped sum. `cut`: the total after a cut that changes it, before rounding.
+    `rounds`: whether the alignment rounds the terms instead of truncating them.
     """
 
     prefix: str

@@ -1,5 +1,5 @@
-"""The losses of an evaluation: the result of each rounded step less the exact sum of the step's terms, and less the
-result that the step would have if no step lost bits."""
+"""The losses of an evaluation. A rounded step has two: its result less the exact sum of its terms, and its result less
+the result that it would have if no step lost bits."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Loss:
     """A rounded step. `products`: the first and the last nonzero product of the step's sum, or the product that the
     step rounds; None without products; `count`: the number of these products; `cut`: the change by the alignment;
     `rounded`: the change by normalising and rounding; both changes are 0 for an exact step; `value`: the result, in
-    `format`; `total`: the result less the result of the same words without loss in any step up to this one; None where
-    this difference is undefined, since a rounding does more than drop bits; `word`: the step makes a word of an element
-    rather than a sum."""
+    `format`; `total`: the result less what the step would give if no step up to this one lost bits (words stay as they
+    are); None where this is undefined, since a rounding does more than drop bits; `word`: the step makes a word of an
+    element rather than a sum."""
 
     step: str
     products: tuple[int, int] | None
@@ -62,7 +62,7 @@ def element_losses(model: Model, operands: Operands[int], exact: Fraction | None
     """The losses of one element of a product. `exact`: the element without rounding; None if an input is not finite."""
     steps, result = losses(model, operands)
     sums = [step for step in steps if not step.word]
-    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # its roundings find multiples of a modulus
+    if any(isinstance(node, Residue) for node in walk(model.unit.result)):  # residues round to find multiples
         sums = [replace(step, total=None) for step in sums]
     words, d = None, finite_value(result, model.d)
     lossy = [step for step in sums[:-1] if step.cut or step.rounded]
@@ -82,8 +82,8 @@ def _words(result: Node) -> Set[Node]:
 
 
 def _steps(visits: Sequence[Visit], words: Set[Node]) -> Iterator[Loss]:
-    values: dict[Node, Fraction] = {}  # the last value of each node; below, its last total
-    totals: dict[Node, Fraction | None] = {}
+    values: dict[Node, Fraction] = {}  # the last value of each node
+    totals: dict[Node, Fraction | None] = {}  # the last total of each node
     # totals by the id of a node's value, which is also the object of a sum's term or a loop's result
     by_object: dict[int, Fraction | None] = {}
     alone: dict[Node | int, int | None] = {}  # the only product of a node, by the node and by its value's id

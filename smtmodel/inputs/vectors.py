@@ -280,7 +280,7 @@ def read_vectors(
     lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "", *, instead: Model | None = None
 ) -> Iterator[Vector]:
     """The vectors of a file, one at a time. `model_of` and `instead` as of `parse_row`; `gpu`: rows of other GPUs are
-    skipped. Raises InputError with file, line and field at the first bad row, also for the id of an earlier row, and
+    skipped. Raises InputError with file, line and field at the first bad row, for an id that an earlier row has, and
     for a file without vectors."""
     number = count = 0
     places: dict[str | int, int] = {}
@@ -298,7 +298,7 @@ def read_vectors(
                     continue
                 vector = parse_row(row, number, model_of, instead=instead)
                 if vector.id is not None and places.setdefault(vector.id, number) != number:
-                    raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
+                    raise ValueError(f"id: {vector.id!r} is the id of line {places[vector.id]} too")
                 yield vector
             except (ValueError, MmaprobeError) as error:
                 other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
@@ -307,4 +307,4 @@ def read_vectors(
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read: {why}", name, number + 1) from None
     if not count:
-        raise InputError("there is no vector in it", name)
+        raise InputError("the file has no vector", name)

@@ -157,7 +157,7 @@ class FusedSum(Sum):
 
     def _sum(self, trace: Trace, names: Sequence[str], *items: Value | Unpacked, normalised: bool) -> Term:
         keeps, reach = self.bits_of_terms, self.reach_of_terms
-        fewer = normalised and not trace.keeps  # a signal says the exponent that decides, also where it cuts no bit
+        fewer = normalised and not trace.keeps  # signals state the deciding exponent even where it cuts no bit
         zeros, least = (self._counting(bound, items, min(keeps), fewer) for bound in (self.zeros, self.least))
         own = [item.term.exponent for item in items]
         exponents = counted_exponents(items, own, self.each_term(self.floors), zeros, least)

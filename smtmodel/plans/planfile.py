@@ -226,7 +226,7 @@ class _Reader(ExpressionReader):
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
         if not isinstance(node, SharedOf) or node.inverse:
-            raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a)")
+            raise MistakeError(tree, "1 can be divided only by a power of two that elements share: 1 / shared(a)")
         return replace(node, inverse=True)
 
     # -- stages

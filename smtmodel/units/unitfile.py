@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.base.yamlfile import YamlFile
     from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
 
-#: how terms of a sum are written, and those that have one scale factor
+#: examples in messages: terms that share a scale factor, and terms without one
 BLOCK = "each(k in range(2, 4), scale(a[k] * b[k], scale_a[1], scale_b[1]))"
 EACH = "each(k in range(4), a[k] * b[k])"
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
@@ -79,7 +79,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass
 class Scope:
-    """The meanings of names at a place of an expression."""
+    """The loops around a place of an expression: the level of each loop variable, and the levels of repeats."""
 
     levels: dict[str, int] = field(default_factory=dict)
     repeats: list[int] = field(default_factory=list)
@@ -95,6 +95,8 @@ class MistakeError(Exception):
 
 @dataclass(frozen=True)
 class _Affine:
+    """The place of an element: an offset, plus loop variables times factors; `factors`: pairs of level and factor."""
+
     offset: int
     factors: tuple[tuple[int, int], ...] = ()
 
@@ -112,7 +114,7 @@ class ExpressionReader:
     """Reads the expressions of a file. `steps`: the steps read so far."""
 
     calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
-    further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by call, options besides the node's
+    further: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # for each call, names of options besides those of its node
     written: ClassVar[Mapping[str, str]] = WRITTEN
 
     def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
@@ -135,7 +137,7 @@ class ExpressionReader:
             self.roundings[self._new_name(name, "roundings")] = self._read("roundings", name, text, self._rounding_text)
 
     def result(self) -> Node:
-        """The step `d`; the other steps are in `steps`."""
+        """Reads all steps into `steps`, and returns the step `d`, which is not among these."""
         for name, step in self._data.steps.items():
             node = self._read("steps", name, str(step), lambda tree: self._node(tree, Scope()))
             self.steps[self._new_name(name, "steps")] = node
@@ -159,7 +161,7 @@ class ExpressionReader:
             waiting += [name for name in unused if name in texts]
         for name in texts:
             if name not in read:
-                raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
+                raise self.file.error(("steps", name), "d does not depend on this step: use it, or leave it out")
         texts |= self._data.roundings
         words = {*self._data.formats.values(), *(word for text in texts.values() for word in _WORD.findall(text))}
         for name in self._own_formats:
@@ -198,7 +200,7 @@ class ExpressionReader:
         return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
 
     def _meanings(self) -> dict[str, str]:
-        """The names that have a meaning already, each with it."""
+        """The names that a file cannot give to anything, each with the reason."""
         return {
             **dict.fromkeys(self.steps, "a step above has it"), **dict.fromkeys(self.roundings, "a rounding has it"),
             **{name: f"{name} is the number of a product in a sum or a loop: {EACH}".replace("(k", f"({name}")
@@ -213,14 +215,14 @@ class ExpressionReader:
     def _new_name(self, name: str, section: str) -> str:
         if is_spelling(name):
             raise self.file.error((section, name), "this name is the spelling of a format")
-        why = self._meanings().get(name) if name.isidentifier() else "a name is of letters, digits and _"
+        why = self._meanings().get(name) if name.isidentifier() else "a name consists of letters, digits and _"
         if why is not None:
             raise self.file.error((section, name), f"this name cannot be used: {why}")
         return name
 
     def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:
         if odd := _ODD_NUMBER.search(text.strip()):
-            wanted = f"{odd.group()!r}: a number is written in decimal digits alone, or as 0x and hexadecimal ones"
+            wanted = f"{odd.group()!r}: a number is written in decimal digits, or as 0x and hexadecimal digits"
             raise self._mistake((section, name), (1, odd.start() + 1), wanted)
         try:
             return build(ast.parse(text.strip(), mode="eval").body)
@@ -285,9 +287,9 @@ class ExpressionReader:
         if name in self.steps:
             return self.steps[name]
         if name == "c":
-            raise MistakeError(tree, "c is read, and formats says that there is none")
+            raise MistakeError(tree, "c is read, but formats says that there is no c")
         if name in self._data.steps:
-            raise MistakeError(tree, f"the step {name!r} is read before it is there: a step reads those above it")
+            raise MistakeError(tree, f"the step {name!r} is read before its definition: a step reads those above")
         known = [*self.alone, "acc", *self.steps, *self.roundings, *self.calls]
         raise MistakeError(tree, str(UnknownNameError("name", name, known)))
 
@@ -299,7 +301,7 @@ class ExpressionReader:
             return self._input(operand, Index(place.offset, place.factors))
         part = tree.slice
         if part.lower is None or part.upper is None:
-            raise MistakeError(tree, "a range of elements has a first and a last place: a[0:16]")
+            raise MistakeError(tree, "a range of elements has a start and an end: a[0:16]")
         low, high = self._affine(part.lower, scope), self._affine(part.upper, scope)
         count = high.plus(low, -1)
         step = self._affine(part.step, scope) if part.step is not None else _Affine(1)
@@ -322,7 +324,7 @@ class ExpressionReader:
                 raise MistakeError(tree, "the two factors have different numbers of elements")
             return Each(left.level, left.places, Product(left.body, right.body, **options))
         if isinstance(left, Each) or isinstance(right, Each):
-            raise MistakeError(tree, "one factor is an element, the other a range of them")
+            raise MistakeError(tree, "one factor is an element, the other a range of elements")
         return Product(left, right, **options)
 
     def _affine(self, tree: ast.expr, scope: Scope) -> _Affine:
@@ -349,7 +351,7 @@ class ExpressionReader:
         )
         hint = f"; products that share a scale factor stand in an each of their own: {BLOCK}"
         divided = any(isinstance(part, ast.FloorDiv | ast.Div | ast.Mod | ast.RShift) for part in ast.walk(tree))
-        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: it is made of {known}{hint * divided}")
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: a place is made of {known}{hint * divided}")
 
     # -- calls
 
@@ -487,7 +489,7 @@ class ExpressionReader:
     def _of_side(
         self, kind: type[Shared | Largest], tree: ast.Call, options: dict[str, ast.expr], scope: Scope
     ) -> Node:
-        """A node over elements of one side."""
+        """A node over elements of one operand, a or b."""
         items = [own for term in tree.args for own in each_of(self._item(term, scope))]
         sides = {item.operand if isinstance(item, Element) else "" for item in items}
         if len(sides) != 1 or not sides <= {"a", "b"}:
@@ -497,7 +499,7 @@ class ExpressionReader:
     def _inverse(self, tree: ast.expr, scope: Scope) -> Node:
         node = self._node(tree, scope)
         if not isinstance(node, Shared) or node.inverse:
-            raise MistakeError(tree, "1 is divided by a power of two that elements share: 1 / shared(a[0:16])")
+            raise MistakeError(tree, "1 can be divided only by a power of two that elements share: 1 / shared(a[0:16])")
         return replace(node, inverse=True)
 
     def _rounding_text(self, tree: ast.expr) -> Rounding:
@@ -573,7 +575,7 @@ class ExpressionReader:
 def _of_length(tree: ast.expr, places: range) -> range:
     """The places. Raises MistakeError for more places than a unit may have products."""
     if places[LONGEST:]:
-        raise MistakeError(tree, f"these are more than {LONGEST} places")
+        raise MistakeError(tree, f"more than {LONGEST} places")
     return places
 
 
@@ -620,7 +622,7 @@ class _Reader(ExpressionReader):
         unread = unit.unread()
         for row in FURTHER:
             places = unread[row.name]
-            if places and (row.per != "product" or len(places) == unit.length):  # a step reads its first product's
+            if places and (row.per != "product" or len(places) == unit.length):  # a step reads its first draw
                 which = row.name if row.per == "sum" else f"{row.name}[{ranges_text(places)}]"
                 raise self.file.error(("formats", row.key), f"no step reads {which}")
 
@@ -650,7 +652,7 @@ class _Reader(ExpressionReader):
                 continue
             if key not in ("subnormals", *READ):
                 one = ", ".join(READ)
-                raise self.file.error(("inputs", key), f"the keys are zeros, subnormals, or subnormals of one: {one}")
+                raise self.file.error(("inputs", key), f"the keys are zeros, subnormals, and operands: {one}")
             if value not in SUBNORMALS:
                 raise self.file.error(
                     ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
@@ -668,8 +670,8 @@ def _is_none(tree: ast.expr) -> bool:
 
 
 def formats_text(a: Format, b: Format, c: Format, d: Format, addend: bool) -> dict[str, str]:
-    """The formats as a file has them. `addend`: whether the unit reads c; the format of an unread c is written only if
-    it is not the result's."""
+    """The section `formats` of a unit file. `addend`: whether the unit reads c; the format of an unread c is written
+    only if it is not the result's."""
     return {"a": a.name, "b": b.name, "c": c.name if addend or c != d else NO_ADDEND, "d": d.name}
 
 
@@ -680,13 +682,13 @@ def unit_text(unit: Unit) -> str:
 
 
 def step_texts(unit: Unit) -> dict[str, str]:
-    """The roundings and the steps of a unit as they are written, by name."""
+    """The texts of a unit's roundings and steps, by name."""
     writer = _Writer(unit)
     return writer.rounding_texts() | writer.step_texts()
 
 
 def untaken(name: str, taken: set[str]) -> str:
-    """The name, with _ behind it as often as it takes to be none of those taken, to which it is added."""
+    """The name, with as many _ appended as make it differ from all names in `taken`; it is added to `taken`."""
     while name in taken:
         name += "_"
     taken.add(name)
@@ -733,17 +735,17 @@ class _Writer:
         return _yaml(data)
 
     def _inputs(self) -> dict[str, str]:
-        """The readings of inputs that are not read unchanged."""
+        """The section `inputs`: how subnormals and zeros of operands are read, if not unchanged."""
         elements = {node for node in of_kind(self.unit.result, Element) if not node.is_factor}
         reads: dict[str, str] = {}
         for operand in READ:
             ways = {node.subnormals for node in elements if node.operand == operand}
             if len(ways) > 1:
-                raise ParameterError(operand, "its elements are read in several ways, and a unit file has one")
+                raise ParameterError(operand, "its elements are read in several ways, but a unit file states one")
             reads |= dict.fromkeys([operand] if ways else [], next(iter(ways), "keep"))
         zeros = {node.positive_zeros for node in elements}
         if len(zeros) > 1:
-            raise ParameterError("zeros", "some elements are read as +0 where they are -0, and a unit file says all")
+            raise ParameterError("zeros", "a unit file reads -0 as +0 for all elements, or for none")
         inputs: dict[str, str] = {}
         if set(reads.values()) - {"keep"}:
             inputs = {"subnormals": next(iter(reads.values()))} if len(set(reads.values())) == 1 else reads
@@ -850,7 +852,7 @@ def _places(places: Places) -> str:
 
 def _yaml(data: dict[str, Any]) -> str:
     """YAML with short mappings on one line, as in a file written by hand."""
-    import yaml  # the import takes a twentieth of a command that writes no unit
+    import yaml  # only here: the import takes a twentieth of the time of a command that writes no unit
 
     class Dumper(yaml.SafeDumper):
         pass

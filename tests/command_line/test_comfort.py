@@ -208,7 +208,7 @@ def test_a_file_that_gives_nothing_is_bad_input(command: str, text: str, tmp_pat
         "1: not JSON: Expecting property name enclosed in double quotes at column 2"
         "; vectors are JSON objects, one a line"
         if text
-        else " there is no vector in it"
+        else " the file has no vector"
     )
     assert answer.stderr == f"error: {path}:{wrong}\n"  # and nothing about 0 rows
     assert answer.stdout == ""

@@ -287,13 +287,13 @@ def test_two_models_of_which_one_reads_the_addend() -> None:
     """Both are compared where c is +0, and the statement says so."""
     reads = parse_reference("ieee/fma/f16@length=16")
     problem = Problem(reads, parse_reference(AT_16))
-    assert problem.zeros == {"c": f"{AT_16} does not read it"}
+    assert problem.zeros == {"c": f"{AT_16} does not read c"}
     assert problem.inputs.zero_terms == (16,)
     assert Problem(reads, parse_reference(AT_16), problem.inputs) == problem
     assert Problem(reads, reads).zeros == {}
     result = run("distinguish", "ieee/fma/f16@length=16", AT_16, "--timeout", "60")
     assert result.exit_code == 0, result.output
-    assert f"of c only zeros are admitted: {AT_16} does not read it" in result.output
+    assert f"of c only zeros are admitted: {AT_16} does not read c" in result.output
     assert '"c": "0000"' in result.output
 
 
@@ -463,7 +463,7 @@ def test_a_claim_says_that_only_zeros_are_admitted(tmp_path: Path, unit: str) ->
     path.write_text(f"{text}model: {unit}\nother: ieee/fma/f32.f16.f16.f32@length=2\n")
     result = run("verify", str(path), "--timeout", "60")
     assert result.exit_code == 0, result.output
-    assert f"of c only zeros are admitted: {unit} does not read it" in result.output
+    assert f"of c only zeros are admitted: {unit} does not read c" in result.output
 
 
 # -- `c: none`
@@ -484,7 +484,7 @@ def test_a_file_says_that_there_is_no_addend(alone: str, tmp_path: Path) -> None
     assert parse_unit(text, "again") == model.unit
     path = tmp_path / "reads.yaml"
     path.write_text(UNIT.format(c="none").replace("exact(", "exact(c, "))
-    refused(run("show", str(path)), f"{path}:7: steps.d: column 9 of", "c is read, and formats says that there is none")
+    refused(run("show", str(path)), f"{path}:7: steps.d: column 9 of", "c is read, but formats says that there is no c")
     path.write_text(UNIT.format(c="none").replace(", d: f32", ""))
     refused(run("show", str(path)), f"{path}:2: formats", "the format of d is missing")
 
@@ -506,7 +506,7 @@ def test_units_without_an_addend_are_compared_whatever_the_format_of_c(alone: st
         result = run("compare", f"model:{alone}", f"model:{other}", "--samples", "100", "--compare", "value")
         assert (result.exit_code, "no difference" in result.output) == (1, True), result.output
         if c == "f16":
-            assert "the expressions are one" in run("prove", alone, str(other)).output
+            assert "the expressions are the same" in run("prove", alone, str(other)).output
     problem = Problem(parse_reference(alone), parse_reference(str(other)))
     assert [model.c.name for model in problem.models] == ["bf16", "bf16"]
     assert problem.inputs.zero_terms == (2,)

@@ -141,13 +141,16 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     """One change of a model, one question of the library, or what comes nearest; it is before everything else."""
     first, second = f"model:{VOLTA}", f"model:{COARSE}"
     answers = compared(first, second, code=0)
-    sentence = r"they differ by fraction_bits=24: with it the first model gives all \d+ answers of the second"
+    sentence = (
+        r"the devices differ by fraction_bits=24: with this change the first model gives all \d+ answers of the second"
+    )
     assert re.fullmatch(sentence, answers["reason"])
     assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
     assert compared(first, first, code=1)["reason"] is None
     other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
     assert other.startswith(
-        "the first has fraction_bits=24, the second fraction_bits=25: they agree with 'f24' and 'f25' of alignment-bits"
+        "the first has fraction_bits=24, the second fraction_bits=25: the devices agree with 'f24' and 'f25' of "
+        "alignment-bits"
     )
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
     assert odd.startswith("no single change that was tried")
@@ -163,7 +166,7 @@ def test_few_answers_name_no_reason_that_others_give_too(tmp_path: Path) -> None
         run("run", str(vectors), "--device", f"model:{model}", "-o", str(answers), code=0)
         files.append(f"recorded:{answers}")
     reason = compared(*files, code=0)["reason"]
-    assert reason.startswith("too few answers to say why they differ: ")
+    assert reason.startswith("too few answers to say why the devices differ: ")
     assert {"alignment-bits", "xie-asymmetry"} <= set(re.findall(r"[\w-]+", reason))
 
 
@@ -188,7 +191,7 @@ def test_a_change_is_the_reason_only_if_no_other_one_is(tmp_path: Path) -> None:
     start, _, rest = reason.partition(": with any of these changes the second model gives the one answer of the first")
     assert rest == ""
     changes = [f"output_rounding={mode}" for mode in ("nearest_even", "nearest_away", "up")]
-    assert start.removeprefix("they differ by ").split(" or ") == changes
+    assert start.removeprefix("the devices differ by ").split(" or ") == changes
 
 
 def test_every_difference_counts_for_the_reason(tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
     apart = "the first has block=8, fraction_bits=24, exponent_floor=-132, the second block=16, fraction_bits=25"
     assert found["reason"].startswith(apart)
     assert re.search(
-        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", found["reason"]
+        r": the devices agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", found["reason"]
     )
     last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
     mixed = tmp_path / "mixed.jsonl"

@@ -129,7 +129,7 @@ def vectors(*lines):
 def test_keys_and_ids_stand_once():
     with pytest.raises(InputError, match=r"rows\.jsonl:1: c: this key is given twice"):
         vectors(json.dumps(ROW)[:-1] + ', "c": "00000001"}')
-    with pytest.raises(InputError, match=r"rows\.jsonl:3: id: 'x' is that of line 1"):
+    with pytest.raises(InputError, match=r"rows\.jsonl:3: id: 'x' is the id of line 1 too"):
         vectors(*(json.dumps({**ROW, "id": name}) for name in ("x", 1, "x")))
     assert len(vectors(*(json.dumps({**ROW, "id": name}) for name in ("1", 1, None, None)))) == 4
 
@@ -354,7 +354,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("identify", "--gemm", "--device", "recorded:a,b"), "A.npy,B.npy,D.npy (and --c C.npy), A.npy,B.npy,C.npy,D"),
         (("evaluate", "rows.jsonl", "--junit", "x.xml", "-o", "x.xml"), "x.xml: --output and --junit name one file"),
         (("evaluate", "rows.jsonl", "--junit", "none/x.xml"), "none/x.xml: there is no folder none: make it first"),
-        (("import", os.devnull, "--model", "ieee/fma/f32"), "there is no line of words in it"),
+        (("import", os.devnull, "--model", "ieee/fma/f32"), "the file has no line of words"),
         (("export", "rows.jsonl", "--format", "csv", "-o", "x.npz"), "x.npz has the ending of npz: give --format npz"),
         (("distinguish", H, V, "--memory", "10G"), "'10G' is not a whole number of MiB"),
         (("distinguish", H, V, "--count", "0"), "'-n' / '--count': 0 is not in the range x>=1"),
@@ -432,8 +432,8 @@ TOO_LARGE = [
     ("r(cut(exact(a[0] * b[0], c), 9, down, least=%s))", "least: %s is impossible"),
     ("r(cut(exact(a[0] * b[0], c), %s, down))", "%s bits are impossible"),
     ("r(exact(segment(a[0], 0, %s) * b[0], c))", "segment: %s is impossible"),
-    ("repeat(k in range(0, %s), c, r(exact(a[0] * b[0], acc)))", "these are more than 4096 places"),
-    ("r(exact(a[0:%s] * b[0:%s], c))", "these are more than 4096 places"),
+    ("repeat(k in range(0, %s), c, r(exact(a[0] * b[0], acc)))", "more than 4096 places"),
+    ("r(exact(a[0:%s] * b[0:%s], c))", "more than 4096 places"),
 ]
 
 

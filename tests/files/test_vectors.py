@@ -76,7 +76,7 @@ def test_blank_lines_are_skipped_and_counted() -> None:
 
 @pytest.mark.parametrize("lines", [(), ("", " ")])
 def test_a_file_without_a_vector_is_no_input(lines: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match=r"^rows.jsonl: there is no vector in it$"):
+    with pytest.raises(InputError, match=r"^rows.jsonl: the file has no vector$"):
         read(*lines)
 
 

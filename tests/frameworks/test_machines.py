@@ -211,7 +211,7 @@ def test_a_second_map_is_for_what_the_first_lacks(tmp_path: Path) -> None:
         ({}, "machine, unit, plan: give one of the three"),
         ({"machine": "H100", "unit": "ieee/fma/f32"}, "machine, unit, plan: give one of the three"),
         ({"machine": 3}, "machine: the name of a GPU"),
-        ({"machine": "H100", "convert": "up"}, "nothing is rounded here"),
+        ({"machine": "H100", "convert": "up"}, "and none is given"),
         ({"machine": "H100", "f17": "ieee/fma/f32"}, "unknown format 'f17'"),
         ({"machine": "MI355X"}, "no published model"),
         ({"machine": "nowhere.json"}, "nowhere.json"),

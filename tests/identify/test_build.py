@@ -330,7 +330,7 @@ def test_products_of_which_blocks_alone_are_seen(tmp_path: Path, monkeypatch: py
     device = ["--device", f"model:{file}", "--formats", "e2m1,e2m1,f32,f32", "--length", "4", "--scale", "ue8m0/2"]
     result = run(*device, "--save", str(mine))
     assert result.exit_code in (0, 3), result.stderr
-    assert "2 products share scale factors: the order among them is not told" in result.stderr
+    assert "2 products share scale factors: the order of such products was not asked" in result.stderr
     models = [parse_reference(str(path)) for path in (file, mine)]
     rows = Shapes(parse_signature("e2m1,e2m1,f32,f32", 4, "ue8m0/2"), seed=99).rows("anything", 2000)
     left, right = evaluate_models(models, rows)

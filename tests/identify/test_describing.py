@@ -81,7 +81,7 @@ def test_an_override_is_found_by_its_condition() -> None:
     assert (found.wrong, found.inside) == (0, None)
     sentences = found.sentences()
     assert sentences[0].startswith("the device gives +0 where ")
-    assert sentences[1] == f"this is so on all of {found.fresh} fresh vectors"
+    assert sentences[1] == f"this is right on all of {found.fresh} fresh vectors"
     assert all(0 < count < whole for _, count, whole in found.shares)
 
 

@@ -239,9 +239,9 @@ MISUSES: dict[str, tuple[Any, str]] = {
     "a rewriting that there is not": (
         lambda: rewritten(rewriting.Scope.of(UNIT), SUM, "anything at all", []), "says nothing"),
     "monotonicity in the place of equality": (
-        lambda: one_expression(Monotonic(MODEL, MODEL)), "the sides are given other inputs"),
+        lambda: one_expression(Monotonic(MODEL, MODEL)), "the sides are given different inputs"),
     "forms in the place of monotonicity": (
-        lambda: one_form(Monotonic(MODEL, MODEL), None, None), "the sides are given other inputs"),
+        lambda: one_form(Monotonic(MODEL, MODEL), None, None), "the sides are given different inputs"),
     "a premise that is nothing": (lambda: exact(ExactSum((A, C)), (), [terms()[0], None]), "NoneType is not a Theorem"),
     "text for premises": (lambda: exact(ExactSum((A, C)), (), "ab"), "str is not a sequence"),
     "a model within a case": (

@@ -353,7 +353,7 @@ def test_two_units_told_apart() -> None:
 def test_proofs() -> None:
     same = mmaprobe.prove("turing/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k8.f32.f16.f16.f32", timeout=60)
     assert (same.verdict, same.difference) == ("equal", None)
-    assert [one.why for one in same.document.proofs] == ["the expressions are one"]
+    assert [one.why for one in same.document.proofs] == ["the expressions are the same"]
     bits = mmaprobe.prove("volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4")
     assert bits.verdict == "equal"
     assert "carry bits that no sum needs" in bits.document.proofs[0].why

@@ -539,7 +539,7 @@ def test_only_what_is_known_of_the_result_is_said_of_the_largest_elements() -> N
         with pytest.raises(RuleError, match="is not that of the result, or assumes something"):
             of_largest(other)
     scaled = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0").unit
-    with pytest.raises(RuleError, match="nothing is said of the largest scale"):
+    with pytest.raises(RuleError, match="no bound is stated in terms of the largest scale"):
         of_largest(bound_of(scaled, believed))
 
 

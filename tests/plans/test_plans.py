@@ -423,7 +423,7 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
         ("sum(mma, c)", "sum(split(2, mma, r, **x), c)", 12, r"`\*\*` is not read"),
         ("sum(mma, c)", "sum(split(2.5, mma, r), c)", 12, r"'2.5' is not a whole number"),
         ("sum(mma, c)", "sum(swizzle(0, mma), c)", 12, r"swizzle: 0 is impossible"),
-        ("  d: sum(mma, c)", "  d: e\n  e: d", 12, r"the step 'e' is read before it is there"),
+        ("  d: sum(mma, c)", "  d: e\n  e: d", 12, r"the step 'e' is read before its definition"),
         ("sum(mma, c)", "sum(lanes(fma, r, 0), c)", 12, r"lanes: 0 is impossible"),
         ("sum(mma, c)", "sum(lanes(fma, r, 8192, fold(8192, 1)), c)", 12, r"lanes: 8192 are too many; at most 4096"),
         ("sum(mma, c)", "sum(lanes(fma, r, 4, fold(4, 1), head=2, grain=2), c)", 12, r"grain: lanes that take several"),
@@ -468,7 +468,7 @@ def test_a_file_has_no_step_that_is_not_used(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     text = TEXT.replace("  d: sum(mma, c)\n", "  s: sum(mma, +0)\n  t: r(s)\n  d: r(exact(s, c))\n")
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"mine\.yaml:13: steps\.t: d does not hang on this step"):
+    with pytest.raises(InputError, match=r"mine\.yaml:13: steps\.t: d does not depend on this step"):
         parse_plan_reference(str(path))
     path.write_text(text.replace("  t: r(s)\n", ""), encoding="utf-8")
     assert parse_plan_reference(str(path)) == plan_of("r(exact(sum(mma, +0), c))")

@@ -244,7 +244,7 @@ def test_terms_and_steps() -> None:
     ("old", "new", "message"),
     [
         ("1 / shared(b, up=true)", "1 / shared(a)", "a word is made of one element"),
-        ("1 / shared(a)", "1 / a", "1 is divided by a power of two that elements share"),
+        ("1 / shared(a)", "1 / a", "1 can be divided only by a power of two that elements share"),
         ("1 / shared(a)", "shared(c)", "unknown value 'c'"),
         ("1 / shared(a)", "shared(a, down=true)", "unknown parameter 'down'"),
     ],

@@ -113,7 +113,7 @@ def test_a_number_of_products_that_fills_no_block() -> None:
         if bounded:
             assert lost(plan, length, BLOCKS_REACH).length == length
             continue
-        with pytest.raises(RuleError, match="told in other magnitudes"):
+        with pytest.raises(RuleError, match="stated in other magnitudes"):
             lost(plan, length, BLOCKS_REACH)
 
 
@@ -131,7 +131,7 @@ def test_a_number_of_products_that_fills_no_block() -> None:
             "product(largest(a), largest(a, block=2))",
             "how far the largest magnitudes",
         ),
-        ("e: round(ue8m0, toward_zero)", "e: round(ue8m0, to_odd)", "nothing is told of rounding to_odd"),
+        ("e: round(ue8m0, toward_zero)", "e: round(ue8m0, to_odd)", "the rule does not cover rounding to_odd"),
         ("2**-2", "2**125", "may overflow"),
         ("sum(mma(block_a, block_b), c)", "r(product(sum(mma(block_a, block_b), c), largest(a)))", "do not cancel"),
         ("sum(mma(block_a, block_b), c)", "r(exact(sum(mma(block_a, block_b), +0), c))", "results with a exact"),

@@ -240,7 +240,7 @@ def test_the_proof_is_by_rewriting_and_its_certificate_is_checked(steps: str, tm
     files = [written(tmp_path, name, model(text, 4)) for name, text in (("one", FLAT), ("other", steps))]
     done = CliRunner().invoke(main, ["prove", *files, "--certificate", str(tmp_path / "proof")])
     assert done.exit_code == 0, done.output
-    assert "those of an exact sum no groups" in done.output
+    assert "of an exact sum in any groups" in done.output
     checked = CliRunner().invoke(main, ["check", str(tmp_path / "proof")])
     assert checked.exit_code == 0, checked.output
 

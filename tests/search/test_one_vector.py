@@ -71,10 +71,10 @@ def test_pairs_that_no_one_vector_serves(tmp_path: Path) -> None:
     (document,) = json.loads(run.stdout)["questions"]
     assert (run.exit_code, document["verdict"], document["one_vector"]) == (1, "divided", "zero")
     assert [pair["verdict"] for pair in document["pairs"]] == ["divided"]
-    assert "zero | down, up: no input distinguishes it from all of them" in run.stderr
+    assert "zero | down, up: no single input distinguishes it from all others" in run.stderr
     assert "equal" not in run.stderr
     (section,) = distinguish_sections(read(Distinguish, {"questions": [document]}), Pictures(0))
-    assert any("no input distinguishes it from all of them" in text for _, text in section.facts)
+    assert any("no single input distinguishes it from all others" in text for _, text in section.facts)
 
 
 @pytest.mark.parametrize(

@@ -441,7 +441,7 @@ def test_pictures_that_no_study_has_drawn_stay(kind: str, tmp_path: Path) -> Non
     (tmp_path / f"valero-tf32.{kind}").write_text("mine")
     result = CliRunner().invoke(main, ["study", "valero-tf32", "-o", str(tmp_path)])
     assert result.exit_code == 2
-    assert "no study has drawn it" in result.output
+    assert "no study drew this" in result.output
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 

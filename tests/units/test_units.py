@@ -108,8 +108,9 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("  pair:", "  f32:", 7, r"steps\.f32: this name cannot be used: it is a format"),
         (PAIR, "repeat(k in range(2), c, repeat(k in range(2), acc, acc))", 7, "k is the name of the loop around"),
         (PAIR, "repeat(k in range(4), c, exact(acc, a[k // 2] * b[k]))", 7,
-         r"'k // 2' is not a place: it is made of whole numbers and k, added, subtracted or multiplied by a number "
-         r"\(2\*k \+ 1\); products that share a scale factor stand in an each of their own: each\(k in range\(2, 4\)"),
+         r"'k // 2' is not a place: a place is made of whole numbers and k, added, subtracted or multiplied by a "
+         r"number \(2\*k \+ 1\); products that "
+         r"share a scale factor stand in an each of their own: each\(k in range\(2, 4\)"),
         ("length: 2", "length: 0", 3, r"length: 0 is impossible"),
         ("length: 2", "length: 4097", 3, r"length: 4097 products are too many; at most 4096"),
         ("length: 2", "length: 4", 3, r"length: no step reads a\[2-3\] and b\[2-3\]: .*`ignored: \[2, 3\]`"),
@@ -117,7 +118,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("length: 2", "length: 4\nignored: [2]", 3, r"length: no step reads a\[3\] and b\[3\]: "),
         ("length: 2", "length: 2\nignored: [1]", 4, r"ignored: product 1: the steps read it"),
         ("length: 2", "length: 2\nignored: [2]", 4, r"ignored: product 2: there is no such product"),
-        ("steps:", "steps:\n  s: r(c)\n  t: r(s)", 7, r"steps\.s: d does not hang on this step"),
+        ("steps:", "steps:\n  s: r(c)\n  t: r(s)", 7, r"steps\.s: d does not depend on this step"),
         ("length: 2", "lenght: 2", 3, r"unknown key; did you mean 'length'"),
         ("roundings:\n  r: round(f32, nearest_even)", "roundings: {r: round(f32, nearest_even)}", 4, r"a comma within"),
         ("a: f16", "a: f17", 2, r"formats\.a: unknown format 'f17'"),

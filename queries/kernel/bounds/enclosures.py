@@ -162,7 +162,7 @@ class NoOverflow:
         level. Raises RuleError if another loop of the same level lies within."""
         bounds = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
         if any(factor.offset == level for factor, _ in self.where):
-            raise RuleError("repeated: a loop within it has the same level")
+            raise RuleError("repeated: a loop within this loop has the same level")
         return replace(self, where=(*self.where, *bounds))
 
 
@@ -228,7 +228,7 @@ def goals_about(name: str, node: Node, places: Places, wanted: Iterable[tuple[No
     if any(goal.unit is not goals[0].unit for goal in goals):
         raise RuleError(f"{name}: the premises are about several units")
     if places != bound_places(node, dict(places)):
-        raise RuleError(f"{name}: it has other loop variables")
+        raise RuleError(f"{name}: the node has other loop variables")
     return goals
 
 
@@ -280,7 +280,7 @@ def element(unit: Unit | PlanAt | Windowed, node: Element, places: Places = ()) 
     """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
     numbers, where these are kept): 2^e <= max(|x|, 2^emin). In a window of exponents no number is subnormal."""
     if places != bound_places(node, dict(places)):
-        raise RuleError("element: it has other loop variables")
+        raise RuleError("element: the node has other loop variables")
     fmt = unit.formats.get(node.operand)
     if fmt is None:
         raise RuleError("element: the unit has no scale factors")

@@ -121,7 +121,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
         raise RuleError("repeated: the premises are not about its start and its body")
     known = dict(places)
     if places != bound_places(node, known) or first.places != bound_places(node.start, known):
-        raise RuleError("repeated: it has other loop variables")
+        raise RuleError("repeated: the node has other loop variables")
     if goal.places != bound_places(node.body, {k: v for k, v in known.items() if k != node.level}):
         raise RuleError("repeated: the body is not of any place")
     if any(one.level == node.level for one in first.assuming):

@@ -52,7 +52,7 @@ def of_largest(bound: Theorem) -> Made:
 
     def of_any(factor: Factor) -> Factor:
         if factor.name not in ("a", "b", "c", EXACT, GROWTH, COUNT):
-            raise RuleError(f"of_largest: nothing is said of the largest {factor.name}")
+            raise RuleError(f"of_largest: no bound is stated in terms of the largest {factor.name}")
         return factor._replace(offset=0, factors=())
 
     error = error.renamed(of_any)

@@ -2,8 +2,8 @@
 
 v is the value of a step, and x the value of the same expression without rounding, in terms of the start of the sum and
 of the products a_k b_k of the words that units read. Magnitudes have no index of a product here: `a` times `b` means
-the sum of |a_k b_k| over all products of the step, `a` the sum of |a_k|; their offset is the number of the pair of
-words that is read (`pairs_of`), so that the products in one magnitude all differ. If a plan is for any K, the symbol G
+the sum of |a_k b_k| over all products of the step, `a` the sum of |a_k|; the offset of a magnitude is the number of the
+pair of words that is read (`pairs_of`), so that a magnitude has each product once. If a plan is for any K, the symbol G
 stands for 1 + r + ... + r^(n - 2), where n is the number of repetitions, or one more than the levels of halves; after m
 loops, one after another, for this sum times L^(m - 1), L = r^(n - 1). For a given K, a number takes the place of G. G
 grows with r and with m.
@@ -80,9 +80,9 @@ G = magnitude(GROWTH)
 class Summed:
     """The facts about a step that has each of its products once, on all finite inputs on which nothing overflows.
     `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of the start of the sum
-    (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves. Nothing overflows
-    if `limits` are met: by any element, a and b with the number of the pair of words as their offset, and with E and A
-    at `CHAIN` the error and the size of this step, or of a step that contains it; the steps within this step have no
+    (`START`). `growth`: the r of G, if G is in the facts, and `loops` its m, 0 for levels of halves. `limits`: if
+    these hold of any element, nothing overflows; in them, the offset of a and b is the number of the pair of words, and
+    E and A at `CHAIN` are the error and the size of this step or of one around it: the steps within this step have no
     larger errors or sizes, as no rule makes them smaller."""
 
     plan: Plan
@@ -142,12 +142,12 @@ def single(factor: Factor) -> Form:
 
 def growth_of(growth: Fraction, count: int) -> Fraction:
     """1 + r + ... + r^(count - 1) for the growth r, rounded up."""
-    power, power_ = Fraction(0), Fraction(1)
+    series, last = Fraction(0), Fraction(1)  # of the leading bits of count: the sum, and r^count
     for bit in f"{count:b}":
-        power, power_ = round_up(power * (1 + power_)), round_up(power_ * power_)
+        series, last = round_up(series * (1 + last)), round_up(last * last)
         if bit == "1":
-            power, power_ = round_up(1 + growth * power), round_up(power_ * growth)
-    return power
+            series, last = round_up(1 + growth * series), round_up(last * growth)
+    return series
 
 
 def _sums_of(form: Form, pair: int) -> Form:
@@ -158,7 +158,7 @@ def _sums_of(form: Form, pair: int) -> Form:
         (item,) = atom
         places = {factor.offset for factor in item if factor.name in ("a", "b")}
         if len(places) != 1 or not all(factor.name in NAMED and not factor.factors for factor in item):
-            raise RuleError("tile: what an instruction loses is not told by each of its products")
+            raise RuleError("tile: the error of an instruction is no sum of terms about one product each")
         kind = frozenset({tuple(sorted(
             factor._replace(offset=pair if factor.name in ("a", "b") else 0) for factor in item
         ))})  # fmt: skip
@@ -225,7 +225,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
     pairs = pairs_of(goal.plan)
     if step.read not in pairs:
-        raise RuleError("tile: its unit reads what none of the plan's does")
+        raise RuleError("tile: its unit reads words that no unit of the plan reads")
     if any(not isinstance(node, Element) for pair in pairs for node in pair):
         adds_products_once(does.unit)
     if isinstance(does, Chained):
@@ -336,11 +336,11 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     rate, loops = first.growth, first.loops
     if step.count is None:
         if rate is not None and not loops:
-            raise RuleError("iterated: what is repeated for any K begins with halves of any number")
+            raise RuleError("iterated: a loop of any number of rounds starts from any number of halves")
         growth = rate = max(growth, rate or growth)
         times, loops = G, loops + 1
     elif step.count < 1:
-        raise RuleError("iterated: a loop has a round")
+        raise RuleError("iterated: a loop has at least one round")
     else:
         times = number(growth_of(growth, step.count - 1))
     if zero is not None:
@@ -398,7 +398,7 @@ def _grown(form: Form, growth: Fraction, times: Form) -> Form:
 def _by_growth(form: Form) -> tuple[Form, Form]:
     """The part of a form without G, and the part with G. Raises RuleError for a form with a power of G."""
     if any(sum(factor.name == GROWTH for factor in item) > 1 for atom in form.parts for item in atom):
-        raise RuleError("iterated: it begins with sums with compensation of any number of products: ask for a K")
+        raise RuleError("iterated: the start is a compensated sum of any number of products: ask for a K")
     more, old = form.split(lambda item: any(factor.name == GROWTH for factor in item))
     return old, more
 
@@ -422,12 +422,12 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
     if any(goal.assuming or goal.plan is not first.plan for goal in goals):
         raise RuleError("compensated: a part reads another sum, or is of another plan")
     if step.count is None and any(goal.growth is not None for goal in (first, *goals)):
-        raise RuleError("compensated: any number of sums, one of which is of any number of products")
+        raise RuleError("compensated: neither the number of sums nor the number of products of one is given")
     if step.count is not None and step.count < len(goals):
         raise RuleError("compensated: more parts than are added")
     how, fmt = step.rounding, step.rounding.format
     if how.mode not in NEAREST or how.subnormals != "keep" or fmt.specials != "ieee" or not fmt.subnormals:
-        raise RuleError("compensated: what an addition loses need not be a number of its format")
+        raise RuleError("compensated: the error of an addition need not be a number of its format")
     every = [first.facts, *(goal.facts for goal in goals)]
     if any(one.known.formats is None or not all(fmt.holds(own) for own in one.known.formats)
            for one in every if not one.is_zero):  # fmt: skip
@@ -549,7 +549,7 @@ def of_all_products(
     if goal.step is not record_of(at.plan, stage, at.length).step:
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
     if goal.growth is not None and (goal.growth > at.growth or goal.loops > at.loops):
-        raise RuleError("of_all_products: the steps grow faster")
+        raise RuleError("of_all_products: the steps grow faster than the plan is said to")
     known = first.facts.known.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known
@@ -586,7 +586,7 @@ def _of_elements(limit: NoOverflow, words: OfPlan, whole: tuple[tuple[Factor, Fo
 
 
 def times_elements(form: Form, length: int | None) -> Form:
-    """A form about sums over all products, in magnitudes of any element, times the number of products."""
+    """A form about sums over all products as one about any element: its products times the number of products."""
     products, rest = form.split(is_product)
     return products * (magnitude(COUNT) if length is None else number(length)) + rest
 

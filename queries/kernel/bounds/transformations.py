@@ -251,7 +251,7 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
     known, followed = dict(places), inside(node)
     wanted = ((one, bound_places(one, known)) for one in leaves(node))
     if not (goals := goals_about("error_free", node, places, wanted, premises)):
-        raise RuleError("error_free: it has no leaves")
+        raise RuleError("error_free: the sum has no leaves")
     if {one.node for goal in goals for one in goal.assuming if isinstance(one, KeptRounding)} & set(followed):
         raise RuleError("error_free: a rounding that is kept is followed")
     sums = Followed(node, {goal.node: goal.facts for goal in goals})

@@ -39,9 +39,10 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 ONE_BIT = "one bit"  # the first words of an aspect whose conditions need one vector each
-ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)  # words of exceptions, of one rounding or more
+#: words of exception flags: those of one rounding, and those that need several roundings
+ONE_ROUNDING, SEVERAL = (0, 1, 3, 5, 16), (7, 17, 19, 21, 23)
 GUARDS = 4  # places below the last one that is kept in which an adder may still have a term's bits
-NEAR = 3  # places below the largest term's exponent from which on each place of a sum's leading one is a case
+NEAR = 3  # each place of a sum's leading one is a case, down to this many places below the largest term's exponent
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class _Cases:
         return value.is_nan if whole is None else value.is_nan | all_of(whole.infinities)
 
     def _whole(self, value: Unpacked) -> Value | None:
-        """The node's value of which a value is the term, if it is one of a node that was visited."""
+        """The whole value of the visited node whose term is `value`; None for a term of no visited node."""
         visit = self.visits.get(id(value))
         if visit is None:
             return None

@@ -107,7 +107,7 @@ class FormatHolds(_OfRange):
     target: Target
 
     def statement(self) -> str:
-        return f"rounded to {_text(self.target)}, a term of {self.range} is as it is when normalised"
+        return f"rounded to {_text(self.target)}, a term of {self.range} equals the normalised term"
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
         term = self.range.term(given)
@@ -138,8 +138,8 @@ class RoundsAlike(OfMagnitudes):
     fitting: bool = False
 
     def statement(self) -> str:
-        what = "what fits the result" if self.fitting else "any magnitude"
-        return f"{what}, rounded to {_text(self.left)}, is the same as rounded to {_text(self.right)}"
+        what = "a magnitude that fits the result" if self.fitting else "any magnitude"
+        return f"{what} gives the same pattern rounded to {_text(self.left)} and to {_text(self.right)}"
 
     @property
     def span(self) -> tuple[int, int, int]:
@@ -169,7 +169,7 @@ class RoundsTwice(OfMagnitudes):
 
     def statement(self) -> str:
         twice = f"rounded to {_text(self.first)}, then to {_text(self.then)}"
-        return f"a normalised magnitude, {twice}, is as it is rounded to {_text(self.once)}"
+        return f"a normalised magnitude, {twice}, gives the same as rounded to {_text(self.once)}"
 
     @property
     def span(self) -> tuple[int, int, int]:

@@ -146,7 +146,9 @@ class Scope:
     def within(self, level: int, held: Held) -> Scope:
         """The scope of a loop's body."""
         inner = replace(self, held=(*self.held, (level, held)))
-        inner.__dict__["knowledge"] = self.knowledge.within(level, held.known)  # what reads no result so far is shared
+        inner.__dict__["knowledge"] = self.knowledge.within(
+            level, held.known
+        )  # shares facts about nodes without a result so far
         return inner
 
 

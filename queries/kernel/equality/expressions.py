@@ -35,7 +35,7 @@ def one_sum(problem: Reordered) -> Made:
     if problem.left != problem.right:
         raise RuleError("one_sum: the sides are not one model in two orders")
     if sorted(problem.order) != list(range(problem.left.length)):
-        raise RuleError("one_sum: the order is not an order of the products")
+        raise RuleError("one_sum: the order is not a permutation of the products")
     result = terms_written_out(problem.left.unit.result)
     if normal(result) != normal(_moved(result, problem.order)):
         raise RuleError("one_sum: the normal forms differ")
@@ -73,13 +73,13 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
     """Both units of a problem. If one of them specifies no NaN pattern, both are taken without one, so that all NaNs
     are equal. Raises RuleError if the operands differ, or if the sides are given different inputs."""
     if type(problem) is not Problem:
-        raise RuleError(f"{name}: the sides are given other inputs")
+        raise RuleError(f"{name}: the sides are given different inputs")
     left, right = problem.left, problem.right
     if left.nan is None or right.nan is None:
         left, right = left.any_nan, right.any_nan
     one, other = left.unit, right.unit
     if one.operands != other.operands:
-        raise RuleError(f"{name}: the operands are others")
+        raise RuleError(f"{name}: the operands of the sides differ")
     return one, other
 
 

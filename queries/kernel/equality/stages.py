@@ -124,7 +124,7 @@ def partition(one: Parted, other: Parted, number: int) -> int:
     alike, and each body gets a multiple of `number`. Raises RuleError where no m is known."""
     multiples = one.partition.multiple(number, (one, other))
     if not multiples:
-        raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")
+        raise RuleError(f"same_parts: it is not known when {type(one.partition).__name__} divides alike")
     if any(count % number for count in one.partition.counts):
         raise RuleError(f"same_parts: the bodies agree for multiples of {number}, which parts are not")
     return multiples

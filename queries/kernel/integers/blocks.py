@@ -166,7 +166,7 @@ class _Sizes:
                 return _Size(Fraction(1), Fraction(1), element=True)
             case LargestOf():
                 if node.block is None and not self.rows:
-                    raise RuleError("loses_of_blocks: it is not told how far the largest magnitudes of blocks differ")
+                    raise RuleError("loses_of_blocks: it is not known how far the largest magnitudes of blocks differ")
                 return _Size(Fraction(1), Fraction(1), (0, 1, 0) if node.block is None else (1, 0, 0))
             case Literal() if (value := _positive(node)) is not None:
                 return _Size(value, value)
@@ -180,7 +180,7 @@ class _Sizes:
                     return found
                 self.own = found
                 return _Size(Fraction(1), Fraction(1), (0, 0, 1))
-        raise RuleError(f"loses_of_blocks: nothing is told of words with a {node.kind}")
+        raise RuleError(f"loses_of_blocks: the rule does not cover words with a {node.kind}")
 
     def range(self, size: _Size) -> tuple[Fraction, Fraction]:
         """The least and the largest of such numbers; with an element, for the element of the largest magnitude."""
@@ -227,7 +227,7 @@ def off_by(how: Rounding) -> tuple[Fraction, Fraction]:
             return 1 / (1 + 2 * unit), Fraction(1)
         case "up":
             return Fraction(1), 1 + 2 * unit
-    raise RuleError(f"loses_of_blocks: nothing is told of rounding {how.mode}")
+    raise RuleError(f"loses_of_blocks: the rule does not cover rounding {how.mode}")
 
 
 def _positive(node: Literal) -> Fraction | None:
@@ -369,7 +369,7 @@ class _Results:
                 _, above = off_by(node.rounding)
                 share = found.share + (above - 1) * (self.most + found.share)
                 return replace(found, share=share, rest=found.rest * above + power(fmt.unit))
-        raise RuleError(f"loses_of_blocks: nothing is told of results with a {node.kind}")
+        raise RuleError(f"loses_of_blocks: the rule does not cover results with a {node.kind}")
 
     def _sum(self) -> _Result:
         """By induction: each instruction takes E and A to growth * E + part * A + own and A + size, and A is at most
@@ -398,7 +398,7 @@ class _Results:
             elif names == FACTORS and len(places) == 1 and factors:
                 shares[False, places.pop()] += value
             else:
-                raise RuleError("loses_of_blocks: an instruction of which the error is told in other magnitudes")
+                raise RuleError("loses_of_blocks: the error of an instruction is stated in other magnitudes")
         each, alone = (max((x for (own, _), x in shares.items() if own is kind), default=Fraction(0))
                        for kind in (True, False))  # fmt: skip
         a, b, unit = self.a, self.b, self.does.unit

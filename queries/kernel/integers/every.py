@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.plans.matrices import Job, Patterns
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain
 
-EVERY = 16  # bits of a row and a column together, up to which all of them are evaluated
+EVERY = 16  # the most bits of a row and a column together for which all rows and columns are evaluated
 Wholes = NDArray[np.object_]  # Python's integers
 Rows = Sequence[Sequence[Fraction]]
 WIDEST = 24  # bits of an integer word; sums of few products are in 64 bits then
@@ -48,9 +48,9 @@ def every_product(left: Plan, right: Plan, length: int) -> Made:
 
 @rule
 def every_sum(plan: Plan, length: int) -> Made:
-    """Units of one product add it to c exactly if the sum is in range; the sums of the first products of all rows and
-    columns are, for every number of products. A recombined sum is less than half of the product of the moduli for all
-    rows and columns."""
+    """No sum of a plan leaves its range: units of one product add exactly while sums are in range, and so are the sums
+    of the first products of all rows and columns, for every number of products. A recombined sum is less than half of
+    the product of the moduli for all rows and columns."""
     if length < 1 or plan.scale is not None:
         raise RuleError("every_sum: K is from 1 on, and no unit takes scale factors")
     for count in range(1, length + 1):
@@ -73,7 +73,8 @@ def every_sum(plan: Plan, length: int) -> Made:
 @rule
 def every_error(plan: Plan, length: int, reach: int, near: int, times: Fraction, span: bool) -> Made:
     """A bound compared with the errors for all its rows and columns: for elements of a spread `near` at K = `length`;
-    or, with `span`, for largest products of a span `near` at each K up to `length`."""
+    or, with `span`, for largest products of a span `near` at each K up to `length`. Largest magnitudes are from
+    2^-reach to 2^reach. The bound is `times` K 2^-precision times the sum of the magnitudes of products."""
     if length < 1 or near < 0 or reach < 0:
         raise RuleError("every_error: K is from 1 on, spreads, spans and reaches from 0 on")
     for count in range(1, length + 1) if span else (length,):
@@ -191,13 +192,14 @@ def _in_range(products: Products, job: Job, plan: Plan) -> None:
 def _integers(patterns: Matrix, fmt: Format) -> Matrix:
     """The integers that patterns encode."""
     if not fmt.is_integer or fmt.width > WIDEST:
-        raise RuleError("every_sum: a word is no integer of few bits")
+        raise RuleError(f"every_sum: a word is no integer of at most {WIDEST} bits")
     numbers = patterns.astype(np.int64)
     return numbers - ((numbers >> fmt.width - 1) << fmt.width) if fmt.signed else numbers
 
 
 def _sums(left: Matrix, right: Matrix) -> Iterator[Interval]:
-    """The interval of the sums of the first products of all rows (rows x K) of both sides, for each number of them."""
+    """For k = 1 to K: the interval of the sums of the first k products, over all pairs of rows (rows x K) of both
+    sides."""
     total = np.zeros((len(left), len(right)), dtype=np.int64)
     for k in range(left.shape[1]):
         total = total + np.outer(left[:, k], right[:, k])
@@ -205,4 +207,5 @@ def _sums(left: Matrix, right: Matrix) -> Iterator[Interval]:
 
 
 def _interval(numbers: Matrix) -> Interval:
+    """The least interval of the numbers and 0."""
     return min(NOTHING[0], Fraction(int(numbers.min()))), max(NOTHING[1], Fraction(int(numbers.max())))

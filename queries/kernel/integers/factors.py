@@ -110,7 +110,7 @@ def _in_sums(plan: Plan) -> Node:
     result = replaced(plan.result, lambda node: numbers.get(node) if isinstance(node, Products) else None)
     for node in walk(result):
         if not isinstance(node, OF_VALUES) or (isinstance(node, Product) and (node.normalised or node.limit)):
-            raise RuleError(f"same_integers: nothing is told of what a {node.kind} makes of a sum")
+            raise RuleError(f"same_integers: the rule does not cover a {node.kind} of a sum")
     rounded = [how for products in plan.sums for how in products.stage.roundings]
     rounded += [node.rounding for model in plan.models for node in of_kind(model.unit.result, Round)]
     if any(how.mode not in SIGNLESS for how in rounded if not how.format.is_integer):

@@ -318,7 +318,7 @@ class _Words:
                 return _Affine(term.of, factors, term.error, term.keeps)  # a number's own lower digits
             case Round() if not node.rounding.format.is_integer:
                 return self._rounded(node)
-        raise RuleError(f"loses_of_largest: nothing is told of words with a {node.kind}")
+        raise RuleError(f"loses_of_largest: the rule does not cover words with a {node.kind}")
 
     def _rounded(self, node: Round) -> _Affine:
         how, term = node.rounding, self.of(node.term)
@@ -398,7 +398,7 @@ class _Results:
                 return self._sum([self.of(item) for item in node.items if not item.is_addend])
             case Round() if not node.rounding.format.is_integer:
                 return self._rounded(node, self.of(node.term))
-        raise RuleError(f"loses_of_largest: nothing is told of results with a {node.kind}")
+        raise RuleError(f"loses_of_largest: the rule does not cover results with a {node.kind}")
 
     @staticmethod
     def _product(one: _Form, other: _Form) -> _Form:

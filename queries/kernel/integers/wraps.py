@@ -117,7 +117,7 @@ def _stage(
     if not isinstance(stage, Chain):
         raise RuleError(f"never_wraps: a {type(stage).__name__} is more than a chain of instructions")
     if stage.tail is not None:
-        raise RuleError("never_wraps: nothing is told of products left over for a tail")
+        raise RuleError("never_wraps: the rule does not cover products left over for a tail")
     unit, read = stage.model, plan.read(stage.words)
     if any(word is None and not fmt.is_integer for word, fmt in zip(read, (plan.a, plan.b), strict=True)):
         raise RuleError(f"never_wraps: {unit.reference or 'a unit'} does not add integers")
@@ -223,7 +223,7 @@ def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: in
                 pass
             case Product(limit=None):
                 if node.normalised:
-                    raise RuleError("never_wraps: nothing is told of normalised products")
+                    raise RuleError("never_wraps: the rule does not cover normalised products")
                 if not all(isinstance(factor, Element) or (not whole and _is_read(factor)) for factor in node.operands):
                     raise RuleError("never_wraps: a product of other numbers than elements")
             case FusedSum():
@@ -234,7 +234,7 @@ def added(unit: Model, sides: Mapping[str, Interval], start: Interval, count: in
             case Round() if not isinstance(node.term, Round) and node.rounding.format.is_integer == whole:
                 check_within(interval(node.term), whole_numbers(node.rounding.format))
             case _:
-                raise RuleError(f"never_wraps: nothing is told of sums with a {node.kind}")
+                raise RuleError(f"never_wraps: the rule does not cover sums with a {node.kind}")
     return every
 
 
@@ -290,7 +290,7 @@ def interval_of(word: Node, most: int | None) -> Interval:
     RuleError if the interval is not known."""
     known = OfElements({}, most=most).of(word)
     if known.interval is None or not known.finite:
-        raise RuleError(f"never_wraps: nothing is told of words with a {word.kind}, or a word may overflow")
+        raise RuleError(f"never_wraps: the rule does not cover words with a {word.kind}, or a word may overflow")
     return known.interval
 
 

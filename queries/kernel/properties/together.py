@@ -132,6 +132,6 @@ def _orders(
         if problem.inputs != inputs or problem.compare != compare:
             raise RuleError(f"{name}: a part is about other inputs, or compares otherwise")
         if sorted(problem.order) != list(range(model.length)):
-            raise RuleError(f"{name}: it is not an order of the products")
+            raise RuleError(f"{name}: the order is not a permutation of the products")
         orders.add(problem.order)
     return orders

@@ -54,7 +54,7 @@ def plan_at(unit: Unit | Windowed | PlanAt) -> PlanAt:
     """The plan that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a unit."""
     subject = unit.unit if isinstance(unit, Windowed) else unit
     if not isinstance(subject, PlanAt):
-        raise RuleError("it is about a unit, where a plan is needed")
+        raise RuleError("the theorem is about a unit, where a plan is needed")
     return subject
 
 
@@ -62,7 +62,7 @@ def unit_in(unit: Unit | Windowed) -> Unit:
     """The unit that a theorem is about, on all inputs or on some. Raises RuleError for a theorem about a plan."""
     subject = unit.unit if isinstance(unit, Windowed) else unit
     if not isinstance(subject, Unit):
-        raise RuleError("it is about a plan, where a unit is needed")
+        raise RuleError("the theorem is about a plan, where a unit is needed")
     return subject
 
 
