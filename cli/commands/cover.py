@@ -95,7 +95,7 @@ def cover(
         say(f"{why_ended()}{'; what was found so far is written' * bool(vectors)}")
     if coverage.open and not coverage.interrupted:
         why = f"the time was over: give more than --timeout {options.timeout:g}" if over else (
-            "no engine answered in the seconds that one question has")  # fmt: skip
+            "no engine answered in the seconds that one question had, which grow with --timeout")  # fmt: skip
         say(f"not decided: {len(coverage.open)} in all; {why}")
 
     def write(folder: Path) -> Iterable[Certificate]:

@@ -55,7 +55,7 @@ TRIED = 32  # rows of a chunk, of those that meet a condition, tried for whether
 WHICH = 16  # bits of the number of a flaw
 EACH = 3  # vectors for each condition, and each changed parameter; one for a place of a bit, or two conditions
 ROUNDS = 3  # times that rows near the chosen ones are tried
-SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, of each kind
+SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, at first
 #: processor time of a second engine: this many times the first engine's seconds, and this many seconds more
 SECOND_SHARE, SECOND_LEAST = 5.0, 8.0
 SMALL_SETS = 2  # sets of few products that are asked about before all products
@@ -364,7 +364,8 @@ class Covering:
             self._choose_aside()
             self._solve(self.both)
             if changes:
-                self._prove_changes()
+                self._prove_changes(PROOF_SECONDS)
+            self._ask_longer(changes)
         except KeyboardInterrupt:
             self.found.interrupted = True
         return self.finished()
@@ -443,9 +444,10 @@ class Covering:
                 raise SolverFaultError(f"{answer.engine} {answer.version}: its answer reaches none of the cases: {row}")
         return None
 
-    def _decide(self, group: list[Case]) -> None:
-        """Find rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself."""
-        answer = self._search(group, lambda left: datapath(self.model).query(left), WHOLE_SECONDS)
+    def _decide(self, group: list[Case], seconds: float = WHOLE_SECONDS) -> None:
+        """Find rows for the cases, or theorems; if no answer comes, each half of the cases is asked by itself.
+        `seconds`: the most for one question."""
+        answer = self._search(group, lambda left: datapath(self.model).query(left), seconds)
         left = tuple(self._left(group))
         if answer is None or not left:
             return
@@ -502,11 +504,26 @@ class Covering:
             if by_rules is not None:
                 self.found.same[change] = by_rules
 
-    def _prove_changes(self) -> None:
-        """A row for each change that no sample showed, or the proof that the change has no effect."""
-        self._rewrite_changes(PROOF_SECONDS)
+    def _ask_longer(self, changes: bool) -> None:
+        """Ask again about what is still open, one case or change at a time, each with its share of the time that is
+        left where this is more than the question had."""
+        cases = self._left([(one,) for one in self.singles if changes or not one.is_one_bit] + self.both)
+        for done, case in enumerate(cases):
+            limit = self._remaining() / (len(cases) - done + len(self._left(self.changes)))
+            if limit <= WHOLE_SECONDS:
+                break
+            self._decide([case], limit)
+        if changes and (left := len(self._left(self.changes))):
+            self._prove_changes(self._remaining() / left, PROOF_SECONDS)
+
+    def _prove_changes(self, seconds: float, before: float = 0.0) -> None:
+        """A row for each change that no sample showed, or the proof that the change has no effect. `seconds`: the most
+        for each; `before`: what each had before, of which more is wanted."""
+        if seconds <= before:
+            return
+        self._rewrite_changes(seconds)
         for change in self._left(self.changes):
-            limit = min(PROOF_SECONDS, self._remaining())
+            limit = min(seconds, self._remaining())
             if limit <= 0:
                 return
             problem = Problem(self.model, change.model)

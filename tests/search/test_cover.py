@@ -382,7 +382,7 @@ def test_a_time_that_ends_while_conditions_are_built_is_said(tmp_path: Path) -> 
     ("seconds", "why"),
     [
         (0.0, "the time was over: give more than --timeout 9"),
-        (5.0, "no engine answered in the seconds that one question has"),
+        (5.0, "no engine answered in the seconds that one question had, which grow with --timeout"),
     ],
 )
 def test_why_conditions_stay_open_is_said(monkeypatch: pytest.MonkeyPatch, seconds: float, why: str) -> None:
@@ -392,6 +392,16 @@ def test_why_conditions_stay_open_is_said(monkeypatch: pytest.MonkeyPatch, secon
     found = run("cover", "ieee/fma/f16", "--no-pairs", "--timeout", "9")
     assert found.exit_code == 3
     assert re.search(rf"not decided: \d+ in all; {why}", found.stderr), found.stderr
+
+
+def test_time_that_is_left_goes_to_what_is_still_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fixed seconds of a question were all that it had, whatever --timeout was."""
+    for name in ("SMALL_SECONDS", "WHOLE_SECONDS", "BESIDE_SECONDS", "PROOF_SECONDS"):
+        monkeypatch.setattr(f"mmaprobe.queries.covering.cover.{name}", 0.001)
+    found = Covering(small(TWO), pairs=False).run(Options("bitwuzla", 120))
+    assert found.unreachable
+    assert found.same
+    assert not found.open
 
 
 def test_changes_of_the_same_form_are_proved_before_solvers_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
