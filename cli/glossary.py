@@ -33,6 +33,7 @@ ASIDES = {
     "then, as in a unit of one step, it is about any two. In a unit with scale factors it is about products with the "
     "same scale factors, which keep their places.",
     "sign-symmetric": "It does not hold where terms are rounded down.",
+    "zero-padding": "It is asked of a unit whose length is a parameter (`@length=N`).",
     "exact": "Elsewhere: without any rounding.",
     "unbiased": "It is answered for one result that is rounded by at most six random bits.",
 }

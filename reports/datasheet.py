@@ -177,7 +177,7 @@ def basis_of_model(model: Model) -> str:
     """Where a model is from: its evidence and its source."""
     if model.member is None:
         about = model.unit.about if is_unit_file(model.reference) else ""
-        return "; ".join(filter(None, (about, model.unit.evidence, model.unit.source))) or "as the file has it"
+        return "; ".join(filter(None, (about, model.unit.evidence, model.unit.source))) or "its file names no evidence"
     if (row := _row(model)) is None:
         return "IEEE 754-2019"
     return ("parameters as given; " if "@" in model.reference else "") + _basis([row])

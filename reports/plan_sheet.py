@@ -25,7 +25,7 @@ PLAN = "plan"  # the basis of lines that are read off the plan
 
 def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     """The sheet of a plan. `name`: the sheet's title; `bound`: the document of `prove --property error-bound`."""
-    basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
+    basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "its file names no evidence"
     sheet = Sheet(name, [plan.reference], basis)
     step, roundings = step_text(plan)
     period = math.lcm(*(products.stage.period for products in plan.sums))

@@ -296,7 +296,8 @@ def paddings(model: Model) -> list[Problem]:
     """Every shorter dot product of the model equals the whole dot product with zeros in the remaining products. Raises
     ParameterError if the model has no shorter dot product."""
     if model.member is None:
-        raise ParameterError("length", f"{model.reference} has one length, and no shorter dot product")
+        why = "zero-padding is asked of a unit whose length is a parameter (@length=N)"
+        raise ParameterError("length", f"{model.reference} has one length, and no shorter dot product: {why}")
     problems = []
     for length in range(1, model.length):
         try:
