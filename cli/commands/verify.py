@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from mmaprobe.hypotheses.claim_file import Statement
     from mmaprobe.queries.search.distinguish import Options
 
-LISTED = 64  # products above which equal neighbours share a line; the most lines that are shown
+LISTED = 64  # products above which those with the same factors share a line; the most lines that are shown
+SPANS = 4  # places, at most, that are named of products with the same factors
 TRIED = 8  # steps of a search without an answer that are printed
 
 
@@ -210,16 +211,23 @@ def _by(document: Document) -> str:
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
-def _runs(vector: ClaimVector) -> list[tuple[int, int, tuple[str, str]]]:
-    """The first and the last place and the patterns of products with a nonzero factor; of a long vector, equal
-    neighbours are one run."""
-    found, end = list[tuple[int, int, tuple[str, str]]](), 0
-    many = len(vector.a) > LISTED
+def _products(vector: ClaimVector) -> list[tuple[str, tuple[str, str]]]:
+    """The places of the products with a nonzero factor, with {} for the side, and the patterns of their factors: one
+    entry for each product; in a long vector one for all products with the same factors."""
+    spans, end = dict[tuple[str, str], list[str]](), 0
     for pair, alike in groupby(zip(vector.a, vector.b, strict=True)):
         begin, end = end, end + len(list(alike))
         if any(int(text, 16) for text in pair):
-            found += [(begin, end - 1, pair)] if many else [(k, k, pair) for k in range(begin, end)]
-    return found
+            place = f"{{0}}{begin} to {{0}}{end - 1}" if end - begin > 1 else f"{{0}}{begin}"
+            spans.setdefault(pair, []).append(place)
+    if len(vector.a) <= LISTED:
+        return [(f"{{0}}{k}", pair) for k, pair in enumerate(zip(vector.a, vector.b, strict=True)) if pair in spans]
+    return [(", ".join(_shortened(places)), pair) for pair, places in spans.items()]
+
+
+def _shortened(places: list[str]) -> list[str]:
+    """The first places and the last one of many."""
+    return places if len(places) <= SPANS else [*places[: SPANS - 1], "...", places[-1]]
 
 
 def _show_vector(vector: ClaimVector) -> None:
@@ -227,12 +235,11 @@ def _show_vector(vector: ClaimVector) -> None:
     from mmaprobe.smtmodel.arithmetic.formats import format_named
 
     fmt, addend = format_named(vector.format), format_named(vector.c_format)
-    runs = _runs(vector)
-    for first, last, pair in runs[:LISTED]:
+    shown = _products(vector)
+    for places, pair in shown[:LISTED]:
         for side, text in zip("ab", pair, strict=True):
-            places = f"{side}{first}" + (f" to {side}{last}" if last > first else "")
-            say(f"  {places} = {text}  {value_text(int(text, 16), fmt)}")
-    if len(runs) > LISTED:
+            say(f"  {places.format(side)} = {text}  {value_text(int(text, 16), fmt)}")
+    if len(shown) > LISTED:
         say(f"  and so on: {counted(len(vector.a), 'product')}, which --json lists")
     say(f"   c = {vector.c}  {value_text(int(vector.c, 16), addend)}")
     say(f"  exact sum {both(vector.exact, vector.exact_decimal)}")

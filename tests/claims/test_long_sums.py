@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from mmaprobe.cli.commands.verify import _products
 from mmaprobe.cli.main import main
 from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.verify import ClaimVector
 from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.long_sums import Long, LongSums
@@ -93,6 +96,19 @@ def test_a_share_that_no_time_was_left_to_prove_is_said_to_be_open(
         shown[late] = result.output
     assert "nothing is proved in the time given; 1." in shown[True]
     assert "is proved; 1." in shown[False]
+
+
+def test_products_with_the_same_factors_share_a_line_of_a_long_input() -> None:
+    """110 lines had one pair of numbers in runs of three."""
+    a = ["0000" if k % 4 == 3 else "3c00" for k in range(80)]
+    vector = ClaimVector(format="f16", c_format="f32", a=["4000", *a], b=["3c01"] * 81, c="00000000", exact="",
+                         exact_decimal="", results={}, first_divergence=None)  # fmt: skip
+    shown = [(places.format("a"), pair) for places, pair in _products(vector)]
+    assert shown[0] == ("a0", ("4000", "3c01"))
+    assert shown[1] == ("a1 to a3, a5 to a7, a9 to a11, ..., a77 to a79", ("3c00", "3c01"))
+    assert len(shown) == 3  # zeros times a number are products with a nonzero factor, too
+    short = replace(vector, a=["0000", "3c00", "3c00"], b=["0000", "3c00", "3c00"])
+    assert [places.format("b") for places, _ in _products(short)] == ["b1", "b2"]
 
 
 def test_inputs_are_admitted_and_their_errors_exact() -> None:
