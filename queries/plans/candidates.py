@@ -14,22 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned, size_of
-from mmaprobe.queries.plans.forms import Form
+from mmaprobe.queries.plans.cut_sums import tile_of
+from mmaprobe.queries.plans.forms import Form, with_sums
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_stages import Steps, ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
-from mmaprobe.queries.plans.unit_stages import Keeping, PartRoundings, kept_as, usual
+from mmaprobe.queries.plans.unit_stages import Keeping, PartRoundings, in_equal_parts, kept_as, usual
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
-from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.libraries import briefly_built, compiler
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import same_results
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Plan, Stage
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
 from mmaprobe.smtmodel.plans.named import (
@@ -80,6 +81,15 @@ class Candidates:
     def aliases(model: Model) -> Iterator[Model]:
         """The units of the table with the arithmetic of a model."""
         return iter(_by_arithmetic().get(_arithmetic(model), ()))
+
+    def twins(self, plan: Plan) -> Iterator[Plan]:
+        """A plan of one unit with each other unit of the table, and each unit of one product, that fits in its
+        place."""
+        if len(plan.models) == 1:
+            own = plan.models[0]
+            taken = own.a, own.b
+            others = (with_unit_in(plan, own, one) for one in dict.fromkeys((*self.units(taken), *self.steps(taken))))
+            yield from (one for one in others if one is not None and one != plan)
 
     def steps(self, taken: tuple[Format, Format]) -> Iterator[Model]:
         """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
@@ -168,7 +178,8 @@ class Candidates:
         bodies = [stage for stage in known if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
         steps = Steps(ranked(products))
         found = chain(lanes_of(products, model, how), blocks_of(products, model, how), turns_of(products, model),
-                      cut_alike(products, known, model, how), stages_of(products, model, how, bodies))  # fmt: skip
+                      cut_alike(products, known, model, how), stages_of(products, model, how, bodies),
+                      likely(model, size_of(products)))  # fmt: skip
         stages = [stage for stage in dict.fromkeys(found) if steps.may_be_of(stage)]
         if wider:
             wide = Rounding(FORMATS[WIDER[model.d.name]])
@@ -275,6 +286,15 @@ def cut_alike(products: Node | Leaf, known: Iterable[Stage], model: Model, how: 
             yield from (replace(stage, body=body) for body in lanes_of(ranked(last), model, how))
 
 
+def likely(model: Model, length: int) -> Iterator[Stage]:
+    """How libraries add K = `length` products with a unit of one product, whatever the tree: a tree at one K may show
+    fewer parts than a stage has at another."""
+    yield from usual(model, length, lambda _: [None])
+    if tile := tile_of(model, length):
+        for size in range(tile, length // 2 + 1, tile):
+            yield from in_equal_parts(size, Chain(model), Rounding(model.c), length, tile)
+
+
 @cache
 def _table() -> tuple[Model, ...]:
     """The units and instructions that can take K in tiles, the likeliest first."""
@@ -304,3 +324,19 @@ def likelihood(model: Model) -> int:
 def with_unit(stage: Stage, model: Model, other: Model) -> Stage:
     """The same stage with the unit `other` in the place of the unit `model`."""
     return stage.changed(lambda use: replace(use, model=other) if use.model == model else use)
+
+
+def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
+    """The same plan with the unit `other` in the place of the unit `model`; None if `other` does not fit."""
+    with suppress(ParameterError):
+        return with_sums(plan, lambda products: Products(with_unit(products.stage, model, other), products.start))
+    return None
+
+
+def outline(plan: Plan) -> tuple[int, int, str]:
+    """The place of a plan among plans that give the same results: the plan with the shortest text, without the names of
+    units, comes first, then the plan with the likeliest unit."""
+    text = plan.reference
+    for model in plan.models:
+        text = text.replace(model.reference, model.c.name)
+    return len(text), min(map(likelihood, plan.models)), plan.reference

@@ -31,15 +31,15 @@ from mmaprobe.queries.plans.forms import Form
 from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.tree_sums import TreeSums
-from mmaprobe.queries.plans.unit_stages import PartRoundings
+from mmaprobe.queries.plans.unit_stages import PartRoundings, in_equal_parts
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans, type_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Stage
-from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order
-from mmaprobe.smtmodel.plans.named import in_format, in_runs, in_runs_at, promoted
-from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
+from mmaprobe.smtmodel.plans.joins import Add, Order
+from mmaprobe.smtmodel.plans.named import in_format, in_runs_at, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.stages import Parted
 
 TILES = (16, 32, 64, 128)  # products of a tile: K is cut at multiples of these
@@ -86,12 +86,12 @@ def _uneven(
 
 def _within(model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> Iterator[CutSums | DealtSums]:
     length = sample.a.shape[2]
-    if _tile(model, length, FINER) != _tile(model, length):
+    if tile_of(model, length, FINER) != tile_of(model, length):
         yield CutSums(model, form, sample, evaluate, FINER)
     yield from nested(model, form, sample, evaluate)
 
 
-def _tile(model: Model, length: int, most: int = MOST_TILES) -> int:
+def tile_of(model: Model, length: int, most: int = MOST_TILES) -> int:
     """The smallest tile of which K has at most `most`; 0 for none."""
     fitting = (tile for tile in TILES if tile % model.length == 0 and 1 < -(-length // tile) <= most)
     return next(fitting, 0)
@@ -103,7 +103,7 @@ class CutSums:
 
     def __init__(self, model: Model, form: Form, sample: Sample, evaluate: Evaluate, most: int = MOST_TILES) -> None:
         self.model, self.how, length = model, Rounding(model.c), sample.a.shape[2]
-        self.tile = _tile(model, length, most)
+        self.tile = tile_of(model, length, most)
         self.count = -(-length // self.tile) if self.tile else 0
         self.length = length
         self.body: Stage = Chain(model)
@@ -198,18 +198,15 @@ class CutSums:
         """The stages that promote runs of K, whole and in equal parts, and their sums (ways x elements)."""
         stages, sums = list[Parted](), list[Numbers]()
         for tiles in range(1, self.count // 2 + 1):
-            body = promoted(tiles * self.tile, self.body, self.how)
-            runs = cache(partial(self._promotion, tiles))
-            stages.append(body)
+            size, runs = tiles * self.tile, cache(partial(self._promotion, tiles))
+            stages.append(promoted(size, self.body, self.how))
             sums.append(runs(0, self.count))
-            for ways, grain in product(SPLITS, (0, self.tile)):
-                partition = Equal(ways, grain)
-                sizes = partition.sizes(self.length, Parted(partition, Add(self.how), body))
-                ends = [-(-end // self.tile) for end in (0, *accumulate(sizes))]
-                parts = [runs(*span) for span in pairwise(ends)] if tiles * self.tile < sizes[0] < self.length else []
-                for order in (ORDERS if len(parts) > 2 else ORDERS[:1]) if parts else ():
-                    stages.append(in_runs(ways, body, self.how, order, grain))
-                    sums.append(in_order(parts, order))
+            for stage in in_equal_parts(size, self.body, self.how, self.length, self.tile):
+                assert isinstance(stage.partition, Equal)
+                assert isinstance(stage.join, Add)
+                ends = [-(-end // self.tile) for end in (0, *accumulate(stage.partition.sizes(self.length, stage)))]
+                stages.append(stage)
+                sums.append(in_order([runs(*span) for span in pairwise(ends)], stage.join.order))
         return stages, np.array(sums)
 
     def _promotion(self, tiles: int, first: int, end: int) -> Numbers:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
-from mmaprobe.queries.plans.candidates import CHUNK, Candidates
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
@@ -83,7 +83,7 @@ UNITS = 4  # the least number of uses of a known unit in K for which its cuts ar
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
 DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
-AGAIN, NARROW_D = 12, 16  # further products that a plan must reproduce if d has at most NARROW_D bits
+AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
 POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
@@ -432,9 +432,9 @@ class Mapper(Candidates):
         if self._lacks(looked):
             self.failed += 1
             return
-        one = self._again(looked, number)
+        sample = self._again(looked, number)
         for group in self._groups(looked, number):
-            plans = self._fitting_plans(dict.fromkeys(self._while_learning(group)), one, self._forms(looked))
+            plans = self._fitting_plans(dict.fromkeys(self._while_learning(group)), sample, self._forms(looked))
             fitting = [plan for plan in plans if plan not in self.known]
             if fitting:
                 break
@@ -447,7 +447,7 @@ class Mapper(Candidates):
         if len(fitting) > COMPARED_PLANS:  # many reproduce one element by chance, above all in a narrow format
             fitting = self._giving_most(fitting, looked, looked.unexplained, MOSTLY)
         fitting = self._likeliest_ends(fitting, looked)
-        fitting.sort(key=_depth)  # of equally good plans the simplest is kept
+        fitting.sort(key=outline)  # of equally good plans the simplest is kept
         self.compiled.update(model for plan in fitting for model in plan.models)  # many shapes follow
         fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
@@ -460,22 +460,57 @@ class Mapper(Candidates):
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([one.unexplained for one in shapes])
         left &= np.concatenate([np.full(len(one.places), one.shape.length >= shortest) for one in shapes])
+        others = self._explained_ones(fitting)
         if not left.any():
-            self._know(fitting[0])
+            self._know(self._with_best_unit(self._of_most(fitting, others), sample, [looked, *others]))
         for count in range(len(gives)):
-            best = max(gives, key=lambda plan: int((gives[plan] & left).sum()))
-            if (gives[best] & left).sum() < (LEAST_EXPLAINED if count else 1):  # a wrong plan may fit a few by chance
+            most = max(int((fits & left).sum()) for fits in gives.values())
+            if most < (LEAST_EXPLAINED if count else 1):  # a wrong plan may fit a few by chance
                 break
+            best = self._of_most([plan for plan, fits in gives.items() if (fits & left).sum() == most], others)
             left &= ~gives.pop(best)
-            self._know(best)
+            self._know(self._with_best_unit(best, sample, [*shapes, *others]))
+
+    def _explained_ones(self, plans: Sequence[Plan]) -> list[Looked]:
+        """Shapes whose elements all have a plan, and which distinguish some plans: one plan of all shapes is likelier
+        than two plans of some shapes each."""
+        some = [one for one in self.looked.values() if not one.unexplained.any()]
+        return _telling(plans, [some[n] for n in self.rng.permutation(len(some))]) if some else []
+
+    def _of_most(self, plans: Sequence[Plan], shapes: Sequence[Looked]) -> Plan:
+        """The first of the plans that reproduce the most elements of some shapes."""
+        return plans[0] if len(plans) == 1 else max(plans, key=lambda plan: self._count_of(plan, shapes))
+
+    def _count_of(self, plan: Plan, shapes: Sequence[Looked]) -> int:
+        return sum(int(self._fitting(plan, one).sum()) for one in shapes)
+
+    def _with_best_unit(self, plan: Plan, sample: Sample, shapes: Sequence[Looked]) -> Plan:
+        """A plan with the unit that gives the most elements of some shapes, among the units with which it gives a
+        sample. Units that give the same are asked of numbers near the smallest, which some units take for zeros."""
+        every = sorted((plan, *(one for one in self.twins(plan) if self.same(one, sample))), key=outline)
+        if len(every) > 1:
+            counts = [self._count_of(one, shapes) for one in every]
+            every = [one for one, count in zip(every, counts, strict=True) if count == max(counts)]
+        if len(every) > 1:
+            small = self._near_smallest(shapes[0])
+            results = [self.results(one, small) for one in every]
+            counts = [0 if one is None else int(self.agreeing(one, small).sum()) for one in results]
+            every = [every[counts.index(max(counts))]]
+        return every[0]
+
+    def _near_smallest(self, looked: Looked) -> Sample:
+        """A product of a shape in which the numbers of A, and so the products, are near the smallest normal ones."""
+        low = self.asked.a.emin
+        powers = (low - self.asked.a.fraction, low + 2), (0, SMALL // 4), (low - self.asked.a.fraction, low + 2)
+        rows, columns = (np.unique(side) for side in looked.places.T)
+        return Sample(*(side[None] for side in self._drawn(looked.shape, rows, columns, False, powers=powers)))
 
     def _again(self, looked: Looked, number: int) -> Sample:
-        """An element of a shape, with its results in further products: many wrong plans reproduce one result in a
-        narrow format by chance."""
+        """An element of a shape, with its results in further products: wrong plans reproduce one result by chance,
+        above all in a narrow format."""
         row, column = looked.places[number : number + 1].T
-        more = [
-            self._drawn(looked.shape, row, column, True) for _ in range(AGAIN if self.asked.d.width <= NARROW_D else 0)
-        ]
+        times = AGAIN[self.asked.d.width <= NARROW_D]
+        more = [self._drawn(looked.shape, row, column, True) for _ in range(times)]
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _likeliest_ends(self, plans: list[Plan], looked: Looked) -> list[Plan]:
@@ -547,7 +582,7 @@ class Mapper(Candidates):
         steps = [model for own in taken for model in self.steps(own)]
         usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
         if not (affordable := self._affordable(looked)):
-            yield from usual
+            yield from (*usual, self._cut(steps, looked))
         asks = affordable or not self._units_likely
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is not None:
@@ -558,7 +593,7 @@ class Mapper(Candidates):
             together = self.asked.d.width <= NARROW_D
             yield from [chain(usual_ones, others)] if together else [usual_ones, others]
         if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # a narrow d may hide steps of the order
-            yield from usual
+            yield from (*usual, self._cut(steps, looked))
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()
             yield from self._unit_stages(of_units, length, ROUNDS_OF_CUTS)
@@ -914,14 +949,15 @@ class Mapper(Candidates):
     def _drawn(
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool,
         chosen: Callable[[Matrix, Matrix, Matrix], Matrix] | None = None,
+        powers: Sequence[tuple[int, int]] | None = None,
     ) -> tuple[Matrix, ...]:  # fmt: skip
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
         pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
         format of d otherwise hides, and shows the step at which c is added. `chosen`: the function that chooses c at
-        these rows and columns from A, B and a random c."""
+        these rows and columns from A, B and a random c. `powers`: other powers of two for the sizes of A, B and C."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
-        powers = [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
+        powers = powers or [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
         a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
         if cancels:
             order = self.rng.permutation(shape.length)
@@ -1023,12 +1059,3 @@ def _cost(shape: Shape) -> tuple[int, int]:
 def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """All pairs of a row and a column (n x 2)."""
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def _depth(plan: Plan) -> int:
-    """The nesting depth of a plan's stages, tails not counted."""
-
-    def depth(stage: Stage) -> int:
-        return 0 if isinstance(stage, Chain) else 1 + depth(stage.parts[0])
-
-    return max(depth(products.stage) for products in plan.sums)

@@ -17,9 +17,9 @@ import numpy as np
 
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
-from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, with_unit
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline, with_unit, with_unit_in
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import forms_of, stored_of, with_sums
+from mmaprobe.queries.plans.forms import forms_of, stored_of
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.base.progress import Show
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
-from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
+from mmaprobe.smtmodel.plans import Chain, Plan, Stage
 
 SECONDS = 120.0  # for trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on
@@ -260,7 +260,7 @@ class _Trial:
         fits, best = self._asked_of_all(side)
         looked = max((fit.looked for fit in fits.values()), default=0 if best is None else best.looked)
         groups = [tuple(self.names(x)) for x, fit in fits.items() if fit.looked == looked]
-        plans = tuple(sorted(dict.fromkeys(chain.from_iterable(groups)), key=_outline))
+        plans = tuple(sorted(dict.fromkeys(chain.from_iterable(groups)), key=outline))
         untried = () if fits else tuple(dict.fromkeys(self._untried))
         activation = "" if plans else self._activations[side]
         others = self._others(plans, groups)
@@ -296,7 +296,7 @@ class _Trial:
         apart = Apart(self.recorded, self.candidates, plans[0])
         every = [Other(some, 0, 0, None) if time.monotonic() > until else apart.other(some) for some in rest]
         return tuple(
-            sorted((one for one in every if one.differ or not one.asked), key=lambda one: _outline(one.plans[0]))
+            sorted((one for one in every if one.differ or not one.asked), key=lambda one: outline(one.plans[0]))
         )
 
     def _later(self) -> float:
@@ -451,19 +451,3 @@ def with_others(first: Sequence[tuple[int, int]], recorded: Recorded) -> tuple[l
     half = count // 2
     chosen = list(dict.fromkeys((*first[:half], *places[:half], *first, *places)))[: max(count, len(first))]
     return [row for row, _ in chosen], [column for _, column in chosen]
-
-
-def _outline(plan: Plan) -> tuple[int, int, str]:
-    """The place of a plan among plans that give the same results: the plan with the shortest text, without the names of
-    units, comes first, then the plan with the likeliest unit."""
-    text = plan.reference
-    for model in plan.models:
-        text = text.replace(model.reference, model.c.name)
-    return len(text), min(map(likelihood, plan.models)), plan.reference
-
-
-def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
-    """The same plan with the unit `other` in the place of the unit `model`; None if `other` does not fit."""
-    with suppress(ParameterError):
-        return with_sums(plan, lambda products: Products(with_unit(products.stage, model, other), products.start))
-    return None

@@ -117,6 +117,16 @@ def usual(model: Model, length: int, keeping: Callable[[Keeping], Sequence[PartR
                     yield one
 
 
+def in_equal_parts(size: int, body: Stage, how: Rounding, length: int, tile: int) -> Iterator[Parted]:
+    """Stages that divide K = `length` into equal parts, each added in promoted runs of `size` products. `tile`: one of
+    the numbers of which the sizes of parts are multiples."""
+    runs = promoted(size, body, how)
+    for ways, grain in product(SPLITS, (0, tile)):
+        parts = Equal(ways, grain).sizes(length, in_runs(ways, runs, how))
+        for order in (ORDERS if len(parts) > 2 else ORDERS[:1]) if size < parts[0] < length else ():
+            yield in_runs(ways, runs, how, order, grain)
+
+
 def kept_as(stage: Parted, kept: PartRoundings) -> Parted | None:
     """The stage with the sums of its parts kept in a way; None where they are not simply added, or formats do not
     fit."""
