@@ -405,6 +405,7 @@ def test_a_data_sheet_says_which_k_leave_no_tail() -> None:
         ("split([64, 128], mma, r)", "128 and a multiple of 8"),
         ("promote(64, mma, r)", "every multiple of 64, perhaps others"),
         ("mma", "multiples of 8"),
+        ("windows(6, fma, r)", "multiples of 1"),
     ):
         plan = parse_plan(FILE.format(step=f"sum({step}, c)", d="f32"), "cut.yaml", parse_reference)
         found = find_plan_bound(plan, Inputs(), (256,), believed, late=lambda: True)
