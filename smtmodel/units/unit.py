@@ -144,8 +144,8 @@ class Unit:
         return tuple(block for block in blocks if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
-        """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable, and
-        for integers of which small ones would be read as zero."""
+        """Raises ParameterError for a place outside the operand, at the least or greatest value of a loop variable, and
+        for small integers that would be read as zero."""
         count = self.count(node.operand)
         if not count:
             raise ParameterError(node.operand, "it is read, and has no format")
