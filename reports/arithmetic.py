@@ -36,6 +36,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.sums import in_order
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -81,7 +82,8 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     """The lines of a data sheet about a unit's arithmetic, each as its name and text."""
     sums, grids = list(of_kind(unit.result, FusedSum)), list(of_kind(unit.result, GridSum))
     inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
-    products = of_kind(unit.result, Product)
+    aligned = bool(sums or grids)
+    products = [node for node in of_kind(unit.result, Product) if aligned or node.limit is not None]
     others = _other_roundings(unit)
     *result, tiny = _rounding(unit.rounding, _wraps(unit)).items()
     lines = [
@@ -92,13 +94,13 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Grid", _each(unit, grids, lambda node: node.sentence())),
         ("Carry bits", _each(unit, sums, _carry_bits)),
         ("Exponent floor", _each(unit, sums, _floor)),
-        ("Products before alignment", _each(unit, products, _product) if sums or grids else ""),
+        ("Products before alignment", _each(unit, products, _product)),
         ("Addend", _addend(unit)),
         ("Cut of the sum", _each(unit, of_kind(unit.result, Cut), lambda node: node.sentence())),
         ("Activation", _each(unit, of_kind(unit.result, Relu), lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
-        ("Subnormal inputs", _each(unit, _of(unit, inputs, _has_subnormals), lambda node: _READ[node.subnormals])),
+        ("Subnormal inputs", _each(unit, _of(unit, inputs, _has_subnormals), _read_tiny)),
         ("Zero inputs", _each(unit, _of(unit, inputs, _has_minus), _read_zero)),
         tiny,
     ]
@@ -117,6 +119,10 @@ def _has_subnormals(fmt: Format) -> bool:
 
 def _has_minus(fmt: Format) -> bool:
     return fmt.has_negative_zero
+
+
+def _read_tiny(node: Element) -> str:
+    return _READ["positive_zero" if node.positive_zeros and node.subnormals == "zero" else node.subnormals]
 
 
 def _read_zero(node: Element) -> str:
@@ -311,12 +317,13 @@ def _carry_bits(node: FusedSum) -> str:
 
 
 def _floor(node: FusedSum) -> str:
+    counting = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Counting)]
+    other = f", except {_what(counting)}" if counting else ""
     if node.zeros is None and node.least is None and not node.floors:
-        return "none: zero terms have no exponent"
-    parts = [f"{node.zeros}: the exponent of zero terms in the alignment"] if node.zeros is not None else []
+        return f"none: zero terms have no exponent{other}"
+    parts = [f"{node.zeros}: the exponent of zero terms in the alignment{other}"] if node.zeros is not None else []
     parts += [f"{node.least}: the largest exponent is at least this"] if node.least is not None else []
-    floors = ["none" if floor is None else str(floor) for floor in node.floors]
-    parts += [f"{', '.join(floors)}: the least exponents of its terms in order"] if node.floors else []
+    parts += [f"{in_order(node.floors)}: the least exponents of its terms in order"] if node.floors else []
     return "; ".join(parts)
 
 
@@ -340,12 +347,16 @@ def _comes_in(term: Node) -> bool:
 
 
 def _has_products(item: Node) -> bool:
-    return _has_products(item.term) if isinstance(item, Counting) else isinstance(item, (Each, Gate, Product, Scale))
+    """Whether an operand of a sum is a product, or products, whatever is done to each of them first."""
+    if isinstance(item, (Cancelling, Counting, Relu, Round, Scale)):
+        return _has_products(item.term)
+    return isinstance(item, (Each, Gate, Product))
 
 
 def _joins(node: Sum) -> str:
     others = [item for item in node.items if not _comes_in(item)]
     with_products = any(map(_has_products, others))
+    finished = f"the finished sum{'s' * (len(others) > 1)} of the products"
     if node.bits_of_terms:
-        return "aligned with the products" if with_products else "aligned with the finished sum of the products"
-    return "in the exact sum with the products" if with_products else "added to the finished sum of the products"
+        return f"aligned with {'the products' if with_products else finished}"
+    return "in the exact sum with the products" if with_products else f"added to {finished}"

@@ -298,24 +298,27 @@ def special_values(model: Model) -> list[tuple[str, str]]:
 def _special_inputs(model: Model) -> dict[str, tuple[Patterns, Patterns, int]]:
     """By name: the first patterns of a and of b, the others being +0, and the pattern of c."""
     a, b, c, addend = model.a, model.b, model.c, model.addend
+    one = exact_value(b.one, b)  # 1, but for a format without a normal 1
     cases: dict[str, tuple[Patterns, Patterns, int]] = {}
     if addend and c.has_nan:
         cases["NaN"] = (), (), c.nan
     elif a.has_nan and not addend:
-        cases["NaN * 1"] = (a.nan,), (b.one,), 0
+        cases[f"NaN * {one}"] = (a.nan,), (b.one,), 0
     if a.has_negative_zero and not addend:
         every = "" if model.length == 1 else ", every product"
-        cases[f"-0 * 1{every}"] = (a.sign_bit,) * model.length, (b.one,) * model.length, 0
+        cases[f"-0 * {one}{every}"] = (a.sign_bit,) * model.length, (b.one,) * model.length, 0
     elif a.has_negative_zero and c.has_negative_zero:
         others = "" if model.length == 1 else ", other products +0"
-        cases[f"-0 * 1 + (-0){others}"] = (a.sign_bit,), (b.one,), c.sign_bit
+        cases[f"-0 * {one} + (-0){others}"] = (a.sign_bit,), (b.one,), c.sign_bit
     if a.has_infinity:
         cases["infinity * 0"] = (a.infinity,), (0,), 0
         minus = a.infinity | a.sign_bit
+        if not a.signed:
+            return cases
         if not addend and model.length > 1:
             cases["infinity - infinity"] = (minus, a.infinity), (b.one, b.one), 0
         elif addend and c.has_infinity:
-            cases["-infinity * 1, c = infinity"] = (minus,), (b.one,), c.infinity
+            cases[f"-infinity * {one}, c = infinity"] = (minus,), (b.one,), c.infinity
     return cases
 
 

@@ -52,8 +52,10 @@ def _whole(plan: Plan, period: int) -> str:
     stages = {products.stage for products in plan.sums}
     repeats = {stage.partition.repeats(stage) if isinstance(stage, Parted) else (0, period) for stage in stages}
     (first, every), *others = repeats
-    if others or not first or every == period:
+    if period == 1 or all(isinstance(stage, Chain) for stage in stages):
         return f"multiples of {period}"
+    if others or not first or every == period:
+        return f"every multiple of {period}, perhaps others"
     return f"{first} and a multiple of {every}"
 
 

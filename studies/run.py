@@ -253,7 +253,8 @@ def points(study: Study, sizes: Sequence[int], seed: int) -> Iterator[tuple[Poin
     for size in sizes:
         for distribution in study.distributions:
             for series in study.series:
-                yield Point(study.id, seed, distribution, study.drawn, size, series.label, series.subject), series
+                drawn = study.drawn(distribution)
+                yield Point(study.id, seed, distribution, drawn, size, series.label, series.subject), series
 
 
 #: the products or sums of the latest draws, which all series of a point's size and distribution measure

@@ -82,15 +82,14 @@ class Study:
     axis: str = "n"
     sampled: tuple[Sampled, ...] = ()
 
-    @property
-    def drawn(self) -> str:
-        """The description of the drawn numbers in the rows of the table. A run continues only rows with the same
-        description."""
+    def drawn(self, distribution: Distribution) -> str:
+        """The description of the numbers drawn of a distribution, in the rows of the table. A run continues only rows
+        with the same description."""
         shape = f", {self.rows} rows" if self.rows else ""
         factor = f", times {self.factor:g}" if self.factor != 1 else ""
         addend = f", addends times {self.addend_factor:g}" if self.addend_factor != 1 else ""
         length = f", K = {self.length}" if self.length else ""
-        files = "".join(f", {one.name} {one.digest}" for one in self.sampled)
+        files = "".join(f", {one.name} {one.digest}" for one in self.sampled if one.name == distribution)
         return f"{self.repeats} of {self.grid or self.format}{shape}{factor}{addend}{length}{files}"
 
     @property

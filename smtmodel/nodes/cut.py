@@ -12,6 +12,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Target, round_and_pack
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
 from mmaprobe.smtmodel.nodes.known import Known, power, rounded, top_of, total, turned
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant, near, others
@@ -89,7 +90,10 @@ class Cut(Unary):
         return super().varied(variant) if variant.parameter == "bits" else self
 
     def sentence(self) -> str:
-        return f"normalised and cut to {self.bits} bits, {self.mode}"
+        least = (
+            "" if self.least is None else f"; below 2^{self.least}, at the last place that is kept at 2^{self.least}"
+        )
+        return f"normalised and cut to {self.bits} bits, {as_words(self.mode)}{least}"
 
 
 class _CutSum(Changed):

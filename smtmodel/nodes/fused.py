@@ -12,6 +12,7 @@ from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distanc
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.counting import ZEROS_COUNT, where_zeros_count, with_zeros_counting
 from mmaprobe.smtmodel.nodes.exact import ExactSum, is_positive
@@ -241,7 +242,7 @@ class FusedSum(Sum):
     def sentence(self) -> str:
         bits = self.fraction_bits
         kept = f"{bits} bits" if isinstance(bits, int) else f"{', '.join(map(str, bits))} bits (by operand)"
-        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
+        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {as_words(self.rounding)}")
         wraps = "" if self.carry_bits is None else f", {self.carry_bits} carry bits"
         return f"terms aligned at the largest exponent, {small} {kept} below it, added{wraps}"
 

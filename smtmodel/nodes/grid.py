@@ -10,10 +10,19 @@ from mmaprobe.smtmodel.arithmetic.alignment import align, is_within, magnitude_o
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
-from mmaprobe.smtmodel.nodes.sums import Sum, counted_exponents, enter_terms, named_terms, record_terms, summed
+from mmaprobe.smtmodel.nodes.sums import (
+    Sum,
+    counted_exponents,
+    enter_terms,
+    in_order,
+    named_terms,
+    record_terms,
+    summed,
+)
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
@@ -154,10 +163,11 @@ class GridSum(Sum):
 
     def sentence(self) -> str:
         bits = ", ".join(map(str, self.fraction_bits))
-        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
+        small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {as_words(self.rounding)}")
         flips = "" if self.frame is None else "; bits of a term that opposes one operand's sign flipped, not negated"
         grid = f"multiples of one 2^(exponent - F), the largest, F = {bits} by operand"
-        return f"terms {small} to {grid}; added{flips}{self.vanishing('this power of two')}"
+        floors = f"; {in_order(self.floors)}: the least exponents of its terms in order" if self.bounds else ""
+        return f"terms {small} to {grid}; added{flips}{floors}{self.vanishing('this power of two')}"
 
 
 def _one_more(magnitude: Bits, more: Bit) -> Bits:

@@ -37,8 +37,8 @@ class Sum(Node):
         than there are operands; `floors` and `reach` may be empty."""
         self.check_items()
         every = fraction_bits if isinstance(fraction_bits, tuple) else (fraction_bits,) * len(self.items)
-        for name, given in (("fraction_bits", every), ("floors", floors), ("reach", reach)):
-            if (given or name == "fraction_bits") and len(given) != len(self.items):
+        for name, given in (("F", every), ("floors", floors), ("reach", reach)):
+            if (given or name == "F") and len(given) != len(self.items):
                 raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
         for bits in every:
             check_number("F", bits, BITS)
@@ -63,8 +63,11 @@ class Sum(Node):
 
     def vanishing(self, below: str) -> str:
         """How far below what its terms vanish, in words; empty if none does."""
-        far = [str(places) for places in self.reach if places is not None]
-        return f"; a term more than {' or '.join(far)} places below {below} vanishes" if far else ""
+        if set(self.reach) <= {None}:
+            return ""
+        if len(set(self.reach)) == 1:
+            return f"; a term more than {self.reach[0]} places below {below} vanishes"
+        return f"; {in_order(self.reach)}: the places below {below} beyond which its terms in order vanish"
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -99,6 +102,11 @@ class Sum(Node):
     def by_term(self, given: int | tuple[int, ...]) -> tuple[int, ...]:
         """The value of a parameter for each term, for a parameter that every operand has."""
         return tuple(value or 0 for value in self.each_term(given))
+
+
+def in_order(values: Sequence[int | None]) -> str:
+    """The values of a parameter of operands in words."""
+    return ", ".join("none" if value is None else str(value) for value in values)
 
 
 def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:

@@ -83,7 +83,7 @@ class Plan:
         if any(part.block for part in gathered(self.result)):
             raise ParameterError("d", "a step reads what all elements of a row or a column give, not those of a block")
         if not isinstance(self.result, (Round, Products)):
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+            raise ParameterError("d", "the result is not rounded to a format: its last step must be a round")
         for product in self.sums:
             if isinstance(product.start, Element):
                 check_holds("start", product.stage.accumulator, self.c)

@@ -180,7 +180,7 @@ def _over(word: Round, first: int) -> tuple[Round, tuple[Gathered, ...]]:
 def check_word(name: str, word: Node, fmt: Format) -> None:
     """Raises ParameterError for an expression that is no word of elements of a format."""
     if not isinstance(word, Round):
-        raise ParameterError(name, "a word is rounded to a format: its last step is a round")
+        raise ParameterError(name, "a word is rounded to a format: its last step must be a round")
     for node in walk(word):
         if not isinstance(node, Given | Literal | Round | ExactSum | Product | Quotient | Gathered | Residue):
             what = "numbers, sums, products, quotients and residues"

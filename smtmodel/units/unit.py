@@ -91,7 +91,9 @@ class Unit:
         while isinstance(node, Repeat):
             node = node.body
         if not isinstance(node, Round):
-            raise ParameterError("d", "the result is not rounded to a format: its last step is a round, or its flags")
+            raise ParameterError(
+                "d", "the result is not rounded to a format: its last step must be a round, or its flags"
+            )
         return node
 
     @property
@@ -142,10 +144,13 @@ class Unit:
         return tuple(block for block in blocks if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
-        """Raises ParameterError for a place outside the operand, for the least or greatest value of a loop variable."""
+        """Raises ParameterError for a place outside the operand, at the least or greatest value of a loop variable, and
+        for small integers that would be read as zero."""
         count = self.count(node.operand)
         if not count:
             raise ParameterError(node.operand, "it is read, and has no format")
+        if node.subnormals != "keep" and (fmt := self.formats[node.operand]).is_integer:
+            raise ParameterError(node.operand, f"{fmt.name} has no subnormal numbers that could be read as zero")
         if node.index is None:
             return
         if not node.index.factors and 0 <= node.index.offset < count:  # the quick test, enough for most elements

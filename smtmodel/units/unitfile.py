@@ -659,7 +659,10 @@ class _Reader(ExpressionReader):
                 )
         everywhere = self.data.inputs.get("subnormals", "keep")
         self.positive_zeros = self.data.inputs.get("zeros") == "positive"
-        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in READ}
+        for operand in READ:
+            fmt = self.formats.get(operand)
+            every = "keep" if fmt is not None and fmt.is_integer else everywhere
+            self.subnormals[operand] = self.data.inputs.get(operand, every)
 
 
 def _is_none(tree: ast.expr) -> bool:

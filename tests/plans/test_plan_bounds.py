@@ -381,7 +381,7 @@ def test_a_data_sheet_of_a_plan() -> None:
     lines = [(line.name, line.value) for line in sheet.lines]
     assert ("Sum of the products", "every 32 products from +0, added as f32, nearest even") in lines
     assert ("Sum of the products", "left over: one product after another, each result the next one's addend") in lines
-    assert ("K without a tail", "multiples of 64") in lines
+    assert ("K without a tail", "every multiple of 64, perhaps others") in lines
     assert ("NaN", "nan (7fffffff)") not in lines
     bounds = [line for line in sheet.lines if line.name.startswith("Error")]
     assert [line.name for line in bounds] == ["Error, K = 64 n", "Error, K = 64", "Error, K = 1024"]
@@ -403,7 +403,9 @@ def test_a_data_sheet_of_a_plan_without_c_has_special_values_in_products() -> No
 def test_a_data_sheet_says_which_k_leave_no_tail() -> None:
     for step, text in (
         ("split([64, 128], mma, r)", "128 and a multiple of 8"),
-        ("promote(64, mma, r)", "multiples of 64"),
+        ("promote(64, mma, r)", "every multiple of 64, perhaps others"),
+        ("mma", "multiples of 8"),
+        ("windows(6, fma, r)", "multiples of 1"),
     ):
         plan = parse_plan(FILE.format(step=f"sum({step}, c)", d="f32"), "cut.yaml", parse_reference)
         found = find_plan_bound(plan, Inputs(), (256,), believed, late=lambda: True)

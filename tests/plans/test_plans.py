@@ -404,7 +404,7 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
         ("sum(mma, c)", "sum(chain(mma, tail=h(fma)), c)", 12, r"tail: its results are f16, the others f32"),
         ("sum(mma, c)", "sum(3, c)", 12, r"'3' is not a stage"),
         ("sum(mma, c)", "r(exact(c, a[0] * b[0]))", 12, r"a plan reads elements by its units only"),
-        ("sum(mma, c)", "relu(r(sum(mma, c)))", 12, r"the result is not rounded to a format: its last step is a round"),
+        ("sum(mma, c)", "relu(r(sum(mma, c)))", 12, r"not rounded to a format: its last step must be a round"),
         ("sum(mma, c)", "r(relu(exact(sum(mma, c)), zero=keep))", 12, r"nan and zero apply to a number: round this"),
         ("sum(mma, c)", "r(relu(sum(mma, c), zero=plus))", 12, r"unknown value 'plus'.*positive"),
         ("sum(mma, c)", "r(c)", 12, r"a plan needs a sum of all products"),

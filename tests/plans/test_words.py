@@ -110,7 +110,7 @@ def test_a_word_of_one_rounding_is_a_conversion() -> None:
         ("a0: h(a)", "a0: h(b)", "made of one element"),
         ("a1: h(rest)", "a1: h(r(exact(a, b)))", "made of one element"),
         ("a1: h(rest)", "a1: h(c)", "made of one element"),
-        ("a1: h(rest)", "a1: exact(a, -a0)", "its last step is a round"),
+        ("a1: h(rest)", "a1: exact(a, -a0)", "its last step must be a round"),
         ("a1: h(rest)", "a1: h(relu(a))", "not a relu"),
         ("a1: h(rest)", "a1: h(exact(a, c))", "not a element"),
         ("a1: h(rest)", "a1: h(a9)", "unknown name 'a9'"),

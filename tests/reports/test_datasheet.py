@@ -32,6 +32,7 @@ from mmaprobe.reports.datasheet import (
     sheet_of_identified,
     sheet_of_model,
     sheets_of,
+    special_values,
 )
 from mmaprobe.reports.gpu_page import file_name, pages
 from mmaprobe.reports.latex import COLUMNS, latex_of_sheets
@@ -475,3 +476,66 @@ steps:
     assert counting == plain
     assert counting["Products"] == "3; added in 2 sums"
     assert counting["Exponent floor"].endswith("d: none, -3, none: the least exponents of its terms in order")
+
+
+ODD_LINES = {
+    "r(fused(a[0:2] * b[0:2], c, F=9, reach=[none, 4]))": (
+        "Bits shifted out",
+        "truncated; none, 4: the places below the largest exponent beyond which its terms in order vanish",
+    ),
+    "r(fused(a[0:2] * b[0:2], c, F=9, reach=[4, 4]))": (
+        "Bits shifted out",
+        "truncated; a term more than 4 places below the largest exponent vanishes",
+    ),
+    "r(grid(a[0:2] * b[0:2], c, F=[4, 5], rounding=nearest_even, floors=[none, -6]))": (
+        "Grid",
+        "terms rounded nearest even to multiples of one 2^(exponent - F), the largest, F = 4, 5 by operand; added; "
+        "none, -6: the least exponents of its terms in order",
+    ),
+    "r(cut(exact(a[0:2] * b[0:2], c), 9, toward_zero, least=-6))": (
+        "Cut of the sum",
+        "normalised and cut to 9 bits, toward zero; below 2^-6, at the last place that is kept at 2^-6",
+    ),
+    "r(fused(counting(a[0:2] * b[0:2]), c, F=9))": (
+        "Exponent floor",
+        "none: zero terms have no exponent, except products",
+    ),
+    "r(fused(counting(a[0:2] * b[0:2]), c, F=9, zeros=-4))": (
+        "Exponent floor",
+        "-4: the exponent of zero terms in the alignment, except products",
+    ),
+    "r(exact(product(a[0:2], b[0:2], limit=3), c))": (
+        "Products before alignment",
+        "unnormalised, infinite from 2^3 on",
+    ),
+    "r(exact(r(exact(r(a[0] * b[0]), c)), r(a[1] * b[1])))": ("Products", "2; added in 2 sums"),
+}
+
+
+@pytest.mark.parametrize("step", ODD_LINES)
+def test_a_sheet_says_of_each_term_what_becomes_of_it(step: str) -> None:
+    name, text = ODD_LINES[step]
+    unit = parse_unit(f"""
+unit: odd
+formats: {{a: e4m3, b: e4m3, c: f16, d: f16}}
+length: 2
+roundings: {{r: "round(f16, nearest_even)"}}
+steps: {{d: "{step}"}}
+""", "odd.yaml")  # fmt: skip
+    assert dict(arithmetic(unit))[name] == text
+
+
+def test_sums_that_c_joins_are_one_or_several() -> None:
+    lines = dict(arithmetic(parse_reference("rdna4/wmma/f32_16x16x16_f16").unit))
+    assert lines["Addend"] == "aligned with the finished sums of the products"
+
+
+def test_special_values_are_called_by_the_factor_that_is_there() -> None:
+    """4-bit integers have a 1 that no exponent field says; an unsigned format has no -infinity."""
+    text = "unit: odd\nformats: {{a: {a}, b: {b}, c: f16, d: f16}}\nlength: 1\n"
+    text += "roundings: {{r: 'round(f16, nearest_even)'}}\nsteps: {{d: 'r(exact(a[0] * b[0], c))'}}\n"
+    whole = parse_unit(text.format(a="f16", b="int4"), "odd.yaml")
+    assert [name for name, _ in special_values(Model("odd", whole))] == [
+        "NaN", "-0 * 4 + (-0)", "infinity * 0", "-infinity * 4, c = infinity"]  # fmt: skip
+    unsigned = parse_unit(text.format(a="ue4m3_ieee", b="f16"), "odd.yaml")
+    assert [name for name, _ in special_values(Model("odd", unsigned))] == ["NaN", "infinity * 0"]

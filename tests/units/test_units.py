@@ -86,8 +86,8 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("a[1] * b[1]", "a[4] * b[4]", 8, r"a: index 4 is outside 0 to 1"),
         ("exact(a[0]", "fused(a[0]", 7, r"steps\.pair: column 1 .*F is missing"),
         (PAIR, "fused(a[0] * b[0], F=3, zero=1)", 7, r"unknown parameter 'zero'; did you mean 'zeros'"),
-        (PAIR, "fused(a[0] * b[0], c, F=[])", 7, "fraction_bits: 0 values for 2 operands"),
-        (PAIR, "grid(a[0] * b[0], c, F=[])", 7, "fraction_bits: 0 values for 2 operands"),
+        (PAIR, "fused(a[0] * b[0], c, F=[])", 7, "F: 0 values for 2 operands"),
+        (PAIR, "grid(a[0] * b[0], c, F=[])", 7, "F: 0 values for 2 operands"),
         (PAIR, "grid(a[0] * b[0], c, F=[3, 3], frame=2)", 7, "frame: 2 is not a position"),
         (PAIR, "grid(F=[])", 7, "grid: a sum needs a term"),
         (PAIR, "a[0] * b[0] + a[1] * b[1]", 7, r"is not a node: a sum is written exact\(x, y\) or fused"),
@@ -471,3 +471,23 @@ def test_equal_expressions_have_one_text() -> None:
     one, other = (Repeat(1, places, Element("c"), Running(1)) for places in (range(0, 17, 16), range(0, 32, 16)))
     assert structure(one) == structure(other)  # before they are compared, from when on they share their fields
     assert one == other
+
+
+def test_integers_have_no_subnormal_numbers() -> None:
+    """What reads subnormal numbers as zero reads those of the other operands; of integers alone it is refused."""
+    text = """
+unit: whole
+formats: {a: int8, b: uint4, c: f16, d: f16}
+length: 1
+inputs: {subnormals: zero}
+roundings:
+  r: round(f16, nearest_even)
+steps:
+  d: r(exact(a[0] * b[0], c))
+"""
+    unit = parse_unit(text, "whole.yaml")
+    assert evaluate_row(Model("whole", unit), Operands((1,), (1,), 1)) == 0x3C00
+    assert parse_unit(unit_text(unit), "again.yaml") == unit
+    for operand, name in (("a", "int8"), ("b", "uint4")):
+        with pytest.raises(InputError, match=f"{operand}: {name} has no subnormal numbers that could be read as zero"):
+            parse_unit(text.replace("subnormals", operand), "whole.yaml")
