@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 @dataclass(frozen=True)
 class LoneBit:
     """A term that loses one bit while no other term loses any. `flag`: whether this is so; `place`: the distance of the
-    bit below the top of the term's significand, which has `width` bits; `depth`: its distance below the largest
+    bit below the first one of the term's significand, which has `width` bits; `depth`: its distance below the largest
     exponent; `kept`: the distance down to which bits are kept; `unit`: whether the sum without the bit changes by a
     unit in its last place, and not by its lowest set bit."""
 
@@ -76,7 +76,8 @@ def lone_bits_of_aligned(
         flag = loses[i] & ~_place_of(rest, distances[i]).exceeds(bits[i]) & all_of(others or [loses[i]])
         if rounding is not None:
             flag = flag & (_raised(term, maximum, bits[i], rounding) ^ _raised(rest, maximum, bits[i], rounding))
-        yield LoneBit(name, flag, term.sign, places[i].place, term.significand.width, places[i].depth, bits[i],
+        place = places[i].place - term.significand.leading_zeros()
+        yield LoneBit(name, flag, term.sign, place, term.significand.width, places[i].depth, bits[i],
                       rounding is not None)  # fmt: skip
 
 
