@@ -703,3 +703,48 @@ def test_a_sum_that_rounds_its_terms_rounds_them_off(tmp_path: Path) -> None:
         )
         lines = drawn(explained(str(unit), a=["3c00", "0fff"], b=["3c00", "3c00"], c="3f800000"))
         assert [line.split("right of |: ")[1] for line in lines if "right of |" in line] == legends
+
+
+def drawn_unit(step: str, row: dict[str, Any], formats: str = "a: f16, b: f16, c: f32, d: f32") -> str:
+    """The drawing of a unit of two products with the rounding r."""
+    head = f"{{unit: x, formats: {{{formats}}}, length: 2, roundings: {{r: 'round(f32, down)'}}"
+    block = ", scale_block: 2" if "scale" in formats else ""
+    model = Model("x", parse_unit(f"{head}{block}, steps: {{d: 'r({step})'}}}}", "x.yaml"))
+    return "\n".join(drawn(explain(model, parse_row(row, instead=model).operands)))
+
+
+def test_a_grid_that_rounds_its_terms_rounds_them_off() -> None:
+    said = drawn_unit(
+        "grid(a[0:2] * b[0:2], c, F=[0, 0], rounding=up)", {"a": ["3c00"], "b": ["3e00"], "c": "00000000"}
+    )
+    assert "right of |: rounded off" in said
+
+
+def test_a_quotient_whose_bits_do_not_end_has_a_sticky_bit() -> None:
+    for divisor, sticky in (("40400000", True), ("40800000", False)):
+        said = drawn_unit("quotient(r(exact(a[0:2] * b[0:2])), c)", {"a": ["3c00"], "b": ["3c00"], "c": divisor})
+        assert ("lowest bit: sticky" in said) == sticky
+
+
+SCALED = "a: f16, b: f16, c: f32, d: f32, scale: ue4m3_ieee"
+
+
+def test_a_scale_factor_that_is_no_input_is_said_by_its_value() -> None:
+    row = {"a": ["3c00", "3c00"], "b": ["3c00", "4000"], "c": "00000000", "scale_a": ["40"], "scale_b": ["38"]}
+    step = "exact(scale(exact(a[0:2] * b[0:2]), scale_a[0], 2**-3), c)"
+    assert "group 0-1: exact sum 3, scaled * 2 * 2^-3" in drawn_unit(step, row, SCALED)
+
+
+def test_a_scaled_sum_that_is_cut_is_called_no_exact_sum() -> None:
+    row = {"a": ["3c00", "3c00"], "b": ["3c00", "3e00"], "c": "00000000", "scale_a": ["40"], "scale_b": ["38"]}
+    said = drawn_unit("exact(scale(fused(a[0:2] * b[0:2], F=0), scale_a[0], 2**-3), c)", row, SCALED)
+    assert "group" not in said
+    assert "0 bits kept below it" in said
+
+
+def test_zero_times_an_infinite_factor_is_a_nan_and_names_it() -> None:
+    row = {"a": ["0000", "0000"], "b": ["3c00", "0000"], "c": "00000000", "scale_a": ["78"], "scale_b": ["38"]}
+    step = "exact(scale(exact(a[0:2] * b[0:2]), scale_a[0], 2**-3), c)"
+    assert "infinity times zero is a NaN: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
+    row["a"] = ["3c00", "0000"]
+    assert "an infinity decides: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
