@@ -23,10 +23,12 @@ ONE, HALF, TWO, THREE, INFINITY, NAN = 2, 1, 4, 5, 6, 7  # patterns of e2m1_ieee
 TINY, UNIT = 1, 12  # of e3m2_ieee: 2^-4 and 1
 
 
-def met(steps: str, rows: Rows, formats: str = FLOATS, more: str = "") -> dict[str, set[int]]:
+def met(
+    steps: str, rows: Rows, formats: str = FLOATS, more: str = "", how: str = "nearest_even"
+) -> dict[str, set[int]]:
     """By condition, the places of those rows that reach it. What the result hangs on is left out."""
     text = f"unit: small\nformats: {{{formats}}}\nlength: 1\n{more}"
-    text += f"roundings: {{r: 'round({formats.split()[-1]}, nearest_even)'}}\nsteps: {{{steps}}}\n"
+    text += f"roundings: {{r: 'round({formats.split()[-1]}, {how})'}}\nsteps: {{{steps}}}\n"
     covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
     matrix = covering._matrix(np.array(rows, dtype=np.uint64))
     return {str(one): {*np.flatnonzero(matrix[:, place]).tolist()} for place, one in enumerate(covering.singles)}
@@ -128,3 +130,17 @@ def test_the_one_bit_that_a_term_loses_is_where_it_is_said(step: str) -> None:
             assert first(value) - first(lowest) == int(said[2]), (case, a, b, c)
             seen += 1
     assert seen > 20
+
+
+@pytest.mark.parametrize("how", ["up, overflow=saturate", "nearest_even, subnormals=flush_after"])
+def test_no_bit_decides_a_result_that_is_the_largest_or_zero_without_it_too(how: str) -> None:
+    factors, addends = numbers("e2m1_ieee"), numbers("e3m2_ieee")
+    rows = [*product(factors, factors, addends)]
+    totals = [factors[a] * factors[b] + addends[c] for a, b, c in rows]
+    alike = {place for place, total in enumerate(totals)
+             if (total >= 16 if "saturate" in how else 0 < abs(total) < Fraction(3, 16))}  # fmt: skip
+    cases = met('d: "r(exact(a[0] * b[0], c))"', rows, how=how)
+    deciding = {case: places for case, places in cases.items() if "decides" in case}
+    assert len(alike) > 10
+    assert any(deciding.values())
+    assert not [case for case, places in deciding.items() if places & alike]

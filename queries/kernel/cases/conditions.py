@@ -768,7 +768,7 @@ def _deciding_bits(cases: _Cases, node: Round, value: Unpacked, sign: Bit, resul
         return
     term, how, fmt = value.term, node.rounding, node.rounding.format
     small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
-    bit = deciding_bit(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    bit = deciding_bit(node, sign, term)
     if how.mode != "toward_zero":
         for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
             for word, flag, span in (("", bit.less, bit.span), ("one more at ", bit.more, bit.span_more)):
