@@ -30,6 +30,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture, Special
+from mmaprobe.smtmodel.explain.losses import losses
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
@@ -748,3 +749,19 @@ def test_zero_times_an_infinite_factor_is_a_nan_and_names_it() -> None:
     assert "infinity times zero is a NaN: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
     row["a"] = ["3c00", "0000"]
     assert "an infinity decides: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
+
+
+def test_a_rounded_number_that_is_rounded_again_is_one_step() -> None:
+    """It was formed for each number of bits that its readers keep, drawn twice, and counted twice among the losses."""
+    text = """unit: x
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 1
+roundings: {r: "round(f32, nearest_even)", h: "round(f16, nearest_even)"}
+steps:
+  p: "h(fused(a[0] * b[0], c, F=3))"
+  q: "h(exact(p, c))"
+  d: "r(exact(p, relu(h(p)), q))"
+"""
+    model, operands = Model("x", parse_unit(text, "x.yaml")), Operands((0x3E01,), (0x3E00,), 0x3F801234)
+    assert sum(line.startswith("  p: maximum exponent") for line in drawn(explain(model, operands))) == 1
+    assert [step.step for step in losses(model, operands)[0]] == ["p", "round", "q", "d"]
