@@ -162,7 +162,9 @@ def passing_text(explanation: Explanation, indices: Sequence[int]) -> str:
 def group_text(explanation: Explanation, group: Group) -> str:
     """A group of products that is summed exactly and scaled."""
     assert group.scales is not None
-    texts = [number_text(explanation.inputs[name].pattern, explanation.inputs[name].format) for name in group.scales]
+    given = [explanation.inputs.get(name) for name in group.scales]
+    texts = [name if one is None else number_text(one.pattern, one.format)
+             for name, one in zip(group.scales, given, strict=True)]  # fmt: skip
     scaled = " ".join(f"* ({text})" if " " in text else f"* {text}" for text in texts)
     return f"group {group.name}: exact sum {powers(group.total)}, scaled {scaled}"
 

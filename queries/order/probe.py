@@ -33,7 +33,10 @@ SCALED = (
     ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7; `identify --gemm` finds "
     "plans of a function with such a factor"
 )
-ADDED = "something is added besides the products, as a bias is; give it as c, and the format of c in --formats"
+ADDED = (
+    "something is added besides the products, as a bias is; give it as c, and the format of c in --formats; or results "
+    "go through a function that is not 0 at 0, as exp"
+)
 WIDEST = 64  # fraction bits: every accumulator cuts within this many places
 SINGLY = 32  # the most leaves that are asked about one at a time, if counts beside traces fit no tree
 UNSURE = 3  # last bits of a result that may be wrong, as a factor and the multiplication by it are rounded

@@ -37,8 +37,10 @@ from mmaprobe.smtmodel.nodes import (
     ExactSum,
     FusedSum,
     Gate,
+    GridSum,
     Node,
     Product,
+    Quotient,
     Relu,
     Round,
     Scale,
@@ -281,14 +283,19 @@ class _Explainer:
 
     def _scale(self, visit: Visit, node: Scale) -> None:
         """Add a group of scaled products: a product or an exact sum of products, whose picture is removed."""
-        term, scales = self.last[node.term], (self.last[node.left].place, self.last[node.right].place)
-        names = [name for name, _ in self.entered[term.prefix][1]] if term.prefix in self.entered else [term.place]
-        members = tuple(int(name) for name in names if name.isdigit())
+        term, names = self.last[node.term], [self.last[node.term].place]
+        scales = (self._scale_factor(node.left), self._scale_factor(node.right))
         if isinstance(node.term, ExactSum):
             own = self.sums.get(node.term)
             self.step.pictures = [part for part in self.step.pictures if part is not own]
+            names = [name for name, _ in self.entered[term.prefix][1]] if term.prefix in self.entered else names
+        members = tuple(int(name) for name in names if name.isdigit())
         total = term_line(item_of("", term.value), ()).value
         self.step.groups.append(Group(visit.place, members, total, scales))
+
+    def _scale_factor(self, node: Node) -> str:
+        """A scale factor: an input's name, or another one's value."""
+        return self.last[node].place or self._factor(node)
 
     # -- sums
 
@@ -330,7 +337,7 @@ class _Explainer:
         assert number.scale is not None
         total = bits_line("sum", bool(negative.value), number.value, number.scale, keep_zeros=maximum is not None)
         total = replace(total, signals=(negative.name, number.name, whole))
-        rounds = isinstance(node, FusedSum) and node.rounding != "toward_zero"
+        rounds = isinstance(node, (FusedSum, GridSum)) and node.rounding != "toward_zero"
         picture = Picture(prefix, tuple(rows), tuple(zeros), total, name=visit.place, rounds=rounds)
         exact = sum((row.value for row in rows), Fraction(0))
         jammed = maximum is None or node.sticky  # the lowest bit is sticky
@@ -379,6 +386,9 @@ class _Explainer:
         item = self._term(name, visit.value)
         rows = () if item.is_zero and not item.special else (term_line(item, ()),)
         total = replace(term_line(replace(item, is_infinite=False, is_nan=False), ()), name="sum", exponent=None)
+        if isinstance(node.term, Quotient) and rows and not item.special:
+            left, right = (item_of("", self.last[part].value).value for part in node.term.operands)
+            total = total if total.value * right == left else replace(total, marks=frozenset(["sticky"]))
         return Picture("", rows, () if rows else (name,), total, name=name, single=True)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
@@ -442,12 +452,14 @@ class _Explainer:
 
     def _causes_of_scales(self, node: Scale, item: Item) -> Iterator[Cause]:
         scales = [item_of(self.last[part].place, self.last[part].value) for part in (node.left, node.right)]
-        nans = tuple(scale.name for scale in scales if scale.is_nan)
+        nans, infinite = [x for x in scales if x.is_nan], [x for x in scales if x.is_infinite]
+        zeros = [x for x in scales if x.is_zero]
         if nans:
-            yield Cause("", "nan", nans)
-        zeros = tuple(scale.name for scale in scales if scale.is_zero)
-        if zeros and item.is_nan and self._causes_below(node):
-            yield Cause("", "inf*0", zeros)
+            yield Cause("", "nan", _input_names(nans))
+        if item.is_nan and (infinite or (zeros and self._causes_below(node))):
+            yield Cause("", "inf*0", _input_names([*infinite, *zeros]))
+        elif infinite:
+            yield Cause("", "infinite", _input_names(infinite))
 
     def _causes_of_terms(self, prefix: str) -> Iterator[Cause]:
         for name, value in self.entered[prefix][1]:

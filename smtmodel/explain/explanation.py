@@ -152,7 +152,8 @@ class Picture:
 
 @dataclass(frozen=True)
 class Group:
-    """A product, or an exact sum of products (`members`), with the names of their two scale factors, if any."""
+    """A product, or an exact sum of products (`members`), with their two scale factors, an input by name and
+    another one by its value, if any."""
 
     name: str
     members: tuple[int, ...]

@@ -244,7 +244,8 @@ class Context:
 
     def value(self, node: Node, keep: int | None = None) -> Value:
         """The value of a node, formed once even if several nodes read it. `keep`: the number of bits of a sum to form,
-        with one sticky bit below; None: all bits."""
+        with one sticky bit below; None: all bits, as of a number, which is formed once for all its readers."""
+        keep = None if keep is not None and node.is_number else keep
         free = node.free
         scope = self.scopes[max([self.opened[level] for level in free]) if free else 0]
         key = (node, keep)

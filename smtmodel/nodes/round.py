@@ -297,6 +297,17 @@ class Round(Unary):
         how = self.rounding
         fmt = how.format
         sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
+        finite = self.pattern_of(term, sign, random)
+        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern, how.bounds_infinity)
+        # without infinity, an infinite result is a NaN, and has the pattern of NaN results
+        if fmt.has_nan and not fmt.has_infinity and how.nan is not None:
+            result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
+        return sign, finite, result, unpack(result, fmt)
+
+    def pattern_of(self, term: Term, sign: Bit, random: Bits | None = None) -> Bits:
+        """The pattern of the result of a finite term. `sign`: the result's sign."""
+        how = self.rounding
+        fmt = how.format
         unit = term.exponent.offset(-term.fraction)
         target = Target(fmt, how.mode, how.beyond, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target, random)
@@ -304,11 +315,7 @@ class Round(Unary):
             plus = how.zero == "positive" or not fmt.has_negative_zero
             zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
             finite = select(is_below(term.significand, unit, fmt.emin), zero, finite)
-        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern, how.bounds_infinity)
-        # without infinity, an infinite result is a NaN, and has the pattern of NaN results
-        if fmt.has_nan and not fmt.has_infinity and how.nan is not None:
-            result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
-        return sign, finite, result, unpack(result, fmt)
+        return finite
 
     def _by_processor(self, context: Context) -> Number | None:
         """The result of the carrier's own fused multiply-add, for one addition, one product, or both, of numbers of the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -110,9 +111,13 @@ def in_order(values: Sequence[int | None]) -> str:
 
 
 def named_terms(items: Sequence[Node], context: Context) -> tuple[list[str], list[Value]]:
-    """The names and the values of the terms of some operands."""
-    named = [pair for item in items for pair in item.terms(context)]
-    return [name for name, _ in named], [value for _, value in named]
+    """The names and the values of the terms of some operands. Where signals are kept, no two terms have one name."""
+    named, alike = [pair for item in items for pair in item.terms(context)], Counter[str]()
+    names = [name for name, _ in named]
+    for place, name in enumerate(names if context.trace.keeps else ()):
+        alike[name] += 1
+        names[place] = name if alike[name] == 1 else f"{name}({alike[name]})"
+    return names, [value for _, value in named]
 
 
 def summed(

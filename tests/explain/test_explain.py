@@ -30,6 +30,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture, Special
+from mmaprobe.smtmodel.explain.losses import losses
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
@@ -703,3 +704,64 @@ def test_a_sum_that_rounds_its_terms_rounds_them_off(tmp_path: Path) -> None:
         )
         lines = drawn(explained(str(unit), a=["3c00", "0fff"], b=["3c00", "3c00"], c="3f800000"))
         assert [line.split("right of |: ")[1] for line in lines if "right of |" in line] == legends
+
+
+def drawn_unit(step: str, row: dict[str, Any], formats: str = "a: f16, b: f16, c: f32, d: f32") -> str:
+    """The drawing of a unit of two products with the rounding r."""
+    head = f"{{unit: x, formats: {{{formats}}}, length: 2, roundings: {{r: 'round(f32, down)'}}"
+    block = ", scale_block: 2" if "scale" in formats else ""
+    model = Model("x", parse_unit(f"{head}{block}, steps: {{d: 'r({step})'}}}}", "x.yaml"))
+    return "\n".join(drawn(explain(model, parse_row(row, instead=model).operands)))
+
+
+def test_a_grid_that_rounds_its_terms_rounds_them_off() -> None:
+    said = drawn_unit(
+        "grid(a[0:2] * b[0:2], c, F=[0, 0], rounding=up)", {"a": ["3c00"], "b": ["3e00"], "c": "00000000"}
+    )
+    assert "right of |: rounded off" in said
+
+
+def test_a_quotient_whose_bits_do_not_end_has_a_sticky_bit() -> None:
+    for divisor, sticky in (("40400000", True), ("40800000", False)):
+        said = drawn_unit("quotient(r(exact(a[0:2] * b[0:2])), c)", {"a": ["3c00"], "b": ["3c00"], "c": divisor})
+        assert ("lowest bit: sticky" in said) == sticky
+
+
+SCALED = "a: f16, b: f16, c: f32, d: f32, scale: ue4m3_ieee"
+
+
+def test_a_scale_factor_that_is_no_input_is_said_by_its_value() -> None:
+    row = {"a": ["3c00", "3c00"], "b": ["3c00", "4000"], "c": "00000000", "scale_a": ["40"], "scale_b": ["38"]}
+    step = "exact(scale(exact(a[0:2] * b[0:2]), scale_a[0], 2**-3), c)"
+    assert "group 0-1: exact sum 3, scaled * 2 * 2^-3" in drawn_unit(step, row, SCALED)
+
+
+def test_a_scaled_sum_that_is_cut_is_called_no_exact_sum() -> None:
+    row = {"a": ["3c00", "3c00"], "b": ["3c00", "3e00"], "c": "00000000", "scale_a": ["40"], "scale_b": ["38"]}
+    said = drawn_unit("exact(scale(fused(a[0:2] * b[0:2], F=0), scale_a[0], 2**-3), c)", row, SCALED)
+    assert "group" not in said
+    assert "0 bits kept below it" in said
+
+
+def test_zero_times_an_infinite_factor_is_a_nan_and_names_it() -> None:
+    row = {"a": ["0000", "0000"], "b": ["3c00", "0000"], "c": "00000000", "scale_a": ["78"], "scale_b": ["38"]}
+    step = "exact(scale(exact(a[0:2] * b[0:2]), scale_a[0], 2**-3), c)"
+    assert "infinity times zero is a NaN: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
+    row["a"] = ["3c00", "0000"]
+    assert "an infinity decides: term 0-1 (scale_a0)" in drawn_unit(step, row, SCALED)
+
+
+def test_a_rounded_number_that_is_rounded_again_is_one_step() -> None:
+    """It was formed for each number of bits that its readers keep, drawn twice, and counted twice among the losses."""
+    text = """unit: x
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 1
+roundings: {r: "round(f32, nearest_even)", h: "round(f16, nearest_even)"}
+steps:
+  p: "h(fused(a[0] * b[0], c, F=3))"
+  q: "h(exact(p, c))"
+  d: "r(exact(p, relu(h(p)), q))"
+"""
+    model, operands = Model("x", parse_unit(text, "x.yaml")), Operands((0x3E01,), (0x3E00,), 0x3F801234)
+    assert sum(line.startswith("  p: maximum exponent") for line in drawn(explain(model, operands))) == 1
+    assert [step.step for step in losses(model, operands)[0]] == ["p", "round", "q", "d"]

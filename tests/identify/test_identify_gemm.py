@@ -1289,3 +1289,4 @@ def test_a_function_that_adds_a_row_of_its_own_is_told_so_at_once(tmp_path: Path
         assert done.exit_code == 3, done.output
         assert "zeros give -1" in done.output
         assert "something is added besides the products, as a bias is; give it as c" in done.output
+        assert "or results go through a function that is not 0 at 0, as exp" in done.output

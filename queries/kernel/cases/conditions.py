@@ -16,7 +16,7 @@ from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, deciding_bit, lone_
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.arithmetic.alignment import is_within, magnitude_of, total_of, with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format, integer
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
 from mmaprobe.smtmodel.carriers.algebra import (
     Bit,
@@ -156,8 +156,8 @@ def _input(name: str, fmt: Format, pattern: Bits) -> Met:
     """The cases of an input."""
     cases, carrier = _Cases(name), pattern.carrier
     if fmt.is_integer:
-        for word, integer in (("zero", 0), ("one", 1), ("largest", fmt.largest)):
-            cases.add("value", word, pattern.equals(integer), alone=True)
+        for word, number in (("zero", 0), ("one", 1), ("largest", fmt.largest)):
+            cases.add("value", word, pattern.equals(number), alone=True)
         if fmt.signed:
             cases.add("value", "least", pattern.equals(fmt.sign_bit), alone=True)
             cases.add("value", "-one", (~pattern).equals(0), alone=True)
@@ -251,15 +251,14 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     assert isinstance(node, Product)
     term, aspect = value.term, f"product {visit.place}".rstrip()
     finite = ~(value.is_infinite | value.is_nan)
-    top = term.is_two_or_more
+    top, one = term.is_two_or_more, term.significand.bit(term.fraction)
     for word, sign in (("+", ~term.sign), ("-", term.sign)):
         cases.add(aspect, f"{word}zero", value.is_zero & sign & finite, alone=True)
         cases.add(aspect, f"{word}infinite", value.is_infinite & sign & ~value.is_nan, alone=True)
         if term.integer > 1:
-            next_bit = term.significand.bit(term.fraction)
             cases.add(aspect, f"{word}significand of 2 or more", top & sign & finite, alone=True)
-            cases.add(aspect, f"{word}significand from 1 to 2", ~top & next_bit & sign & finite, alone=True)
-            below = ~top & ~next_bit & term.significand.any()
+            cases.add(aspect, f"{word}significand from 1 to 2", ~top & one & sign & finite, alone=True)
+            below = ~top & ~one & term.significand.any()
             cases.add(aspect, f"{word}significand below 1", below & sign & finite, alone=True)
     factors = [values[operand] for operand in node.operands if operand in values]
     if len(factors) == 2:
@@ -312,12 +311,13 @@ def _scale(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
         return
     term, aspect = values[node.term], "scale"
     scales = [values[side] for side in (node.left, node.right)]
-    zero = any_of([side.is_zero for side in scales])
+    zero, number = any_of([side.is_zero for side in scales]), ~cases.is_nan(term)
+    infinite, nothing = term.is_infinite & number, ~term.term.significand.any() & ~term.is_infinite & number
     cases.add(aspect, "a factor is NaN", any_of([side.is_nan for side in scales]))
-    cases.add(aspect, "a factor is zero", zero & ~term.is_zero)
-    cases.add(aspect, "infinity times a factor of zero", zero & term.is_infinite)
-    cases.add(aspect, "of zero", term.is_zero & ~zero)
-    cases.add(aspect, "of an infinity", term.is_infinite & ~zero)
+    cases.add(aspect, "a factor is zero, and the term is not", zero & ~nothing)
+    cases.add(aspect, "infinity times a factor of zero", zero & infinite)
+    cases.add(aspect, "of zero, and no factor is zero", nothing & ~zero)
+    cases.add(aspect, "of an infinity, and no factor is zero", infinite & ~zero)
 
 
 def _terms_of(trace: Trace, step: str) -> tuple[Sequence[tuple[str, Unpacked]], list[Unpacked], Bit, list[Bit]]:
@@ -335,14 +335,10 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     carrier = items[0].sign.carrier
     bits_of, signs = node.kept_of_terms, list(map(cases.sign, items))
 
-    def exponent(stage: Stage, of: str = "", part: Part = Part.WHOLE) -> Exponent:
-        signal = trace[Name(step, stage, of, part)]
-        return Exponent(signal.bits, signal.offset, signal.offset + (1 << signal.bits.width) - 1)
-
-    maximum = exponent(Stage.MAXIMUM)
-    counted = [exponent(Stage.TERM, name, Part.EXPONENT) for name, _ in named]
-    distances = [maximum.bits - own.bits for own in counted]
-    at_top = [d.equals(0) & ~zero for d, zero in zip(distances, zeros, strict=True)]
+    signal = trace[Name(step, Stage.MAXIMUM)]
+    maximum = Exponent(signal.bits, signal.offset, signal.offset + (1 << signal.bits.width) - 1)
+    distances = [_distance_to(maximum, item.term.exponent) for item in items]  # floors move no bit of a term
+    at_top = [_is(d, more) & ~zero for d, more, zero in zip(distances, node.raises_of_terms, zeros, strict=True)]
     loses, parts = list[Bit](), list[Term]()
     top, reach = Exponent(maximum.bits, maximum.low, maximum.high), node.reach_of_terms
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
@@ -360,12 +356,13 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         cases.add(aspect, "the largest alone, and the sum has the other sign", outdone, alone=True)
         cut, within = with_tail(term, top, bits), _within(term, top, reach[place])
         kept, half, rest = cut.extract(cut.width - 1, 2), cut.bit(1), cut.bit(0)
-        inexact, some = (half | rest | ~within) & live, kept.any() & within
+        raised = increments(node.rounding, term.sign, kept.bit(0), half, rest)
+        inexact, some = (half | rest | ~within) & live, (kept.any() | raised) & within
         less = within | ~kept.any()
         loses.append(inexact)
         nothing = constant(carrier, 0, term.significand.width)
         parts.append(replace(term, significand=select(within, term.significand, nothing)))
-        own, more = _distance_to(maximum, term.exponent), node.raises_of_terms[place]
+        own, more = distances[place], node.raises_of_terms[place]
         for at in sorted({1 + more, bits - term.fraction + 1, bits, bits + 1, bits + 2, *far}):
             if at > more:
                 cases.add(aspect, f"{at - more} below the largest", _is(own, at) & live, alone=True)
@@ -409,7 +406,8 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         largest = magnitude_of(whole)[1]
         fits = kept.width - 1
         if fits < largest.width:
-            cases.add("carry bits", "the sum is one power too large", wraps & largest.bit(fits))
+            beyond = largest.extract(largest.width - 1, fits)
+            cases.add("carry bits", "the sum is one power of two too large", wraps & beyond.equals(1))
         cases.add("carry bits", "the sum just fits", ~wraps & kept.bit(kept.width - 2) & ~kept.msb() & finite)
         cases.add("carry bits", "a negative sum just fits", ~wraps & ~kept.bit(kept.width - 2) & kept.msb() & finite)
 
@@ -532,7 +530,7 @@ def _total(
     some, nothing = magnitude.any(), all_of(zeros)
     cases.add("sum", "positive", some & ~negative & finite)
     cases.add("sum", "negative", some & negative & finite)
-    cases.add("sum", "terms cancel to zero", ~some & ~nothing & finite)
+    cases.add("sum", "zero, of terms that are not all zero", ~some & ~nothing & finite)
     signs, nans = list(map(cases.sign, items)), list(map(cases.is_nan, items))
     cases.add("sum", "of zeros, all +", nothing & ~any_of(signs) & finite)
     cases.add("sum", "of zeros, all -", nothing & all_of(signs) & finite)
@@ -564,7 +562,7 @@ def _total(
                 cases.shown("special", f"{name} alone {word}infinity", alone, item, "infinite")
                 against = item.is_infinite & sign & opposite & ~nan
                 cases.shown("special", f"{name} alone {word}infinity, against others", against, item, "infinite")
-                for case, zero in (("of zeros", nothing), ("terms cancel to zero", ~some & ~nothing)):
+                for case, zero in (("of zeros", nothing), ("zero, of terms that are not all zero", ~some & ~nothing)):
                     cases.shown("sum", f"{case}, and {name} is {word}", zero & finite & sign, item, "negative")
     cases.add("special", "+infinity", plus & ~minus & ~nan, alone=True)
     cases.add("special", "-infinity", minus & ~plus & ~nan, alone=True)
@@ -700,15 +698,15 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     finite = ~(nan | infinite)
     some = term.significand.any() & finite
     random = None if node.random is None else node.bits(values[node.random].term)
-    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), fmt, 0 if random is None else random.width)
+    # beyond the largest integer an integer format has units of 2, and integers have none
+    wide = integer(fmt.name, fmt.width + 1, fmt.signed) if fmt.is_integer else fmt
+    tail = tail_of(term.significand, term.exponent.offset(-term.fraction), wide, 0 if random is None else random.width)
     raised = is_raised(how.mode, sign, tail, random)
     if is_stochastic(how.mode) and random is not None:
         drawn = draw(how.mode, tail.rest, random)
         enough = 1 << (drawn.width - 1)
         cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
         cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
-    for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
-        cases.add("rounding", case, flag & some)
     own = choose(infinite, cases.sign(value), sign)
     cases.add("sign", "+", ~own & ~nan)
     cases.add("sign", "-", own & ~nan)
@@ -724,6 +722,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
             return some
         return packed.ult(constant(packed.carrier, field, packed.width)) & some
 
+    for case, flag in _tails(tail.lowest, tail.half, tail.sticky):
+        cases.add("rounding", case, flag & (less(2 << wide.fraction) if fmt.is_integer else some))
     range_ = "range"
     normal = 1 << fmt.fraction
     inexact = tail.half | tail.sticky
@@ -731,23 +731,30 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     if fmt.subnormals:
         cases.add(range_, "nothing is kept, and it is not raised", holds(0) & ~raised)
         cases.add(range_, "nothing is kept, and it is raised", holds(0) & raised)
-    if fmt.subnormals and fmt.fraction:
-        cases.add(range_, "the smallest subnormal", holds(1))
-        cases.add(range_, "subnormal", less(normal) & ~holds(0))
-        cases.add(range_, "the largest subnormal, not raised", holds(normal - 1) & ~raised)
-        cases.add(range_, "the largest subnormal, raised", holds(normal - 1) & raised)
-    cases.add(range_, "the smallest normal, exact", holds(normal) & ~inexact)
-    cases.add(range_, "the smallest normal, inexact", holds(normal) & inexact)
-    cases.add(range_, "the smallest binade", less(2 * normal) & ~less(normal))
-    cases.add(range_, "the second binade", less(3 * normal) & ~less(2 * normal))
-    cases.add(range_, "normal", less(fmt.largest_field) & ~less(2 * normal))
-    cases.add(range_, "a carry into the exponent", _full(tail, fmt) & raised & less(fmt.largest_field))
-    cases.add(range_, "the largest, exact", holds(fmt.largest_field) & ~inexact)
-    cases.add(range_, "the largest, inexact and not raised", holds(fmt.largest_field) & inexact & ~raised)
-    cases.add(range_, "the largest, raised", holds(fmt.largest_field) & raised)
-    cases.add(range_, "one beyond the largest", holds(fmt.largest_field + 1))
-    cases.add(range_, "two beyond the largest", holds(fmt.largest_field + 2))
-    cases.add(range_, "far beyond the largest", some & ~less(fmt.largest_field + 3))
+    if fmt.is_integer:
+        cases.add(range_, "one", holds(1))
+        cases.add(range_, "more than one, and less than the largest", less(fmt.largest_field) & ~less(2))
+    else:
+        if fmt.subnormals and fmt.fraction:
+            cases.add(range_, "the smallest subnormal", holds(1))
+            cases.add(range_, "subnormal", less(normal) & ~holds(0))
+            cases.add(range_, "the largest subnormal, not raised", holds(normal - 1) & ~raised)
+            cases.add(range_, "the largest subnormal, raised", holds(normal - 1) & raised)
+        cases.add(range_, "the smallest normal, exact", holds(normal) & ~inexact)
+        cases.add(range_, "the smallest normal, inexact", holds(normal) & inexact)
+        cases.add(range_, "the smallest binade", less(2 * normal) & ~less(normal))
+        cases.add(range_, "the second binade", less(3 * normal) & ~less(2 * normal))
+        cases.add(range_, "normal", less(fmt.largest_field) & ~less(2 * normal))
+        cases.add(range_, "a carry into the exponent", _full(tail, fmt) & raised & less(fmt.largest_field))
+    ends = [("largest", fmt.largest_field, ~sign if fmt.complement else some)]
+    ends += [("least", fmt.largest_field + 1, sign)] if fmt.complement else []
+    for word, end, of_sign in ends:
+        cases.add(range_, f"the {word}, exact", holds(end) & ~inexact & of_sign)
+        cases.add(range_, f"the {word}, inexact and not raised", holds(end) & inexact & ~raised & of_sign)
+        cases.add(range_, f"the {word}, raised", holds(end) & raised & of_sign)
+        cases.add(range_, f"one beyond the {word}", holds(end + 1) & of_sign)
+        cases.add(range_, f"two beyond the {word}", holds(end + 2) & of_sign)
+        cases.add(range_, f"far beyond the {word}", some & ~less(end + 3) & of_sign)
     if not how.stochastic:
         _deciding_bits(cases, node, value, sign & finite, result, finite)
     if not fmt.is_integer:
@@ -773,17 +780,17 @@ def _deciding_bits(cases: _Cases, node: Round, value: Unpacked, sign: Bit, resul
         return
     term, how, fmt = value.term, node.rounding, node.rounding.format
     small = result.truncate(fmt.field_width).extract(fmt.field_width - 1, fmt.padding + fmt.fraction).equals(0)
-    bit = deciding_bit(sign, term.significand, term.exponent.offset(-term.fraction), how)
+    bit = deciding_bit(node, sign, term)
     if how.mode != "toward_zero":
         for place in range(how.format.precision + (how.mode in NEAREST), term.significand.width):
-            for word, flag, span in (("", bit.less, bit.span), ("one more than ", bit.more, bit.span_more)):
-                case = f"{word}one bit {place} places below the first one decides"
+            for word, flag, span in (("", bit.less, bit.span), ("one more at ", bit.more, bit.span_more)):
+                case = f"{word}the last set or sticky bit {place} places below the first one decides"
                 cases.add(f"{ONE_BIT} lost", case, flag & _is_place(span, place) & finite, alone=True)
     if fmt.subnormals:  # below the last place of the smallest numbers
         for place in range(1, term.significand.width):
             at = _equals(bit.weight, fmt.unit - 1 - place) & small & finite
-            for word, flag in (("", bit.less), ("one more than ", bit.more)):
-                case = f"{word}one bit {place} places below half of the smallest number decides"
+            for word, flag in (("", bit.less), ("one more at ", bit.more)):
+                case = f"{word}the last set or sticky bit {place} places below half of the smallest number decides"
                 cases.add(f"{ONE_BIT} lost", case, at & flag, alone=True)
     for one in cases.lone.get(source, ()):
         less, more = (bit.unit_less, bit.unit_more) if one.unit else (bit.less, bit.more)

@@ -4,13 +4,13 @@ rounding goes the other way without it."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmaprobe.smtmodel.arithmetic.alignment import with_tail
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, increments, tail_of
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant, select, truth
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.round import Round
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def lone_bits_of_aligned(
         flag = loses[i] & ~_place_of(rest, distances[i]).exceeds(bits[i]) & all_of(others or [loses[i]])
         if rounding is not None:
             flag = flag & (_raised(term, maximum, bits[i], rounding) ^ _raised(rest, maximum, bits[i], rounding))
-        yield LoneBit(name, flag, term.sign, places[i].place, term.significand.width, places[i].depth, bits[i],
+        place = places[i].place - term.significand.leading_zeros()
+        yield LoneBit(name, flag, term.sign, place, term.significand.width, places[i].depth, bits[i],
                       rounding is not None)  # fmt: skip
 
 
@@ -108,8 +109,8 @@ def _more(value: Bits, bound: int) -> Bit:
 
 @dataclass(frozen=True)
 class DecidingBit:
-    """The dependence of a rounding on the lowest set bit of a magnitude. `less`, `more`: whether the rounding goes the
-    other way if this bit is subtracted from the magnitude, or added; `unit_less`, `unit_more`: the same for a unit in
+    """The dependence of a rounded result on the lowest set bit of a magnitude. `less`, `more`: whether the result is
+    another one if this bit is subtracted from the magnitude, or added; `unit_less`, `unit_more`: the same for a unit in
     the magnitude's last place. `span`, `span_more`: the distance of the bit below the leading one of the magnitude, or
     of the magnitude with the bit added. `weight`: the bit's exponent."""
 
@@ -122,26 +123,24 @@ class DecidingBit:
     weight: Exponent
 
 
-def deciding_bit(sign: Bit, magnitude: Bits, unit: Exponent, how: Rounding) -> DecidingBit:
-    """The bits on which the rounding of magnitude * 2^unit depends."""
+def deciding_bit(node: Round, sign: Bit, term: Term) -> DecidingBit:
+    """The bits on which the result of rounding a term depends. `sign`: the result's."""
+    how, magnitude, unit = node.rounding, term.significand, term.exponent.offset(-term.fraction)
     wide = magnitude.zext(magnitude.width + 1)
     lowest = wide & -wide
     one = constant(wide.carrier, 1, wide.width)
 
-    def rounded(bits: Bits) -> tuple[Bits, Bit]:
-        tail = tail_of(bits, unit, how.format)
-        raised = increments(how.fixed, sign, tail.lowest, tail.half, tail.sticky)
-        return tail.packed + raised.bits(tail.packed.width), tail.half | tail.sticky
+    def rounded(bits: Bits) -> Bits:
+        return node.pattern_of(replace(term, sign=sign, significand=bits), sign)
 
-    own, inexact = rounded(wide)
-    some = magnitude.any() & inexact
+    own, tail = rounded(wide), tail_of(wide, unit, how.format)
+    some = magnitude.any() & (tail.half | tail.sticky)
     less, more, unit_less, unit_more = (
-        some & ~own.eq(rounded(bits)[0]) for bits in (wide - lowest, wide + lowest, wide - one, wide + one)
+        some & ~own.eq(rounded(bits)) for bits in (wide - lowest, wide + lowest, wide - one, wide + one)
     )
     nearest = how.mode in ("nearest_even", "nearest_away")
     if nearest:  # the half itself is no bit below the last one
-        sticky = tail_of(wide, unit, how.format).sticky
-        less = less & sticky
+        less = less & tail.sticky
     place = lowest.leading_zeros()
     top = unit.offset(wide.width - 1)
     low, high = top.low - wide.width, top.high
