@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.nodes.round import Round
 @dataclass(frozen=True)
 class LoneBit:
     """A term, and whether it loses one bit while no other term loses any (`flag`). `place`: the distance of the
-    bit below the top of the term's significand, which has `width` bits; `depth`: its distance below the largest
+    bit below the first one of the significand, which has `width` bits; `depth`: its distance below the largest
     exponent; `kept`: the distance down to which bits are kept; `unit`: whether the sum without the bit
     changes by a unit in the sum's last place, rather than by the sum's lowest set bit."""
 
