@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.hypotheses.properties import STATEMENTS, statement_of
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -26,7 +26,10 @@ def _command(text: str) -> str:
 
 
 #: what `prove --property` takes, and the statement of each
-PROPERTIES = {**STATEMENTS, "error-bound": "how far the result can be from the exact sum, as a formula and as numbers"}
+PROPERTIES = {
+    **{name: statement_of(name) for name in STATEMENTS},
+    "error-bound": "how far the result can be from the exact sum, as a formula and as numbers",
+}
 #: further sentences about properties, after their statements
 ASIDES = {
     "order-independent": "It says nothing of products of different steps, unless each step adds a single product: "

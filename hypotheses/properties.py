@@ -11,29 +11,26 @@ Property = Literal[
     "zero-padding", "exact", "unbiased",
 ]  # fmt: skip
 
+#: a property in words; in braces what depends on the model
 STATEMENTS: Mapping[str, str] = {
     "equal": "both models give the same result",
-    "order-independent": "exchanging products that one step adds does not change the result",
-    "sign-symmetric": "negating every a and c negates the result",
-    "monotonic": "the result does not fall when c rises, or one product",
+    "order-independent": "exchanging {exchanged} does not change the result",
+    "sign-symmetric": "negating every {negated} negates the result",
+    "monotonic": "the result does not fall when {rising}",
     "monotonic-addend": "the result does not fall when c rises",
     "monotonic-product": "the result does not fall when one product rises",
     "zero-padding": "a shorter dot product is the whole one with +0 in the products beyond",
-    "exact": "the result is the exact sum of all products and c, rounded once as the unit rounds",
+    "exact": "the result is the exact sum of all {terms}, rounded once as the unit rounds",
     "unbiased": "the mean of the results over all random bits is the exact sum, wherever they are finite",
 }
 
 
-def statement_of(wanted: str, addend: bool, exchanged: str) -> str:
+def statement_of(wanted: str, addend: bool = True, exchanged: str = "products that one step adds") -> str:
     """A property in words, of a model that reads c (`addend`) or not. `exchanged`: the products that order-independent
     exchanges, in words."""
-    text = STATEMENTS[wanted].replace("products that one step adds", exchanged)
-    if addend:
-        return text
-    for old, new in (("every a and c", "every a"), ("c rises, or one product", "one product rises"),
-                     ("all products and c", "all products")):  # fmt: skip
-        text = text.replace(old, new)
-    return text
+    c = {"negated": "a and c", "rising": "c rises, or one product", "terms": "products and c"}
+    none = {"negated": "a", "rising": "one product rises", "terms": "products"}
+    return STATEMENTS[wanted].format(exchanged=exchanged, **(c if addend else none))
 
 
 FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"
