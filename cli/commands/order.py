@@ -57,7 +57,8 @@ def order(
     """Reveal the order in which a device adds. The terms are c and K products; its answers alone show the order.
 
     Nothing is assumed but formats and length: no family, no row of the table. It takes some K log K questions,
-    and each is asked once more at the end, to see whether the answer stays.
+    and each is asked once more at the end, to see whether the answer stays. Where a device splits operands into
+    words, a product stands where its largest part enters.
 
     \b
     mmaprobe order --device command:./my-gpu --formats f16,f16,f32,f32 --length 16
