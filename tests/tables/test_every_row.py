@@ -56,8 +56,13 @@ def commands_take(reference: str, folder: Path, timeout: int) -> None:
     assert np.load(files["d"]).shape == (2, 3)
     assert "equal: proved in " in output_of("prove", reference, reference)
     covered = folder / "cover.jsonl"
-    found = CliRunner().invoke(main, ("cover", reference, "--no-pairs", "--timeout", str(timeout), "-o", str(covered)))
-    assert found.exit_code in (0, 3), found.output[-400:]  # 3: the time ran out, what was found is written
+    for seconds in (timeout, 60):  # on a busy machine the conditions may not be built in the first of these
+        found = CliRunner().invoke(
+            main, ("cover", reference, "--no-pairs", "--timeout", str(seconds), "-o", str(covered))
+        )
+        assert found.exit_code in (0, 3), found.output[-400:]  # 3: the time ran out, what was found is written
+        if covered.exists():
+            break
     assert "0 mismatches" in output_of("evaluate", str(covered))
     assert output_of("export", str(rows), "--format", "csv").splitlines()[1].startswith(f"ones,{reference},")
     assert answered["d"] in output_of("export", str(rows), "--format", "csv")
