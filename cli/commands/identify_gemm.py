@@ -176,7 +176,7 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{entry.rule.text()}: {entry.plan.reference}")
         if entry.differ:
             total = counted(entry.agree + len(entry.differ), "new shape")
-            say(f"  another kernel runs on {len(entry.differ)} of {total}: {some_of(entry.differ, LISTED)}")
+            say(f"  other results in {len(entry.differ)} of {total}: {some_of(entry.differ, LISTED)}")
         elif entry.confirmed:
             say(f"  {counted(entry.agree, 'random shape')}: bit for bit so; {_lengths(entry)} asked")
         elif entry.agree < entry.wanted:

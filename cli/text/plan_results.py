@@ -53,7 +53,7 @@ def sentences(
         own = next((group for group in groups if names[0] in group), None)  # None: in the first plan's group
         apart = {name for group in groups for name in group}
         also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
-        lines.append(f"{names[0]}{others} gives {looked}{_listed('; so do', also)}")
+        lines.append(f"{names[0]}{others} gives {looked}{_listed(f'; at K = {recorded.length} so do', also)}")
         lines += _apart(found, names[0], len(names), recorded)
     elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: the time was over before the first one")

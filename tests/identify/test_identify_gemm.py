@@ -146,14 +146,26 @@ def biased(a, b, c):
 
 
 def a_cut(a, b):
-    cut = (a.astype(np.float32).view(np.uint32) & np.uint32(0xFFFC0000)).view(np.float32)  # five bits of fraction
-    return chain(cut, b.astype(np.float32))
+    cut = (a.view(np.uint16) & np.uint16(0xFFE0)).view(np.float16)  # five bits of fraction, of subnormal numbers too
+    return chain(cut.astype(np.float32), b.astype(np.float32))
 
 
 def in_tiles(a, b):
     tiles = -(-a.shape[1] // 4)
     cuts = [min(a.shape[1], -(-tiles * i // 3) * 4) for i in range(4)]
     parts = [chain(a, b, i, j) for i, j in zip(cuts, cuts[1:]) if i < j]
+    return sum(parts[1:], parts[0])
+
+
+def in_pairs(a, b):
+    # a quarter of K, in whole runs of 16, each from +0; the sums of the quarters are added in pairs
+    a, b, run = a.astype(np.float32), b.astype(np.float32), -(-a.shape[1] // 64) * 16
+    parts = []
+    for start in range(0, a.shape[1], run):
+        stop = min(start + run, a.shape[1])
+        parts.append(sum((chain(a, b, k, min(k + 16, stop)) for k in range(start, stop, 16)), np.float32(0)))
+    if len(parts) == 4:
+        parts = [parts[0] + parts[1], parts[2] + parts[3]]
     return sum(parts[1:], parts[0])
 
 
@@ -897,6 +909,30 @@ def test_a_split_whose_tiles_are_divided_evenly_is_found(tmp_path: Path) -> None
     code, found, message = asked(tmp_path, "in_tiles", "--length", "40")
     assert code == 0, message
     assert "sum(split(3, muladd, r, grain=4, tiles=even), +0)" in {rule["plan"] for rule in found["rules"]}
+
+
+def test_one_plan_of_every_k_comes_before_plans_of_some_k(tmp_path: Path) -> None:
+    """At each K other plans give the same; units of several products give it but for small numbers."""
+    given = ("--formats", "f16,f16,f32", "--length", "160", "--multiple", "8", "--save", str(tmp_path / "plan.yaml"))
+    code, found, message = asked(tmp_path, "in_pairs", *given)
+    assert code == 0, message
+    assert [rule["plan"] for rule in found["rules"]] == ["sum(split(4, promote(16, fma, r), r, order=pairwise), +0)"]
+    assert parse_plan_path(str(tmp_path / "plan.yaml")).reference == found["rules"][0]["plan"]
+
+
+@pytest.mark.parametrize("own", ["ieee/fma/f32.f16.f16.f32", "cdna2/dot2/f32_f16"])
+def test_units_that_differ_for_small_numbers_are_asked_of_them(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is asked further where no product seen so far tells two units apart."""
+    asked = parse_signature("f16,f16,f32", 1)
+    one, other = (
+        Plan(asked.a, asked.b, asked.c, Products(promoted(8, Chain(parse_reference(unit)), R), Constant()))
+        for unit in (own, {"ieee/fma/f32.f16.f16.f32", "cdna2/dot2/f32_f16"}.difference({own}).pop())
+    )
+    mapper = gemm_plans.Mapper(asked, lambda a, b, c: simulate(a, b, None, one), lambda *_: None, Shape(8, 8, 16))
+    looked = mapper._seen(Shape(8, 8, 16))
+    monkeypatch.setattr(mapper, "_count_of", lambda *_: 0)
+    numbers = next(n for n in range(64) if mapper.same(other, looked.alone(n)))
+    assert mapper._with_best_unit(other, looked.alone(numbers), [looked]).models == one.models
 
 
 def test_a_factor_that_is_cut_to_a_few_bits_is_found(tmp_path: Path) -> None:
