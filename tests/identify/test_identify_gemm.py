@@ -459,6 +459,18 @@ def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
     assert looked.fits[-1].all()
 
 
+def test_parts_that_are_added_as_the_whole_may_be_are_tried_where_no_order_is_known() -> None:
+    """As for a recorded product."""
+    asked = parse_signature("f32,f32,f32", 1)
+    stage = in_runs(2, interleaved(4, Chain(UNFUSED), R), R, grain=32)
+    own = Plan(asked.a, asked.b, asked.c, Products(stage, Constant()))
+    mapper = gemm_plans.Mapper(asked, lambda a, b, c: simulate(a, b, None, own), lambda *_: None, Shape(4, 4, 48))
+    looked = mapper._seen(Shape(4, 4, 48))
+    mapper.looked[looked.shape] = looked
+    mapper._new(looked, 0)
+    assert looked.fits[-1].all()
+
+
 @pytest.mark.parametrize(("formats", "of_units"), [("f16,f16,f32", True), ("f32,f32,f32", False)])
 def test_units_are_tried_where_an_order_costs_too_much(
     formats: str, of_units: bool, monkeypatch: pytest.MonkeyPatch
