@@ -999,6 +999,7 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert any("interleave(8, fma, r, order=pairwise, tail=fma)" in text for text in document["plans"].values())
     assert document["looked_at"] == 24 * 20
+    assert "gives all of the 480 elements looked at; at K = 96 so do: " in " ".join(done.stderr.split())
     saved = parse_plan_path(str(tmp_path / "plan.yaml"))
     assert (simulate(a.view(np.uint32), b.view(np.uint32), None, saved).view(np.float32) == d).all()
     np.save(files[2], d + np.float32(1))
