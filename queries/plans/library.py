@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
-from mmaprobe.queries.plans.candidates import CHUNK, Candidates, outline
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample, random_patterns
+from mmaprobe.queries.plans.results import SECONDS
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
@@ -598,14 +599,23 @@ class Mapper(Candidates):
             yield self.shipped()
             yield from self._unit_stages(of_units, length, ROUNDS_OF_CUTS)
             yield from (self.stages(model, length) for model in known if model not in early)
+        if not learned and not self.failed:  # they take long
+            yield self._cut(sorted((*steps, *of_units), key=likelihood), looked, within=True)
 
-    def _cut(self, models: Sequence[Model], looked: Looked) -> Iterator[Stage]:
+    def _cut(self, models: Sequence[Model], looked: Looked, *, within: bool = False) -> Iterator[Stage]:
         """Stages that cut K at few places around units and reproduce elements without a plan. The usual stages of a
-        unit come before these, as they may cut this K in the same way."""
+        unit come before these, as they may cut this K in the same way. `within`: as of `cuts_of`, for `SECONDS` or a
+        share of the time."""
+        seconds = SECONDS if self.deadline is None else min(SECONDS, SHARE * self._left(self.deadline))
+        until = time.monotonic() + seconds if within else math.inf
+
+        def results(plan: Plan, sample: Sample) -> Matrix | None:
+            return None if time.monotonic() > until else self.results(plan, sample)
+
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
-            cuts = cuts_of(model, self._forms(looked), [sample], self.results, self.kept(model, "shown"))
+            cuts = cuts_of(model, self._forms(looked), [sample], results, self.kept(model, "shown"), within=within)
             stages = dict.fromkeys(stage for _, stage, _ in cuts)
             yield from chain(self.stages(model, looked.shape.length) if stages else (), stages)
 

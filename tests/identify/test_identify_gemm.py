@@ -459,6 +459,18 @@ def test_usual_cuts_of_units_are_tried_before_an_order_is_asked_for() -> None:
     assert looked.fits[-1].all()
 
 
+def test_parts_that_are_added_as_the_whole_may_be_are_tried_where_no_order_is_known() -> None:
+    """As for a recorded product."""
+    asked = parse_signature("f32,f32,f32", 1)
+    stage = in_runs(2, interleaved(4, Chain(UNFUSED), R), R, grain=32)
+    own = Plan(asked.a, asked.b, asked.c, Products(stage, Constant()))
+    mapper = gemm_plans.Mapper(asked, lambda a, b, c: simulate(a, b, None, own), lambda *_: None, Shape(4, 4, 48))
+    looked = mapper._seen(Shape(4, 4, 48))
+    mapper.looked[looked.shape] = looked
+    mapper._new(looked, 0)
+    assert looked.fits[-1].all()
+
+
 @pytest.mark.parametrize(("formats", "of_units"), [("f16,f16,f32", True), ("f32,f32,f32", False)])
 def test_units_are_tried_where_an_order_costs_too_much(
     formats: str, of_units: bool, monkeypatch: pytest.MonkeyPatch
@@ -987,6 +999,7 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert any("interleave(8, fma, r, order=pairwise, tail=fma)" in text for text in document["plans"].values())
     assert document["looked_at"] == 24 * 20
+    assert "gives all of the 480 elements looked at; at K = 96 so do: " in " ".join(done.stderr.split())
     saved = parse_plan_path(str(tmp_path / "plan.yaml"))
     assert (simulate(a.view(np.uint32), b.view(np.uint32), None, saved).view(np.float32) == d).all()
     np.save(files[2], d + np.float32(1))
