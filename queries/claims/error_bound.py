@@ -15,8 +15,8 @@ from mmaprobe.queries.kernel.questions.truncating import truncating_steps
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.properties.bound import bound_in_units
 from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
-from mmaprobe.queries.search.admitted_rows import admitted_rows
-from mmaprobe.queries.search.contradiction import SEED, kept_bits, row_text
+from mmaprobe.queries.search.admitted_rows import admitted_rows, kept_bits
+from mmaprobe.queries.search.contradiction import SEED, row_text
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.tactics.settling import Settled

@@ -9,9 +9,12 @@ import numpy as np
 
 from mmaprobe.queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes import Sum
+from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.operand import NAMED
 
 
@@ -38,6 +41,12 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
         for column in (index, products + index) if index < products else (2 * products,):
             columns[column] = np.zeros(count, dtype=np.uint64)
     return with_raised(layout, np.stack(columns, axis=1), rng)
+
+
+def kept_bits(*models: Model) -> list[int]:
+    """The numbers of fraction bits that the models' units keep."""
+    sums = (node for model in models for node in of_kind(model.unit.result, Sum))
+    return sorted({bits for node in sums for bits in node.bits_of_terms})
 
 
 def _operand_patterns(fmt: Format, inputs: Inputs, mode: Lanes, rng: np.random.Generator, whole: bool) -> Table:

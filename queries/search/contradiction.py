@@ -14,15 +14,12 @@ from typing import NoReturn
 import numpy as np
 
 from mmaprobe.queries.kernel.questions.problem import Problem
-from mmaprobe.queries.search.admitted_rows import admitted_rows
+from mmaprobe.queries.search.admitted_rows import admitted_rows, kept_bits
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.smtmodel.base.errors import FaultError
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes import Sum
-from mmaprobe.smtmodel.nodes.node import of_kind
 
 ROWS, LEAST = 3072, 256  # inputs for a verdict, and the least for each problem on which the verdict rests
 SEED = 20  # not a seed of the provers
@@ -58,9 +55,3 @@ def _rows(problem: Problem, count: int) -> list[Row]:
     layout, cuts = problem.layout, kept_bits(problem.left, problem.right)
     table = [sample_rows(layout, count // 3, SEED), admitted_rows(layout, problem.inputs, count, SEED, cuts)]
     return [tuple(row) for row in np.concatenate(table).tolist()]
-
-
-def kept_bits(*models: Model) -> list[int]:
-    """The numbers of fraction bits that the models' units keep."""
-    sums = (node for model in models for node in of_kind(model.unit.result, Sum))
-    return sorted({bits for node in sums for bits in node.bits_of_terms})

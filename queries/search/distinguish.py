@@ -8,6 +8,7 @@ agree on every admitted input.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.search.admitted_rows import admitted_rows, kept_bits
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
 from mmaprobe.queries.search.samples import near_tie_rows, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import (
@@ -45,8 +47,10 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, all_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
 from mmaprobe.smtmodel.evaluate.model import Evaluation
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 4096  # shaped inputs of each kind, before any query
+ADMITTED = 16  # tables of SAMPLES inputs that the restrictions admit, before any query
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
 SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
@@ -245,7 +249,8 @@ class WitnessSearch:
             if len(places := np.flatnonzero(replay(self.problem, rows).differs)):
                 costs = costs_of(rows[places[:EASIEST]], layout)
                 return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
-        return None
+        row = admitted_difference(self.problem, self._remaining())
+        return None if row is None else self._kept(row)
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:
@@ -269,6 +274,21 @@ class WitnessSearch:
 
     def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
         return to_integers(_of_kind(_flags(self.problem, result.evaluations), signature), len(result.left))
+
+
+def admitted_difference(problem: Problem, seconds: float | None) -> Row | None:
+    """The first of many dense random inputs on which the sides differ, where inputs are restricted: few of the shaped
+    inputs meet a restriction. `seconds`: what is left, of which a share is used."""
+    if problem.inputs == Inputs():
+        return None
+    end = inf if seconds is None else time.monotonic() + SEARCH_SHARE * seconds
+    for seed in range(1, ADMITTED + 1):
+        if time.monotonic() > end:
+            break
+        rows = admitted_rows(problem.layout, problem.inputs, SAMPLES, seed, kept_bits(problem.left, problem.right))
+        if len(places := np.flatnonzero(replay(problem, rows).differs)):
+            return tuple(map(int, rows[places[0]]))
+    return None
 
 
 def build_query(
