@@ -625,6 +625,28 @@ steps:
     assert covering._matrix(np.array([row], dtype=np.uint64))[0, place] == met
 
 
+def test_a_sum_that_cancels_counts_with_its_exponent() -> None:
+    """`cover` had the case of a zero that does not count alone, and called it a zero."""
+    model = small("""unit: small
+formats: {a: e3m3_ieee, b: e3m3_ieee, c: e4m5_ieee, d: e4m5_ieee}
+length: 2
+roundings: {r: "round(e4m5_ieee, nearest_even)"}
+steps:
+  s: "fused(a[0:2] * b[0:2], F=6)"
+  d: "r(fused(s, c, F=3))"
+""")
+    covering = Covering(model, pairs=False, changes=[])
+    one, minus, small_c, large_c = 0x18, 0x58, 2 << 5, 7 << 5  # 1, -1, 2^-5, 1
+    rows = [(one, minus, one, one, c) for c in (small_c, large_c)] + [(0, 0, one, one, small_c)]
+    met = covering._matrix(np.array(rows, dtype=np.uint64))
+    cases = {str(case): met[:, place].tolist() for place, case in enumerate(covering.singles)}
+    counts = "d: term s: zero that counts, its exponent the largest, and another loses bits"
+    assert cases[counts] == [True, False, False]
+    assert "d: term s: zero that does not count, with an exponent that would cut another" in cases
+    assert "d: term c: zero, with an exponent that would cut another" in cases
+    assert not [case for case in cases if case.startswith("d: term c: zero that")]
+
+
 def test_sums_that_keep_their_signs_have_conditions_of_their_own() -> None:
     """Those of the first were the second's."""
     model = small("""unit: small

@@ -100,6 +100,11 @@ class _Cases:
         whole = self._whole(value)
         return value.sign if whole is None else whole.number_sign
 
+    def is_sum(self, value: Unpacked) -> bool:
+        """Whether a value is a sum, whose exponent may count where its terms cancel."""
+        whole = self._whole(value)
+        return whole is not None and whole.is_sum
+
     def is_nan(self, value: Unpacked) -> Bit:
         """Whether a value is a NaN, also as a sum of infinities of both signs."""
         whole = self._whole(value)
@@ -339,7 +344,7 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
     maximum = Exponent(signal.bits, signal.offset, signal.offset + (1 << signal.bits.width) - 1)
     distances = [_distance_to(maximum, item.term.exponent) for item in items]  # floors move no bit of a term
     at_top = [_is(d, more) & ~zero for d, more, zero in zip(distances, node.raises_of_terms, zeros, strict=True)]
-    loses, parts = list[Bit](), list[Term]()
+    loses, parts, counting = list[Bit](), list[Term](), list[tuple[str, Bit]]()
     top, reach = Exponent(maximum.bits, maximum.low, maximum.high), node.reach_of_terms
     negative = trace[Name(step, Stage.SUM, part=Part.NEGATIVE)].flag
     magnitude = trace[Name(step, Stage.SUM, part=Part.MAGNITUDE)].bits
@@ -360,6 +365,9 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         inexact, some = (half | rest | ~within) & live, (kept.any() | raised) & within
         less = within | ~kept.any()
         loses.append(inexact)
+        if cases.is_sum(item):
+            counts = zero & ~item.is_zero & finite & _is(distances[place], node.raises_of_terms[place]) & ~others
+            counting.append((aspect, counts))
         nothing = constant(carrier, 0, term.significand.width)
         parts.append(replace(term, significand=select(within, term.significand, nothing)))
         own, more = distances[place], node.raises_of_terms[place]
@@ -380,6 +388,10 @@ def _aligned(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         names = [name or str(place) for place, (name, _) in enumerate(named)]
         cases.lone[node] = list(lone_bits_of_aligned(names, parts, distances, bits_of, mode, top))
     lost = any_of(loses)
+    for aspect, counts in counting:
+        cases.add(
+            aspect, "zero that counts, its exponent the largest, and another loses bits", counts & lost, alone=True
+        )
     cases.add("lost", "nothing", ~lost & finite & ~all_of(zeros))
     cases.add("lost", "bits of a term", lost & finite)
     cases.add("lost", "bits of two terms or more", _several(loses) & finite)
@@ -425,7 +437,8 @@ def _zeros_above(
     for place, (name, item) in enumerate(named):
         above = _distance_to(item.term.exponent, maximum)
         cuts = item.is_zero & _beyond(above, 0) & shift_right_jam(every, above).bit(0) & finite
-        cases.shown(f"term {name or place}", "zero, with an exponent that would cut another", cuts, item, "zero")
+        zero = "zero that does not count" if cases.is_sum(item) else "zero"
+        cases.shown(f"term {name or place}", f"{zero}, with an exponent that would cut another", cuts, item, "zero")
 
 
 def _within(term: Term, maximum: Exponent, reach: int | None) -> Bit:
