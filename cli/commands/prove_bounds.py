@@ -73,7 +73,9 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
         if (near := document.nearest) is None:
             say("  none of the inputs tried is one that the bound is about")
         else:
-            say(f"  nearest input, of any size: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
+            say(
+                f"  nearest input found, of any size: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there"
+            )
             _show_near(found, near)
         if document.chain:
             say(f"  each instruction: {document.chain.step}")
@@ -129,7 +131,7 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
             _show_constants(form, row.bound)
             say(f"    {_numeric(row.window)}")
             if (near := row.nearest) is not None:
-                tried, there = f"nearest input of {row.tried}", f"{near.ratio:.4f} of the bound there"
+                tried, there = f"nearest of {row.tried} inputs", f"{near.ratio:.4f} of the bound there"
                 say(f"    {tried}: an error of {near.error:.6g}, {there} (its numbers: --json)")
         say(f"  where {_premises(document)}")
         _show_proved(document)

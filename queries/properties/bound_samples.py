@@ -32,6 +32,8 @@ GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others
 NARROW_RANGE = 56  # with fewer exponents of products than this, the large terms have the largest exponent
 CHAINS, WORK = 16, 4096  # the most chains of each kind, and the most products in them; two chains in any case
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
+#: further rounds follow, MORE times at most, while the error is below a share of the bound and the last rounds gained
+MORE, NEAR_ENOUGH, GAIN = 10, Fraction(9, 10), Fraction(1, 100)
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,15 @@ class ErrorOfModel:
         rng = np.random.default_rng(SEED)
         cases = self.measured(sample_rows(self.layout, ROWS, SEED)) + self.measured(dominated(self.layout))
         best, tried = nearest_of(cases), len(cases)
-        for _ in range(CLIMBS if best is not None else 0):
-            assert best is not None
-            changed = self.measured(_changed(self.layout, best.row, rng))
-            best, tried = nearest_of([best, *changed]), tried + len(changed)
+        if best is None:
+            return Search(best, tried)
+        for _ in range(1 + MORE):
+            before = best.ratio
+            for _ in range(CLIMBS):
+                changed = self.measured(_changed(self.layout, best.row, rng))
+                best, tried = max(best, *changed, key=lambda near: near.ratio), tried + len(changed)
+            if best.ratio >= NEAR_ENOUGH or best.ratio <= (1 + GAIN) * before:
+                break
         return Search(best, tried)
 
     def nearest_chain(self, of_one: Form) -> Search:
