@@ -218,6 +218,25 @@ def test_gates_segments_rectifiers_and_what_becomes_of_zeros(steps: str, mode: s
     assert on_arrays(plain, table) != on_arrays(unit, table)
 
 
+@pytest.mark.parametrize("zero", ["ieee", "exact_positive", "positive"])
+def test_a_negative_sum_times_a_factor_of_zero_is_a_zero_sum(zero: str) -> None:
+    """With zero=exact_positive it was -0, where IEEE's rule gave +0."""
+    unit = parse_unit(f"""unit: scaled
+formats: {{a: e4m3, b: e4m3, c: none, d: f32, scale: ue4m3}}
+length: 2
+scale_block: 2
+roundings: {{r: "round(f32, nearest_even, zero={zero})"}}
+steps: {{d: "r(scale(exact(a[0:2] * b[0:2]), scale_a[0], scale_b[0]))"}}
+""", "scaled.yaml")  # fmt: skip
+    some = np.array([0, 0x80, 0x38, 0xB8, 0xC0], dtype=np.uint64)
+    rng, one = np.random.default_rng(4), np.full((200, 1), 0x38, dtype=np.uint64)
+    left, right = (rng.choice(some, (200, 2)) for _ in range(2))
+    table = left, right, one[:, 0] * np.uint64(0), rng.choice(np.array([0, 0x38], dtype=np.uint64), (200, 1)), one
+    wanted = oracle(unit, table)
+    assert compare(unit, table, on_arrays(unit, table), wanted)
+    assert compare(unit, table, as_terms(unit, table), wanted)
+
+
 def test_a_normalised_product_counts_with_no_exponent_where_it_is_zero() -> None:
     text = "unit: g\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 1\nroundings: {r: 'round(f32, nearest_even)'}\n"
     with pytest.raises(InputError, match="is not normalised, and counts with no exponent"):
