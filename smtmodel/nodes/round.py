@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, sele
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element, Literal
 from mmaprobe.smtmodel.nodes.known import ANY, Known, all_known, lies_in, power, rounded, turned
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 from mmaprobe.smtmodel.operand import DRAWN
@@ -366,8 +366,6 @@ class Round(Unary):
 
     def _of_zero(self, value: Value) -> Bit | None:
         """The sign of an exact zero sum; None if a zero has the sign of the term."""
-        if self.rounding.zero == "exact_positive" and value.is_sum and isinstance(value, Changed):
-            return truth(value.is_nan.carrier, False)  # a scaled sum has the sign of a product
         if self.rounding.zero != "ieee" or not value.is_sum:
             return None
         return value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]

@@ -35,7 +35,10 @@ class Scale(Node):
         beyond = any_of([*left.infinities, *right.infinities])
         nothing = any_of([*zeros, ~term.term.significand.any() & ~infinite])
         nans = left.is_nan, right.is_nan, infinite & any_of(zeros), beyond & nothing
-        return Changed(term, multiply(term.term, scale), zeros, nans, beyond)
+        scaled = multiply(term.term, scale)
+        if term.is_sum and any(zero.value is not False for zero in zeros):  # a zero sum has no sign, as before
+            scaled = replace(scaled, sign=scaled.sign & scaled.significand.any())
+        return Changed(term, scaled, zeros, nans, beyond)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         term, left, right = operands
