@@ -430,7 +430,9 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert not any(word in message.stderr for word in ("exact,", "identified", "this is"))
 
 
-def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_few_of_the_units_that_give_the_same_answers_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unit = parse_reference("ieee/fma/f32").unit
     others = [Model(BUILT, unit), *(Model(f"unit-{number}", unit) for number in range(9))]
     found = Built("built", unit, open=others), Orders([joined_branch("fused", ["c", 0])], 3)
@@ -438,9 +440,14 @@ def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: 
     for more, expected in (([], 3), (["--all"], 9)):
         lines = run("--device", "model:ieee/fma/f32", *more).stderr.splitlines()
         assert sum("not decided: the same answers from 10 other units" in line for line in lines) == 1
-        assert sum(line.strip().startswith("unit-") for line in lines) == expected
-        assert sum("a draft (" in line for line in lines) == 1
+        assert sum(re.fullmatch(r" *unit-[0-9]", line) is not None for line in lines) == expected
+        assert sum(line.strip().startswith("a draft (") for line in lines) == 1
         assert any("and 6 more (--all lists them)" in line for line in lines) == (not more)
+    mine = tmp_path / "mine.yaml"
+    run("--device", "model:ieee/fma/f32", "--save", str(mine))
+    evidence = parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
+    assert "; not told from a draft (r: round(f32, nearest_even); d: r(" in evidence
+    assert "), unit-0, unit-1" in evidence
     refused = run("nvidia-f16", "--device", "model:ieee/fma/f32", "--all")
     assert (refused.exit_code, "--all" in refused.stderr) == (2, True)
 
