@@ -1439,6 +1439,29 @@ def test_numbers_that_count_normalised(tmp_path: Path, monkeypatch: pytest.Monke
         assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
 
 
+SIMULATED = """unit: simulated
+formats: {a: bf16, b: bf16, c: none, d: f32}
+length: 16
+roundings: {x: "round(f64, nearest_even)", r: "round(f32, toward_zero, overflow=infinity, zero=positive)"}
+steps: {d: "r(fused(each(i in range(16), x(a[i]) * x(b[i])), +0, F=23, zeros=-133))"}
+"""
+
+
+def test_subnormal_factors_count_normalised_above_a_least_exponent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in programs that take numbers apart in f64 and align no sum below the exponent of a zero."""
+    for name, value in (("PROOFS", 0.3), ("VALIDATION", 1600)):
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
+    true = tmp_path / "true.yaml"
+    true.write_text(SIMULATED)
+    found = built(f"model:{true}", "bf16,bf16,f32", 16, "--timeout", "80")
+    models = [Model("", parse_unit(text, "unit.yaml")) for text in (SIMULATED, found["unit"])]
+    for kind in (*KINDS, "faint"):
+        left, right = evaluate_models(models, Shapes(parse_signature("bf16,bf16,f32", 16), 9).rows(kind, 4000))
+        assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
+
+
 def test_products_that_a_step_in_f16_keeps() -> None:
     rows = Shapes(parse_signature("f16,f16,f32,f32", 4), narrow=True).sums(300, frozenset(["c", 0, 2]), 4)
     floats = rows[:, :8].astype(np.uint16).view(np.float16).astype(np.float64)
