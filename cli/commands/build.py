@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mmaprobe.documents.identify import Build
     from mmaprobe.queries.building.outcome import Built
     from mmaprobe.runner.device_unit import Orders
-    from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.units.unit import Unit
 
@@ -77,7 +76,7 @@ def build(question: Question) -> int:
 
 def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, every: bool) -> None:
     from mmaprobe.cli.text.vectors import show_operands
-    from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.queries.building.outcome import name_in_text, text_of
     from mmaprobe.queries.building.report import first_divergence
     from mmaprobe.smtmodel.arithmetic.display import number_text
     from mmaprobe.smtmodel.inputs.vectors import to_hex
@@ -107,7 +106,7 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, ev
         if built.open:
             others = counted(len(built.open), "other unit")
             say(f"not decided: the same answers from {others}, and neither a difference nor a proof was found")
-            say_list([_name(model) for model in built.open], every)
+            say_list([name_in_text(model) for model in built.open], every)
         return
     if near is not None:
         different = counted(near.different_answers, "answer")
@@ -125,11 +124,3 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, ev
             show_operands(asked, vector.operands)
             say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")
             say(f"    the candidate {to_hex(instead, asked.d)}  {number_text(instead, asked.d)}")
-
-
-def _name(model: Model) -> str:
-    """The name of a unit that gives the same answers; of a draft, its steps."""
-    from mmaprobe.queries.building.answers import BUILT
-    from mmaprobe.reports.words import parameters_text
-
-    return f"a draft ({parameters_text(model)})" if model.reference == BUILT else model.reference

@@ -343,6 +343,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
         tier_of(partial(with_another_node, d=asked.d), ends, few, every_tiny),
         fixed,
         *([tier_of(differing, every)] if apart else []),
+        tier_of(partial(normalising, asked=asked), floored),
         tier_of(floored, ends, every, every_tiny),
     ]
 

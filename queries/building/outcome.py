@@ -12,7 +12,7 @@ from mmaprobe.queries.building.draft import Draft
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
-from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit, step_texts, unit_text
 
 Verdict = Literal["built", "unexplained", "open"]
 
@@ -55,3 +55,10 @@ def text_of(unit: Unit) -> str:
     text = unit_text(unit)
     assert parse_unit(text, "built.yaml") == unit
     return text
+
+
+def name_in_text(model: Model) -> str:
+    """The name of a unit that gives the same answers as another one; of a draft, its roundings and steps."""
+    if model.reference != BUILT:
+        return model.reference
+    return f"a draft ({'; '.join(f'{name}: {text}' for name, text in step_texts(model.unit).items())})"

@@ -20,7 +20,7 @@ from mmaprobe.documents.identify import (
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.describing import Description
-from mmaprobe.queries.building.outcome import Built, text_of
+from mmaprobe.queries.building.outcome import Built, name_in_text, text_of
 from mmaprobe.queries.compare.neighbours import Divergence, divergence
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.wording import counted, some_of
@@ -46,6 +46,7 @@ def described(built: Built, questions: int, device: str, answers: str | None = N
         f"{counted(built.validated, 'vector')} of validation without a difference, "
         + (built.why or f"which tell it from {counted(built.refuted, 'unit')} that differ in one choice")
         + (f"; not searched for lack of time: {some_of(built.left)}" if built.left else "")
+        + (f"; not told from {some_of([*map(name_in_text, built.open)])}" if built.open else "")
         + (f"; answers in {answers}" if answers is not None else ""),
     )
 

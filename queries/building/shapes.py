@@ -25,11 +25,13 @@ TIED = 0.15  # share of the rows with a sum about half way between two results: 
 MET = 0.06  # share of the small rows in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # precisions of inner sums
 SHORTEST = 4  # significant bits of terms whose sums are exact
+FAINT = 20  # the most places below the least normal result at which the largest of faint terms lies
+NEAR = 10  # the most places between the largest and the least of faint terms
 BELOW = 8  # the most places below the least subnormal result at which terms vanish
 NONZERO_PRODUCTS = (1, 2, 3, 4)  # numbers of nonzero products in most rows
 
 
-Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling"]
+Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling", "faint"]
 
 
 class Shapes:
@@ -53,7 +55,7 @@ class Shapes:
         """Rows of inputs of one kind."""
         make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "vanishing": self.vanishing,
                 "subnormal": self.subnormal, "large": self.large, "anything": self.anything,
-                "cancelling": self.cancelling}[kind]  # fmt: skip
+                "cancelling": self.cancelling, "faint": self.faint}[kind]  # fmt: skip
         return self._scaled(self._turned(make(count)), kind)
 
     def _turned(self, table: Table) -> Table:
@@ -162,6 +164,17 @@ class Shapes:
             self._cancel(a, b, few)
         c[self.random.random(count) < 0.2] = 0
         return self._few(self._plain(np.concatenate([a, b, c[:, None]], axis=1)))
+
+    def faint(self, count: int) -> Table:
+        """Nonzero terms at all places, each below the least normal result: the bits that sums lose show an exponent that
+        counts in the alignment where no product is zero."""
+        asked, terms = self.asked, self.asked.length
+        exponents = asked.d.emin - self.random.integers(1, FAINT + 1, (count, 1))
+        exponents = exponents - self.random.integers(0, NEAR + 1, (count, terms + 1))
+        signs = self._signs(exponents.shape)
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
+        c = self._addends(exponents[:, terms], signs[:, terms])
+        return self._plain(np.concatenate([a, b, c[:, None]], axis=1))
 
     def vanishing(self, count: int) -> Table:
         """Terms below the least subnormal result, or slightly larger, zeros of both signs, and sums that cancel."""

@@ -13,13 +13,14 @@ from mmaprobe.queries.building.answers import BUILT, Answered, NonzeroLeaves, jo
 from mmaprobe.queries.building.axes import neighbours
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.mending import near_units
-from mmaprobe.queries.building.naming import SAME_FORM, first_of_known_form, name_of
+from mmaprobe.queries.building.naming import SAME_FORM, Naming, first_of_known_form, name_of
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.search import FIRST, POOL, TierSearch
 from mmaprobe.queries.building.stages import KINDS, LONG
 from mmaprobe.queries.compare.neighbours import in_wider_format
 from mmaprobe.queries.covering.cover import Change, Cover, Covering
-from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.kernel.questions.problem import Candidates
+from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.specials import special_rows
 from mmaprobe.smtmodel.base.wording import counted
@@ -31,6 +32,8 @@ NUMBERS = 8_000_000  # the most inputs in these vectors
 SPECIAL = 2  # vectors for each pair of special values in each pair of places
 MORE = 0.2  # share of the remaining time for a long sum's vectors beyond the first
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
+TELLING = 240.0  # the most seconds of the remaining time for inputs that tell candidates apart which no proof decides
+FAINT = 1_500  # rows of faint terms among which questions that split the last candidates are chosen
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
 BESIDE = 0.3  # share of the remaining time for rows of every role that distinguish a unit from its neighbours
 COVERING = 12.0  # seconds for vectors that reach conditions
@@ -176,6 +179,10 @@ class Validation:
         """Solvers prove the candidates, and instructions of the table that agree so far, equal, or find vectors, which
         are put to the device. Returns the candidates left: none if the device agrees with no candidate."""
         result, last = self.result, self.stages.everything
+        if len(alive) > 1:
+            faint = self.stages.shapes.rows("faint", min(FAINT, NUMBERS // (2 * self.asked.length + 1)))
+            self.answers.at = "validation"
+            alive = self.search.split(alive, last, None, faint, 0)
         while alive:
             known = self.known()
             self.answers.at = "proof"
@@ -187,6 +194,8 @@ class Validation:
             limit = time.monotonic() + PROOFS
             limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
             naming = name_of(own, others, self.options, limit)
+            if naming.open and not naming.witnesses:
+                self._told_apart(own, naming)
             if not naming.witnesses:
                 break
             self.answers.put(np.array(naming.witnesses, dtype=np.uint64), last.rank, None)
@@ -198,6 +207,26 @@ class Validation:
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
         result.unit, result.equal, result.open = own.unit, [*own_name, *naming.equal], naming.open
         return alive
+
+    def _told_apart(self, own: Model, naming: Naming) -> None:
+        """Search in the remaining time for an input on which an open model and `own` differ."""
+        deadline = time.monotonic() + TELLING
+        deadline = deadline if self.clock.deadline is None else min(deadline, self.clock.deadline)
+        self.answers.progress(f"telling {counted(len(naming.open), 'unit')} from the one found")
+        for left in range(len(naming.open), 0, -1):
+            model, seconds = naming.open[-left], (deadline - time.monotonic()) / left
+            if seconds <= 0:
+                naming.late = True
+                return
+            problem = Candidates(own.any_nan, model.any_nan)
+            found = distinguish(problem, replace(self.options, timeout=seconds, deadline=deadline))
+            naming.late |= time.monotonic() >= deadline
+            if found.witnesses:
+                naming.witnesses.append(found.witnesses[0].operands.every)
+                return
+            if found.verdict == "equal":
+                naming.equal.append((model, f"proved by {found.steps[-1].answer.engine}"))
+                naming.open.remove(model)
 
     def known(self) -> list[Model]:
         """The instructions and shipped units of these formats and this length that give every answer so far."""

@@ -50,7 +50,7 @@ from mmaprobe.queries.building.draft import (
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
 from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED, with_inserted_node
 from mmaprobe.queries.building.mending import mended, near_units
-from mmaprobe.queries.building.naming import name_of, same_by_form, with_nan
+from mmaprobe.queries.building.naming import Naming, name_of, same_by_form, with_nan
 from mmaprobe.queries.building.number_kinds import ordinary
 from mmaprobe.queries.building.outcome import Built, text_of
 from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once, uneven_parts
@@ -82,7 +82,9 @@ from mmaprobe.queries.order.tree import (
     one_after_another,
     with_products,
 )
-from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.kernel.questions.problem import Candidates
+from mmaprobe.queries.search.distinguish import Options, PairOutcome
+from mmaprobe.queries.search.witness import confirmed_witness, replay
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.device_unit import Orders
 from mmaprobe.runner.device_unit import built as built_by
@@ -155,8 +157,9 @@ steps: STEPS
 
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Covering vectors have tests of their own (test_cover.py)."""
-    monkeypatch.setattr("mmaprobe.queries.building.validation.COVERING", 0.5)
+    """Covering vectors have tests of their own (test_cover.py), and so has the search that tells pairs apart."""
+    for name, seconds in (("COVERING", 0.5), ("TELLING", 1.0)):
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", seconds)
 
 
 def run(*arguments: str) -> Result:
@@ -430,7 +433,46 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     assert not any(word in message.stderr for word in ("exact,", "identified", "this is"))
 
 
-def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+BEGUN = """unit: begun
+formats: {a: bf16, b: bf16, c: none, d: f32}
+length: 16
+roundings: {r: "round(f32, toward_zero, overflow=infinity, zero=positive)"}
+steps: {d: "r(fused(a[0:16] * b[0:16], +0, F=23, zeros=-133))"}
+"""
+
+
+@pytest.mark.parametrize("faint", [True, False])
+def test_what_no_proof_decides_is_told_apart(faint: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a zero counts in a sum without zero products shows on faint terms at all places: these are asked before
+    proofs are tried, and the rest of the time is for other inputs that a solver finds."""
+    told = list[Candidates]()
+
+    def distinguished(problem: Candidates, options: Options) -> PairOutcome:
+        told.append(problem)
+        assert options.timeout
+        rows = Shapes(parse_signature("bf16,bf16,f32", 16)).faint(4000)
+        differing = np.flatnonzero(replay(problem, rows).differs)
+        witness = confirmed_witness(problem, tuple(map(int, rows[differing[0]])))
+        assert witness is not None
+        return PairOutcome(problem, [witness])
+
+    at = "mmaprobe.queries.building.validation"
+    monkeypatch.setattr(f"{at}.VALIDATION", 1600)
+    monkeypatch.setattr(f"{at}.name_of", lambda own, others, *_: Naming(open=[*others]))
+    monkeypatch.setattr(f"{at}.distinguish", distinguished)
+    if not faint:
+        monkeypatch.setattr(f"{at}.FAINT", 0)
+    true = tmp_path / "true.yaml"
+    true.write_text(BEGUN)
+    found = built(f"model:{true}", "bf16,bf16,f32", 16)
+    assert "+0, F=23, zeros=-133" in found["unit"]
+    assert found["undecided"] == []
+    assert len(told) == (not faint)
+
+
+def test_a_few_of_the_units_that_give_the_same_answers_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     unit = parse_reference("ieee/fma/f32").unit
     others = [Model(BUILT, unit), *(Model(f"unit-{number}", unit) for number in range(9))]
     found = Built("built", unit, open=others), Orders([joined_branch("fused", ["c", 0])], 3)
@@ -438,9 +480,14 @@ def test_a_few_of_the_units_that_give_the_same_answers_are_printed(monkeypatch: 
     for more, expected in (([], 3), (["--all"], 9)):
         lines = run("--device", "model:ieee/fma/f32", *more).stderr.splitlines()
         assert sum("not decided: the same answers from 10 other units" in line for line in lines) == 1
-        assert sum(line.strip().startswith("unit-") for line in lines) == expected
-        assert sum("a draft (" in line for line in lines) == 1
+        assert sum(re.fullmatch(r" *unit-[0-9]", line) is not None for line in lines) == expected
+        assert sum(line.strip().startswith("a draft (") for line in lines) == 1
         assert any("and 6 more (--all lists them)" in line for line in lines) == (not more)
+    mine = tmp_path / "mine.yaml"
+    run("--device", "model:ieee/fma/f32", "--save", str(mine))
+    evidence = parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
+    assert "; not told from a draft (r: round(f32, nearest_even); d: r(" in evidence
+    assert "), unit-0, unit-1" in evidence
     refused = run("nvidia-f16", "--device", "model:ieee/fma/f32", "--all")
     assert (refused.exit_code, "--all" in refused.stderr) == (2, True)
 
@@ -1389,6 +1436,29 @@ def test_numbers_that_count_normalised(tmp_path: Path, monkeypatch: pytest.Monke
     models = [parse_reference(str(file)) for file in (true, mine)]
     for kind in KINDS:
         left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f16,f16", 1), 9).rows(kind, 4000))
+        assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
+
+
+SIMULATED = """unit: simulated
+formats: {a: bf16, b: bf16, c: none, d: f32}
+length: 16
+roundings: {x: "round(f64, nearest_even)", r: "round(f32, toward_zero, overflow=infinity, zero=positive)"}
+steps: {d: "r(fused(each(i in range(16), x(a[i]) * x(b[i])), +0, F=23, zeros=-133))"}
+"""
+
+
+def test_subnormal_factors_count_normalised_above_a_least_exponent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in programs that take numbers apart in f64 and align no sum below the exponent of a zero."""
+    for name, value in (("PROOFS", 0.3), ("VALIDATION", 1600)):
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
+    true = tmp_path / "true.yaml"
+    true.write_text(SIMULATED)
+    found = built(f"model:{true}", "bf16,bf16,f32", 16, "--timeout", "80")
+    models = [Model("", parse_unit(text, "unit.yaml")) for text in (SIMULATED, found["unit"])]
+    for kind in (*KINDS, "faint"):
+        left, right = evaluate_models(models, Shapes(parse_signature("bf16,bf16,f32", 16), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
 
 
