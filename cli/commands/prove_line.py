@@ -42,6 +42,7 @@ class CommandLine:
     fixed: Fixed | None
     explain: bool
     latex: bool
+    as_json: bool
 
     @cached_property
     def inputs(self) -> Inputs:
