@@ -55,7 +55,9 @@ KINDS: dict[type[Statement[Any, Any]], Callable[[CommandLine], bool]] = {
 )
 @CERTIFICATE
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
-@click.option("--latex", is_flag=True, help="error-bound: print the formulas and their conditions as LaTeX.")
+@click.option(
+    "--latex", is_flag=True, help="error-bound: print the formulas and their conditions as LaTeX, on standard output."
+)
 @click.option(
     "--length",
     type=WholeNumber(1),
@@ -103,7 +105,7 @@ def prove(
     """
     from mmaprobe.smtmodel.tables.reference import Named
 
-    line = CommandLine(tuple(map(Named, models)), **asked)
+    line = CommandLine(tuple(map(Named, models)), as_json=as_json, **asked)
     statement = next(kind for kind, is_asked in KINDS.items() if is_asked(line))(line)
     decided = statement.conjecture.decide(options, confirm)
     options.progress("")

@@ -33,6 +33,13 @@ class OfBound(OfSides[Found, AnyDocument]):
         if len(self.line.sides) != 1:
             raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
 
+    def show_latex(self, bounds: Sequence[tuple[str, str]], conditions: str) -> None:
+        """Print bounds, each with what it is for, as LaTeX on standard output, unless a JSON document stands there."""
+        from mmaprobe.reports.latex import latex_of_bounds
+
+        put = say if self.line.as_json else click.echo
+        put(latex_of_bounds(bounds, conditions))
+
 
 class UnitBound(OfBound["BoundResult", ErrorBound]):
     """A bound of a unit, or of a chain of its instructions."""
@@ -59,10 +66,8 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
             _show_near(found, near)
             return
         if self.line.latex:
-            from mmaprobe.reports.latex import latex_of_bounds
-
             chain = [("", document.chain.any)] if document.chain else []
-            say(latex_of_bounds([("", document.formula), *chain], conditions_of(document.premises, document.formula)))
+            self.show_latex([("", document.formula), *chain], conditions_of(document.premises, document.formula))
             return
         if self.line.explain:
             _show_theorems(found.shown)
@@ -101,14 +106,12 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
             say(f"{ERROR_BOUND}: unknown: no bound is proved: {document.reason}")
             return
         if self.line.latex:
-            from mmaprobe.reports.latex import latex_of_bounds
-
             bounds = list[tuple[str, str]]()
             if (formula := document.formula) is not None:
                 bounds.append((_lengths(formula), whole_text(formula)))
             bounds += [(f"K = {row.length}", row.bound) for row in document.sizes]
             bounds += [(f"K = {one.length}, where {one.premises}", one.bound) for one in document.largest or ()]
-            say(latex_of_bounds(bounds, "" if document.largest else _premises(document)))
+            self.show_latex(bounds, "" if document.largest else _premises(document))
             return
         if document.largest:
             for most in document.largest:

@@ -42,6 +42,7 @@ class CommandLine:
     fixed: Fixed | None
     explain: bool
     latex: bool
+    as_json: bool
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -56,7 +57,8 @@ class CommandLine:
     @property
     def plan_hint(self) -> str:
         """What to do about plans where models are needed."""
-        return "; a plan is a model at one K: plan:NAME@length=K" if self.names_plan else ""
+        k, without = ("K", "") if self.length is None else (self.length, ", without --length")
+        return f"; a plan is a model at one K{without}: plan:NAME@length={k}" if self.names_plan else ""
 
 
 class Statement(ABC, Generic[Found, AnyDocument]):

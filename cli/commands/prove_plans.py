@@ -27,7 +27,8 @@ class PlansEqual(OfResults["PlanProof", ProvePlans]):
 
     def check(self) -> None:
         super().check()
-        what = "plans for any K" if self.line.names_plan else "chains of a unit to --length products"
+        plans = "plans for any K" if self.line.length is None else f"plans at --length {self.line.length}"
+        what = plans if self.line.names_plan else "chains of a unit to --length products"
         why = f"{what} can only be proved equal, bit for bit and on every input{self.line.plan_hint}"
         refuse(why, "restrictions", "compare", "flags")
         if self.line.restrictions or self.line.compare:

@@ -528,6 +528,19 @@ def test_chains_of_units_are_not_called_plans(arguments: list[str], message: str
     assert raised.value.parameter == ("right" if name == "property" else name)
 
 
+@pytest.mark.parametrize(
+    ("given", "plans", "remedy"),
+    [
+        ((), "plans for any K", "a plan is a model at one K: plan:NAME@length=K"),
+        (("--length", "4"), "plans at --length 4", "a plan is a model at one K, without --length: plan:NAME@length=4"),
+    ],
+)
+def test_plans_are_models_at_the_k_that_was_asked(given: tuple[str, ...], plans: str, remedy: str) -> None:
+    said = f"--inputs: {plans} can only be proved equal, bit for bit and on every input; {remedy}\n"
+    run("prove", *["plan:loop/fma"] * 2, "--inputs", "finite", *given, code=2, message=said)
+    run("prove", *["plan:loop/fma@length=4"] * 2, "--inputs", "finite", code=0, message="equal")
+
+
 @pytest.mark.parametrize("name", ["\0", "a\0.yaml", "plan:./a\0.yaml@length=4", "plan:\0", f"{V}\0", f"{V}@F\0=3"])
 def test_a_null_character_is_in_no_name(name: str) -> None:
     with pytest.raises(InputError) as raised:

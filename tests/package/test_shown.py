@@ -341,6 +341,17 @@ steps: {d: "s(exact(a[0:4] * b[0:4], c))"}
     assert np.array_equal(found, np.clip(a.astype(int) @ b.astype(int) + c, -(2**15), 2**15 - 1))
 
 
+@pytest.mark.parametrize("model", [VOLTA, "plan:loop/fma"])
+def test_latex_goes_into_a_file_and_leaves_standard_output_to_json(model: str) -> None:
+    command = ["prove", "--property", "error-bound", model, "--length", "64", "--no-confirm", "--latex"]
+    done, both = (CliRunner().invoke(main, [*command, *more]) for more in ((), ("--json",)))
+    assert (done.exit_code, both.exit_code) == (0, 0)
+    assert done.stdout.startswith("% needs ")
+    assert done.stderr == ""
+    assert both.stderr == done.stdout
+    assert json.loads(both.stdout)["verdict"] == "holds"
+
+
 def test_bounds_are_printed_as_latex_and_with_their_constants() -> None:
     found = mmaprobe.bound(VOLTA, length=64, confirm=False)
     assert found.latex is not None
