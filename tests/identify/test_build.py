@@ -69,6 +69,7 @@ from mmaprobe.queries.building.templates import ORDER
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
+from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.structure import tree_of
 from mmaprobe.queries.order.tree import (
@@ -82,7 +83,6 @@ from mmaprobe.queries.order.tree import (
     one_after_another,
     with_products,
 )
-from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options, PairOutcome
 from mmaprobe.queries.search.witness import confirmed_witness, replay
 from mmaprobe.runner.batches import BatchDevice
