@@ -69,6 +69,7 @@ from mmaprobe.queries.building.templates import ORDER
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
+from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.order.likely_orders import likely_orders
 from mmaprobe.queries.order.structure import tree_of
 from mmaprobe.queries.order.tree import (
@@ -82,7 +83,6 @@ from mmaprobe.queries.order.tree import (
     one_after_another,
     with_products,
 )
-from mmaprobe.queries.kernel.questions.problem import Candidates
 from mmaprobe.queries.search.distinguish import Options, PairOutcome
 from mmaprobe.queries.search.witness import confirmed_witness, replay
 from mmaprobe.runner.batches import BatchDevice
@@ -1460,6 +1460,17 @@ def test_subnormal_factors_count_normalised_above_a_least_exponent(
     for kind in (*KINDS, "faint"):
         left, right = evaluate_models(models, Shapes(parse_signature("bf16,bf16,f32", 16), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
+
+
+def test_a_draft_with_a_unit_for_some_leaves_alone_is_no_candidate() -> None:
+    """`counting` takes one product; a sum of several has none that it could take."""
+    asked = parse_signature("bf16,bf16,f32", 16)
+    search = Builder([joined_branch("fused", [*range(16)])], asked, lambda _: [], Options()).search
+    rows = Shapes(asked).rows("middle", 4)
+    search.answers.bank.append(Answered(rows, np.zeros(4, np.uint64), 0))
+    counted = draft(Step(NEAREST, FusedSum((Counting(PRODUCTS),), 23)))
+    candidate = Candidate(counted, parse_unit(BEGUN, "begun.yaml"))
+    assert search.agreeing([candidate], search.stages.everything) == []
 
 
 def test_products_that_a_step_in_f16_keeps() -> None:
