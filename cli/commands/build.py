@@ -118,9 +118,19 @@ def _show(document: Build, built: Built, unit: Unit | None, asked: Signature, ev
         say("  the nearest candidate:")
         for line in text_of(built.nearest).splitlines():
             say(f"    {line}")
+        say(f"  {_where(built)}")
         for line in () if built.description is None else built.description.sentences():
             say(f"  {line}")
         for vector, d, instead in built.unexplained:
             show_operands(asked, vector.operands)
             say(f"  the device gives {to_hex(d, asked.d)}  {number_text(d, asked.d)}")
             say(f"    the candidate {to_hex(instead, asked.d)}  {number_text(instead, asked.d)}")
+
+
+def _where(built: Built) -> str:
+    """Whether the nearest candidate differs on finite numbers, in words."""
+    (wrong, whole), (others, rest) = built.within, built.beyond
+    if not wrong:
+        special = f"an operand or the answer is infinite, NaN or the largest number: on {others} of {rest} answers"
+        return f"it differs only where {special}; it gives all {whole} others"
+    return f"it differs on {wrong} of {whole} finite answers to finite operands, and on {others} of {rest} others"

@@ -13,6 +13,7 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -50,7 +51,7 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Element
+from mmaprobe.smtmodel.nodes import Constant, Element
 from mmaprobe.smtmodel.nodes.node import Node as Expression
 from mmaprobe.smtmodel.nodes.node import Variant, walk
 from mmaprobe.smtmodel.units.unit import Unit
@@ -442,53 +443,96 @@ class Builder:
         self.validation.known()
         if not self.search.noted:
             return
-        rows, answers = joined_rows(self.answers.bank)
         noted = list(self.search.noted)
         earlier = noted[
             : -NAMED : len(noted) // NAMED + 1
         ]  # later candidates may explain more answers and yet be further away
-        near = [*noted[-NAMED:], *earlier, *(model.unit for model in self.known)]
-        differ = self.answers.differences(near, self.answers.bank)
-        ranked = np.argsort(differ.sum(axis=1), kind="stable").tolist()
-        self.result.description = self._described(near, near[ranked[0]])
-        best = near[ranked[0]] if self.result.description is None else self.result.description.unit
+        near, known = [*noted[-NAMED:], *earlier], [model.unit for model in self.known]
+        if not self.asked.addend:
+            near, known = _without_addend(near), _without_addend(known)
+        near += known
+        by_questions = near[int(self.answers.differences(near, self.answers.bank).sum(axis=1).argmin())]
+        sample = self._sample()
+        rows, answers = joined_rows(self.answers.every) if sample is None else sample
+        near = self._nearest_first(near, rows, answers)
+        self.result.description = None if sample is None else self._described(near, known, by_questions, rows, answers)
+        best = near[0] if self.result.description is None else self.result.description.unit
         self.result.nearest = best
+        if sample is not None:
+            more, given = joined_rows(self.answers.every)
+            rows, answers = np.concatenate([more, rows]), np.concatenate([given, answers])
         results = self.answers.same(evaluate_models([Model(BUILT, best)], rows)[0])
         answers = self.answers.same(answers)
-        wrong = np.flatnonzero(answers != results)
+        within, differs = self._is_within(rows, answers), answers != results
+        self.result.within, self.result.beyond = (
+            (int((differs & kind).sum()), int(kind.sum())) for kind in (within, ~within)
+        )
+        wrong = np.flatnonzero(differs)
         wrong = wrong[np.unique(rows[wrong], axis=0, return_index=True)[1]]  # a vector may have been asked twice
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self.answers.vector(rows[place]), int(answers[place]), int(results[place])) for place in wrong
         ]
 
-    def _described(self, near: Sequence[Unit], best: Unit) -> Description | None:
-        """Where the device differs from one of some units, `best` by the questions; None if no simple condition
-        describes this. New vectors are asked: questions are chosen to tell units apart, and elsewhere another unit is
-        often nearest."""
+    def _ask_anew(self, rows: Table) -> Patterns:
+        """The device's answers to further rows, which are not kept as questions."""
+        given = self.answers.ask(self.answers.vectors(rows))
+        return self.answers.same(np.array(given, dtype=np.uint64))
 
-        def ask(rows: Table) -> Patterns:
-            given = self.answers.ask(self.answers.vectors(rows))
-            return self.answers.same(np.array(given, dtype=np.uint64))
+    def _sample(self) -> tuple[Table, Patterns] | None:
+        """New rows of each kind with their answers; None for a recording, which has no answers to other vectors.
+        Questions are chosen to tell units apart, and elsewhere another unit is often nearest."""
+        new = np.concatenate([self.shapes.rows(kind, SHOWN) for kind in KINDS])
+        try:
+            return new, self._ask_anew(new)
+        except IncompleteError:
+            return None
 
+    def _is_within(self, rows: Table, answers: Patterns) -> NDArray[np.bool_]:
+        """For each row, whether all operands are finite and the answer is, below the largest number."""
+        length, asked = self.asked.length, self.asked
+        sides = (rows[:, :length], asked.a), (rows[:, length : 2 * length], asked.b), (rows[:, [2 * length]], asked.c)
+        operands = np.concatenate([finite(side, fmt) for side, fmt in sides], axis=1).all(axis=1)
+        magnitudes = answers & np.uint64((1 << asked.d.width) - 1 & ~asked.d.sign_bit)
+        flags: NDArray[np.bool_] = operands & finite(answers, asked.d) & (magnitudes < asked.d.largest)
+        return flags
+
+    def _nearest_first(self, units: Sequence[Unit], rows: Table, answers: Patterns) -> list[Unit]:
+        """The units by their wrong answers: first those within the range of finite numbers, as the treatment of
+        infinities, NaNs and overflow says little of how a unit adds; the shortest first where these are as many."""
+        results = self.answers.same(evaluate_models([Model(BUILT, unit) for unit in units], rows))
+        wrong = results != self.answers.same(answers)
+        sizes = [len(list(walk(unit.result))) for unit in units]
+        within = wrong[:, self._is_within(rows, answers)].sum(axis=1)
+        return [units[at] for at in np.lexsort((sizes, wrong.sum(axis=1), within)).tolist()]
+
+    def _described(
+        self, near: Sequence[Unit], known: Sequence[Unit], by_questions: Unit, new: Table, own_answers: Patterns
+    ) -> Description | None:
+        """Where the device differs from one of some units, the nearest first; `known`: those in the table or shipped;
+        `by_questions`: the nearest one by the questions. None if no simple condition describes this."""
         until = min(self.until, time.monotonic() + DESCRIBING)
         self.answers.progress("describing where the nearest unit differs")
         try:
-            new = np.concatenate([self.shapes.rows(kind, SHOWN) for kind in KINDS])
-            own_answers, models = ask(new), [Model(BUILT, unit) for unit in near]
-            wrong = (self.answers.same(evaluate_models(models, new)) != own_answers).sum(axis=1)
-            sizes = [len(list(walk(unit.result))) for unit in near]
-            ranked = [near[at] for at in np.lexsort((sizes, wrong)).tolist()]
-            units, known = ranked[:COMPARED], {model.unit for model in self.known}
-            units += [unit for unit in ranked if unit in known][
+            units = list(near[:COMPARED])
+            units += [unit for unit in near if unit in known][
                 :1
             ]  # a simple condition may describe the difference of this unit
-            units = list(dict.fromkeys([*units, *map(_plain, [*units, best]), best]))
+            units = list(dict.fromkeys([*units, *map(_plain, [*units, by_questions]), by_questions]))
             rows, answers = joined_rows(self.answers.every)
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), own_answers])
-            return Describer(self.asked, self.shapes, ask, until).described(units, rows, answers)
+            return Describer(self.asked, self.shapes, self._ask_anew, until).described(units, rows, answers)
         except IncompleteError:  # a recording has no answers to other vectors
             return None
+
+
+def _without_addend(units: Sequence[Unit]) -> list[Unit]:
+    """The units with +0 in the place of c, without those of which there is none, each once."""
+    found: dict[Unit, None] = {}
+    for unit in units:
+        with suppress(ParameterError):
+            found[unit.rewritten(lambda _, node: Constant() if node.is_addend else node)] = None
+    return list(found)
 
 
 def _plain(unit: Unit) -> Unit:

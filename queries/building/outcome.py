@@ -40,6 +40,8 @@ class Built:
     why: str = ""
     stage: str = ""
     nearest: Unit | None = None
+    within: tuple[int, int] = 0, 0  # finite answers to finite operands that `nearest` does not give, and all of them
+    beyond: tuple[int, int] = 0, 0  # the same of all other answers
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, result of `nearest`
     description: Description | None = None  # where the device differs from `nearest`
 

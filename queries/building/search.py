@@ -238,6 +238,7 @@ class TierSearch:
         if self.strict and stage is self.stages.steps[-1]:
             rank = self.stages.carries.rank
         for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # new answers decide most
+            alive = [candidate for candidate in alive if self._is_possible(candidate, kept)]
             known = [self._known(candidate, kept, stage) for candidate in alive]
             some = [
                 asked
@@ -282,6 +283,10 @@ class TierSearch:
             whole = self._results([alive[place] for place in places], rows, None)
             flags[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
         return flags
+
+    def _is_possible(self, candidate: Candidate, kept: NonzeroLeaves) -> bool:
+        """Whether there is a unit of the candidate for these leaves: a draft may have one for some leaves alone."""
+        return candidate.draft is None or self.sketch.possible_unit(candidate.draft, kept) is not None
 
     def _known(self, candidate: Candidate, kept: NonzeroLeaves, stage: DraftStage) -> set[int]:
         """The numbers of the questions about the leaves `kept` whose answers a candidate is known to give."""

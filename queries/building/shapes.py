@@ -166,8 +166,8 @@ class Shapes:
         return self._few(self._plain(np.concatenate([a, b, c[:, None]], axis=1)))
 
     def faint(self, count: int) -> Table:
-        """Nonzero terms at all places, each below the least normal result: the bits that sums lose show an exponent that
-        counts in the alignment where no product is zero."""
+        """Nonzero terms at all places, each below the least normal result: the bits that sums lose show an exponent
+        that counts in the alignment where no product is zero."""
         asked, terms = self.asked, self.asked.length
         exponents = asked.d.emin - self.random.integers(1, FAINT + 1, (count, 1))
         exponents = exponents - self.random.integers(0, NEAR + 1, (count, terms + 1))

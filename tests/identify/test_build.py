@@ -573,6 +573,59 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
     assert "the device gives" in message.stderr
 
 
+LOOP = """unit: loop
+formats: {a: bf16, b: bf16, c: f32, d: f32}
+length: 16
+roundings: {r: "round(f32, toward_zero, overflow=infinity, zero=positive)"}
+steps: {d: "repeat(i in range(0, 16, 8), c, r(fused(a[i:i+8] * b[i:i+8], acc, F=24, zeros=-132)))"}
+"""
+
+
+def test_the_nearest_candidate_is_nearest_on_finite_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the one with the infinities of the device; and it reads no c where the device takes none."""
+    monkeypatch.setattr("mmaprobe.queries.building.build.Describer.described", lambda *_: None)
+    texts = BEGUN, BEGUN.replace("=infinity", "=ieee"), BEGUN.replace("zeros=-133", "zeros=-136"), LOOP
+    begun, largest, small, loop = (parse_unit(text, "unit.yaml") for text in texts)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        rows = np.array([vector.operands.every for vector in vectors], dtype=np.uint64)
+        return [int(d) for d in evaluate_models([Model("begun", begun)], rows)[0]]
+
+    asked = parse_signature("bf16,bf16,f32", 16)
+    builder = Builder([joined_branch("fused", [*range(16)])], asked, ask, Options())
+    builder.answers.put(Shapes(asked, 5).rows("middle", 300), 0, None)
+    for unit in (small, largest):
+        builder.search.note(Candidate(None, unit))
+    builder.known, found = [], builder.result
+    builder._unexplained()
+    assert found.nearest == largest
+    (wrong, whole), (others, rest) = found.within, found.beyond
+    assert (wrong, whole > 1000, 0 < others <= rest) == (0, True, True)
+    builder.search.noted = {loop: None, small: None}
+    builder._unexplained()
+    assert found.nearest == small
+    assert 0 < found.within[0] < others
+    builder.search.noted = {loop: None}
+    builder._unexplained()
+    assert "repeat(i in range(0, 16, 8), +0, " in text_of(found.nearest)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (0, "it differs only where an operand or the answer is infinite, NaN or the largest number: on 3 of 9 answers"),
+        (2, "it differs on 2 of 50 finite answers to finite operands, and on 3 of 9 others"),
+    ],
+)
+def test_where_the_nearest_candidate_differs_is_said(wrong: int, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nearest = parse_reference("ieee/fma/f32").unit
+    found = Built("unexplained", nearest=nearest, within=(wrong, 50), beyond=(3, 9))
+    orders = Orders([joined_branch("fused", ["c", 0])], 3)
+    monkeypatch.setattr("mmaprobe.runner.device_unit.built", lambda *_: (found, orders))
+    result = run("--device", "model:ieee/fma/f32")
+    assert (result.exit_code, message in result.stderr) == (1, True)
+
+
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided at few leaves is validated as the whole unit."""
     for name in ("LONG", "WHOLE"):
@@ -1460,6 +1513,17 @@ def test_subnormal_factors_count_normalised_above_a_least_exponent(
     for kind in (*KINDS, "faint"):
         left, right = evaluate_models(models, Shapes(parse_signature("bf16,bf16,f32", 16), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
+
+
+def test_a_draft_with_a_unit_for_some_leaves_alone_is_no_candidate() -> None:
+    """`counting` takes one product; a sum of several has none that it could take."""
+    asked = parse_signature("bf16,bf16,f32", 16)
+    search = Builder([joined_branch("fused", [*range(16)])], asked, lambda _: [], Options()).search
+    rows = Shapes(asked).rows("middle", 4)
+    search.answers.bank.append(Answered(rows, np.zeros(4, np.uint64), 0))
+    counted = draft(Step(NEAREST, FusedSum((Counting(PRODUCTS),), 23)))
+    candidate = Candidate(counted, parse_unit(BEGUN, "begun.yaml"))
+    assert search.agreeing([candidate], search.stages.everything) == []
 
 
 def test_products_that_a_step_in_f16_keeps() -> None:
