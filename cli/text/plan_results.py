@@ -78,8 +78,9 @@ def sentences(
 
 ELSE = (
     "after the sum alpha, beta, a bias and ReLU are tried, not GELU, SiLU, tanh or another activation; a function that "
-    "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); a plan "
-    "file of your own is compared by what `mmaprobe simulate --plan` gives"
+    "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); of units, "
+    "those of the table and instructions with one other number of bits or rounding are tried: another is identified "
+    "from its tiles (identify --device); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
 )
 
 

@@ -644,6 +644,20 @@ def test_one_element_that_differs_is_named(save: Save) -> None:
     assert "479 of 480 (99%)" in told
 
 
+@pytest.mark.parametrize("change", ["fraction_bits=23", "output_rounding=nearest_even"])
+def test_an_instruction_that_is_not_in_the_table_is_found_in_a_product(save: Save, tmp_path: Path, change: str) -> None:
+    a, b = factors(24, 288, 20)
+    unit = parse_reference(f"{HOPPER.reference}@{change}")
+    files = save(a=a, b=b, d=product(in_runs(2, promoted(64, Chain(unit), R), R), a, b))
+    plan = tmp_path / "plan.yaml"
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--save", str(plan))
+    wanted = f"sum(split(2, promote(64, {unit.reference}, r), r), +0)"
+    assert code == 0
+    assert f"{wanted} gives all of the 480 elements looked at" in text
+    assert [*found["plans"]] == [wanted]
+    assert np.array_equal(mmaprobe.matmul(a, b, plan=str(plan)), np.load(files[2]))
+
+
 def test_what_is_stored_is_seen_behind_relu() -> None:
     """Most of the results are zeros, which lose nothing."""
     a, b = factors(24, 240, 20)
