@@ -89,6 +89,13 @@ class PlansOfResult:
         """The plans found, each once, by name; `first`: those that are named before the others."""
         return list(dict.fromkeys(plan.reference for plan in (*first, *self.plans)))
 
+    def alike(self, name: str) -> list[str]:
+        """The other plans that give what the plan of a name gives, on new elements too, as far as these were asked."""
+        groups = [[plan.reference for plan in other.plans] for other in self.others]
+        own = next((group for group in groups if name in group), None)  # None: in the first plan's group
+        apart = {one for group in groups for one in group}
+        return [one for one in self.names() if one != name and (one not in apart if own is None else one in own)]
+
     @property
     def most(self) -> int:
         """The largest number of elements that a plan gives."""
