@@ -134,7 +134,8 @@ def _plans(
         every.append(plans_found(one, first))
         for sentence in sentences(one, recorded, seconds, first):
             say_wrapped(sentence, f"D{index + 1}: ")
-        save_plan(save and save.with_stem(f"{save.stem}-D{index + 1}"), [*first, *one.plans], one, recorded.about)
+        path = save and save.with_stem(f"{save.stem}-D{index + 1}")
+        save_plan(path, [*first, *one.plans], one, recorded.about, recorded.length)
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
     if pair is None or differences.first is None or any(one.products for one in given):
         return document

@@ -109,7 +109,7 @@ def plans_of_files(question: Question) -> int:
         say_wrapped(where)
     tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    save_plan(question.save, given.plans, given, recorded.about)
+    save_plan(question.save, given.plans, given, recorded.about, recorded.length)
     if question.as_json:
         print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
     return 0 if given.plans else 3 if given.untried else 1

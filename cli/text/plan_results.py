@@ -49,11 +49,8 @@ def sentences(
     names = found.names(first)
     looked = f"all of the {counted(found.looked, 'element')} looked at" if found.looked else "these results"
     if names:
-        groups = [[plan.reference for plan in other.plans] for other in found.others]
-        own = next((group for group in groups if names[0] in group), None)  # None: in the first plan's group
-        apart = {name for group in groups for name in group}
-        also = [name for name in names[1:] if (name not in apart if own is None else name in own)]
-        lines.append(f"{names[0]}{others} gives {looked}{_listed(f'; at K = {recorded.length} so do', also)}")
+        also = f"; at K = {recorded.length} so do"
+        lines.append(f"{names[0]}{others} gives {looked}{_listed(also, found.alike(names[0]))}")
         lines += _apart(found, names[0], len(names), recorded)
     elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: the time was over before the first one")
@@ -78,8 +75,9 @@ def sentences(
 
 ELSE = (
     "after the sum alpha, beta, a bias and ReLU are tried, not GELU, SiLU, tanh or another activation; a function that "
-    "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); a plan "
-    "file of your own is compared by what `mmaprobe simulate --plan` gives"
+    "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); of units, "
+    "those of the table and instructions with one other number of bits or rounding are tried: another is identified "
+    "from its tiles (identify --device); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
 )
 
 
@@ -173,9 +171,13 @@ def _input_text(plan: Plan, other: Other, recorded: Recorded) -> str:
     return "\n".join([words, f'python -c "{code[0]}; \\', *(f"  {line}; \\" for line in code[1:-1]), f'  {code[-1]}"'])
 
 
-def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | None = None, about: str = "") -> None:
-    """Write the first of some plans to a file, and print this. `found`: the findings about a recorded result; if its
-    sum lacks or repeats products, nothing is written. `about`: what the plan was found for, which the file says too."""
+def save_plan(
+    path: Path | None, plans: Sequence[Plan], found: PlansOfResult | None = None, about: str = "", length: int = 0
+) -> None:
+    """Write the first of some plans to a file, and print this. `found`: the findings about a recorded result of K =
+    `length`; if its sum lacks or repeats products, nothing is written. `about`: what the plan was found for, which the
+    file says too."""
+    from mmaprobe.queries.plans.apart import same_sizes
     from mmaprobe.smtmodel.base.files import write_whole
     from mmaprobe.smtmodel.plans.plantext import plan_text
 
@@ -185,6 +187,10 @@ def save_plan(path: Path | None, plans: Sequence[Plan], found: PlansOfResult | N
         name = found.names()[0]
         say(f"not saved: a plan file adds every product once, and {name} is the plan of the products summed here")
         return
+    if found is not None and (alike := found.alike(plans[0].reference)):
+        about += f"; one of {len(alike) + 1} plans that give the same there"
+    if length and (other := same_sizes(plans[0], length)) is not None:
+        about += f"; with grain={other[0]} its parts are as long there, and others at K = {other[1]}"
     plan = replace(plans[0], about=about) if about and not plans[0].about else plans[0]
     write_whole(path, plan_text(plan))
     others = ""

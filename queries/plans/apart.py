@@ -8,19 +8,26 @@ numbers half way between two numbers of a narrower format show the rounding of i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
+from mmaprobe.queries.plans.unit_stages import TILES
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.partitions import Equal
+from mmaprobe.smtmodel.plans.stages import Parted
 
 SIDE = 64  # rows and columns of new elements
 SPARSE_SIDE = 32  # rows and columns of new elements with few nonzero products
 FAMILIES = 12  # samples of elements with few nonzero products
+NEAR = 4096  # by how much another K may be smaller or larger
 PRODUCTS = (2, 3, 4)  # nonzero products of such an element: the last one cancels the first
 
 
@@ -49,6 +56,22 @@ class Other:
 def narrowest(plan: Plan) -> Format:
     """The format with the fewest bits to which a plan rounds a sum."""
     return min(plan.formats_of_results, key=lambda fmt: fmt.width)
+
+
+def same_sizes(plan: Plan, length: int) -> tuple[int, int] | None:
+    """A usual grain, other than a plan's, with which the equal parts of its sum are as long at K = `length`; and the
+    nearest K at which they are not."""
+    stages, most = [total.stage for total in plan.sums], max(model.length for model in plan.models)
+    for stage, grain in product(stages, (tile for tile in TILES if tile and tile % most == 0)):
+        if isinstance(stage, Parted) and isinstance(cut := stage.partition, Equal):
+            with suppress(ParameterError):
+                own = replace(cut, grain=grain)
+                other = replace(stage, partition=own)
+                near = (length + more for size in range(min(length, NEAR)) for more in (-size, size))
+                unlike = next((k for k in near if cut.sizes(k, stage) != own.sizes(k, other)), length)
+                if unlike != length:
+                    return grain, unlike
+    return None
 
 
 class Apart:

@@ -15,6 +15,7 @@ from itertools import chain, islice, zip_longest
 
 import numpy as np
 
+from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline, with_unit, with_unit_in
@@ -46,7 +47,10 @@ UNEVEN = (
     "K cut at one to three places, in runs promoted in equal parts, dealt to 2 to 16 accumulators, or added in trees"
 )
 NESTED = "K cut at any few tiles, or in parts or runs that are dealt to accumulators, promoted, or added in trees"
-KINDS = (TABLE, CUTS, UNEVEN, NESTED)
+CHANGED = "instructions with one other number of fraction or carry bits, or rounding"
+KINDS = (TABLE, CUTS, UNEVEN, NESTED, CHANGED)
+#: the ends of the names of the parameters that are changed: those that show in sums of ordinary numbers
+PARAMETERS = ("fraction_bits", "carry_bits", "rounding")
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,13 @@ class PlansOfResult:
     def names(self, first: Sequence[Plan] = ()) -> list[str]:
         """The plans found, each once, by name; `first`: those that are named before the others."""
         return list(dict.fromkeys(plan.reference for plan in (*first, *self.plans)))
+
+    def alike(self, name: str) -> list[str]:
+        """The other plans that give what the plan of a name gives, on new elements too, as far as these were asked."""
+        groups = [[plan.reference for plan in other.plans] for other in self.others]
+        own = next((group for group in groups if name in group), None)  # None: in the first plan's group
+        apart = {one for group in groups for one in group}
+        return [one for one in self.names() if one != name and (one not in apart if own is None else one in own)]
 
     @property
     def most(self) -> int:
@@ -191,7 +202,10 @@ class _Trial:
                 self.look(CUTS, around)
         if self.wanting:
             self._under_way = NESTED
+            self.uneven(CHANGED, briefly=True)
             self.uneven(NESTED)
+            self._under_way = CHANGED
+            self.uneven(CHANGED)
         if self.hidden:
             self.uneven()
 
@@ -221,23 +235,27 @@ class _Trial:
         for model in sorted(self._units, key=lambda model: -self._gives.get(model, 0)):
             yield from islice(self.candidates.stages(model, self.asked.length), CHUNK)
 
-    def uneven(self, what: str = UNEVEN) -> None:
+    def uneven(self, what: str = UNEVEN, *, briefly: bool = False) -> None:
         """Hold all ways of cutting K at few places against the results, for each unit; the usual ways of a unit come
         before its uneven ones, as they may cut this K at the same places. Where narrow results hide the plan that gives
         them, matrix units are tried, for as long again as the search has taken. With `NESTED`, all ways of adding the
-        parts of K, which take longer: for the likeliest units first."""
+        parts of K, which take longer: for the likeliest units first. With `CHANGED`, around instructions that are not
+        in the table; `briefly`: for as long again as well."""
         hidden, now = self.hidden, time.monotonic()
-        until = min(self._until, 2 * now - self._begun) if hidden else self._until
-        models = self.ranked() if what == UNEVEN else sorted(self.ranked(), key=likelihood)
-        for model in (None, *models):
+        until = min(self._until, 2 * now - self._begun) if hidden or briefly else self._until
+        ranked = self.ranked() if what == UNEVEN else sorted(self.ranked(), key=likelihood)
+        models = self.changed(ranked) if what == CHANGED else ranked
+        for model in chain([None], models):
             if time.monotonic() > until:
-                self._untried.append(what)
+                self._untried += [] if briefly else [what]
                 break
             if model is None or (what, model) in self._cut or not (self.wanting or (hidden and model.length > 1)):
                 continue  # the time is checked before the first unit
             self._cut.add((what, model))
             self._report(f"trying {model.reference}")
             wanting = [sample for sample, fits in zip(self._samples, self.found, strict=True) if hidden or not fits]
+            if what == CHANGED:
+                self.candidates.compiled.add(model)
             kept, evaluate = self.candidates.kept(model, "shown"), self.candidates.results
             cuts = cuts_of(model, self.forms, wanting, evaluate, kept, within=what == NESTED)
             for number, (form, stage, results) in enumerate(cuts):
@@ -250,6 +268,15 @@ class _Trial:
                     self.look(CUTS, self.beside(model, stage))
                 if not (self.wanting or hidden):
                     break
+
+    def changed(self, models: Iterable[Model]) -> Iterator[Model]:
+        """Instructions like those of `models`, with one parameter of their arithmetic changed."""
+        known = {model.unit.result for model in self._units}
+        for model in models:
+            for name, _, near in neighbours(model) if self.wanting and model.member and model.length > 1 else ():
+                if name.endswith(PARAMETERS) and near.member and near.unit.result not in known:
+                    known.add(near.unit.result)
+                    yield near
 
     @property
     def wanting(self) -> bool:

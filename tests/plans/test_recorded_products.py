@@ -23,6 +23,7 @@ from mmaprobe.cli.commands.identify_gemm import _besides, _parity, _show, _step
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import library
 from mmaprobe.queries.plans.activations import activation_of
+from mmaprobe.queries.plans.apart import same_sizes
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.cut_sums import CutSums, cuts_of
 from mmaprobe.queries.plans.dealt_sums import DealtSums, in_folds
@@ -95,13 +96,17 @@ def run(*words: str) -> tuple[int, dict[str, Any], str]:
     return done.exit_code, json.loads(done.stdout) if done.stdout else {}, " ".join(done.stderr.split())
 
 
-def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
+def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save, tmp_path: Path) -> None:
     """Of the formats in the files; `compare` finds the same plan, whatever the other result."""
     a, b = factors(24, 192, 20)
     d, other = product(in_runs(3, CHAIN, R, "backwards"), a, b), product(CHAIN, a, b)
     files = save(a=a, b=b, d=d, other=other)
-    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    saved = "--save", str(tmp_path / "plan.yaml")
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}", *saved)
     assert code == 0, text
+    same = len(found["plans"]) - sum(len(other["plans"]) for other in found.get("others", ()))
+    assert same > 1
+    assert f"found for K = 192: others were not asked; one of {same} plans that give the same there" in text
     wanted = f"sum(split(3, {HOPPER.reference}, r, order=backwards), +0)"
     assert wanted in found["plans"]
     assert "gives all of the 480 elements looked at" in text
@@ -642,6 +647,28 @@ def test_one_element_that_differs_is_named(save: Save) -> None:
     told = " ".join(found.stderr.split())
     assert "it differs in 1 element, the first at [17, 13]: " in told
     assert "479 of 480 (99%)" in told
+
+
+@pytest.mark.parametrize("change", ["fraction_bits=23", "output_rounding=nearest_even"])
+def test_an_instruction_that_is_not_in_the_table_is_found_in_a_product(save: Save, tmp_path: Path, change: str) -> None:
+    a, b = factors(24, 448, 20)
+    unit = parse_reference(f"{HOPPER.reference}@{change}")
+    files = save(a=a, b=b, d=product(in_runs(2, promoted(128, Chain(unit), R), R), a, b))
+    plan = tmp_path / "plan.yaml"
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--save", str(plan))
+    assert code == 0
+    assert "gives all of the 480 elements looked at" in text
+    assert all(unit.reference in name for name in found["plans"])
+    assert "with grain=64 its parts are as long there, and others at K = 384" in " ".join(plan.read_text().split())
+    assert np.array_equal(mmaprobe.matmul(a, b, plan=str(plan)), np.load(files[2]))
+
+
+@pytest.mark.parametrize(("size", "length", "wanted"), [(128, 448, (64, 384)), (64, 576, None), (64, 384, (32, 385))])
+def test_a_k_at_which_parts_of_another_grain_have_other_sizes(
+    size: int, length: int, wanted: tuple[int, int] | None
+) -> None:
+    stage = in_runs(2, promoted(size, CHAIN, R), R)
+    assert same_sizes(Plan(HOPPER.a, HOPPER.b, HOPPER.c, Products(stage, Constant())), length) == wanted
 
 
 def test_what_is_stored_is_seen_behind_relu() -> None:
