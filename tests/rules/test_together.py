@@ -57,7 +57,9 @@ def test_every_order_needs_what_generates_all(orders: Sequence[Theorem]) -> None
     refused("compares otherwise", every_order, VOLTA, FREE, "value", orders)
     refused("something else", every_order, CHAIN, FREE, "bits", orders)
     refused("something else", every_order, VOLTA, FREE, "bits", [*orders, believed(Problem(VOLTA, VOLTA))])
-    refused("not an order", every_order, VOLTA, FREE, "bits", [*orders, believed(replace(problem, order=(0, 0, 2, 3)))])
+    refused(
+        "not a permutation", every_order, VOLTA, FREE, "bits", [*orders, believed(replace(problem, order=(0, 0, 2, 3)))]
+    )
     refused("another kind", every_order, VOLTA, FREE, "bits", [symmetry()])
 
 
@@ -128,7 +130,7 @@ def test_expressions_of_two_units() -> None:
     for make, more in ((one_expression, ()), (one_form, (None, None))):
         refused("differ", make, Problem(VOLTA, wide), *more)
         refused("operands", make, Problem(VOLTA, parse_reference(f"{VOLTA.reference}@length=3")), *more)
-        refused("other inputs", make, negations(VOLTA)[0], *more)
+        refused("different inputs", make, negations(VOLTA)[0], *more)
 
 
 def test_forms_are_of_the_units_of_the_problem() -> None:
@@ -150,7 +152,7 @@ def test_products_in_a_loop_have_no_place() -> None:
 def test_an_order_is_of_terms_of_one_sum() -> None:
     first = reorderings(VOLTA)[0]
     assert one_sum(first).goal == SidesAgree(first)
-    refused("not an order", one_sum, replace(first, order=(0, 0, 2, 3)))
+    refused("not a permutation", one_sum, replace(first, order=(0, 0, 2, 3)))
     refused("one model", one_sum, replace(first, right=parse_reference(f"{VOLTA.reference}@fraction_bits=24")))
     refused("not a Reordered", one_sum, Problem(VOLTA, VOLTA))
     for problem in reorderings(CHAIN):

@@ -362,7 +362,7 @@ def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
     """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term:
     scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or a NaN, all terms
     become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs of all terms, as
-    there are several: a single term that is scaled by zero has its own sign."""
+    there are several; a sum of one term is left as it is."""
     if not _is_several(node):
         return None
     items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
