@@ -339,9 +339,8 @@ class Builder:
         whole = wrong_on(np.arange(len(rows)), best)
         differing = np.flatnonzero(whole.any(axis=0))
         some = np.unique(np.concatenate([sample[: MENDED // 2], self.random.permutation(differing)[:MENDED]]))
-        for _ in range(
-            TURNS
-        ):  # units right on these answers may be wrong on others: they are changed until no answer is wrong
+        # units right on these answers may be wrong on others: they are changed until no answer is wrong
+        for _ in range(TURNS):
             if not (changed := mended(best, partial(wrong_on, some))):
                 break
             whole = wrong_on(np.arange(len(rows)), changed)
@@ -444,9 +443,8 @@ class Builder:
         if not self.search.noted:
             return
         noted = list(self.search.noted)
-        earlier = noted[
-            : -NAMED : len(noted) // NAMED + 1
-        ]  # later candidates may explain more answers and yet be further away
+        # later candidates may explain more answers and yet be further away
+        earlier = noted[: -NAMED : len(noted) // NAMED + 1]
         near, known = [*noted[-NAMED:], *earlier], [model.unit for model in self.known]
         if not self.asked.addend:
             near, known = _without_addend(near), _without_addend(known)
@@ -515,9 +513,8 @@ class Builder:
         self.answers.progress("describing where the nearest unit differs")
         try:
             units = list(near[:COMPARED])
-            units += [unit for unit in near if unit in known][
-                :1
-            ]  # a simple condition may describe the difference of this unit
+            # a simple condition may describe the difference of the nearest known unit
+            units += [unit for unit in near if unit in known][:1]
             units = list(dict.fromkeys([*units, *map(_plain, [*units, by_questions]), by_questions]))
             rows, answers = joined_rows(self.answers.every)
             rows, answers = np.concatenate([rows, new]), np.concatenate([self.answers.same(answers), own_answers])

@@ -62,9 +62,8 @@ class Candidates:
     def __init__(self, asked: Signature) -> None:
         self.asked = asked
         self.compiled: set[Model] = set()  # longer units that are compiled as well
-        self.stored: list[
-            Format
-        ] = []  # formats in which, by the results, sums of runs may be stored before they are added
+        #: formats in which, by the results, sums of runs may be stored before they are added
+        self.stored: list[Format] = []
         self._spent: dict[Model, float] = {}  # seconds of NumPy's on units that are not compiled
 
     # -- units

@@ -146,9 +146,8 @@ class Scope:
     def within(self, level: int, held: Held) -> Scope:
         """The scope of a loop's body."""
         inner = replace(self, held=(*self.held, (level, held)))
-        inner.__dict__["knowledge"] = self.knowledge.within(
-            level, held.known
-        )  # shares facts about nodes without a result so far
+        # facts about nodes without a result so far are shared
+        inner.__dict__["knowledge"] = self.knowledge.within(level, held.known)
         return inner
 
 
