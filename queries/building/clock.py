@@ -20,6 +20,11 @@ class Clock:
         self.deadline = self.limit = deadline
         self.left: list[str] = []
 
+    def end(self, seconds: float) -> float:
+        """The time that is `seconds` from now, or the deadline if that is earlier."""
+        after = time.monotonic() + seconds
+        return after if self.deadline is None else min(after, self.deadline)
+
     def within(self, share: float, what: str, look: Callable[[], list[T]]) -> list[T]:
         """The candidates that `look` finds in a share of the remaining time; no candidate if that share is too short:
         then `what` is noted in `left`."""

@@ -191,9 +191,7 @@ class Validation:
             self._stand(alive, "it was proved equal to the other candidates, or told from them")
             own = first_of_known_form(drafts, known) or (known[0] if known else drafts[0])
             others = [model for model in (*known, *drafts) if model is not own]
-            limit = time.monotonic() + PROOFS
-            limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
-            naming = name_of(own, others, self.options, limit)
+            naming = name_of(own, others, self.options, self.clock.end(PROOFS))
             if naming.open and not naming.witnesses:
                 self._told_apart(own, naming)
             if not naming.witnesses:
@@ -210,8 +208,7 @@ class Validation:
 
     def _told_apart(self, own: Model, naming: Naming) -> None:
         """Search in the remaining time for an input on which an open model and `own` differ."""
-        deadline = time.monotonic() + TELLING
-        deadline = deadline if self.clock.deadline is None else min(deadline, self.clock.deadline)
+        deadline = self.clock.end(TELLING)
         self.answers.progress(f"telling {counted(len(naming.open), 'unit')} from the one found")
         for left in range(len(naming.open), 0, -1):
             model, seconds = naming.open[-left], (deadline - time.monotonic()) / left
