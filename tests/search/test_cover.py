@@ -447,6 +447,13 @@ steps: {sum: "wide(exact(c, a[0] * b[0]))", d: "narrow(sum)"}
 """
 
 
+def met_by(model: Model, rows: list[tuple[int, ...]]) -> dict[str, list[bool]]:
+    """For each case of the inputs and steps of a unit, whether each row meets it."""
+    covering = Covering(model, pairs=False, changes=[])
+    met = covering._matrix(np.array(rows, dtype=np.uint64))
+    return {str(case): met[:, place].tolist() for place, case in enumerate(covering.singles)}
+
+
 def reached(cover: Cover, case: str) -> list[tuple[tuple[int, ...], int]]:
     """The rows that were chosen for a case of one condition, with their results."""
     return [(row, result) for row, reasons, result in zip(cover.rows, cover.reasons, cover.results, strict=True)
@@ -552,15 +559,13 @@ length: 1
 roundings: {r: "round(f32, nearest_even)"}
 steps: {d: "r(fused(a[0] * b[0], c, F=4))"}
 """)
-    covering = Covering(model, pairs=False, changes=[])
-    places = {str(one): place for place, one in enumerate(covering.singles)}
     values = range(-128, 128)
-    met = covering._matrix(np.array([(a % 256, b % 256, 0) for a in values for b in values], dtype=np.uint64))
+    met = met_by(model, [(a % 256, b % 256, 0) for a in values for b in values])
     sizes = np.array([abs(a * b) / 2**12 * (1 if a * b > 0 else -1) for a in values for b in values])
     for sign, word in ((1, "+"), (-1, "-")):
         for case, low, high in (("of 2 or more", 2, 9), ("from 1 to 2", 1, 2), ("below 1", 2**-12, 1)):
-            place = places[f"product: product 0: {word}significand {case}"]
-            assert (met[:, place] == ((sign * sizes >= low) & (sign * sizes < high))).all(), (word, case)
+            flags = met[f"product: product 0: {word}significand {case}"]
+            assert (np.array(flags) == ((sign * sizes >= low) & (sign * sizes < high))).all(), (word, case)
 
 
 def test_an_integer_times_infinity_is_no_subnormal_number_times_infinity() -> None:
@@ -570,13 +575,10 @@ length: 1
 roundings: {r: "round(f32, nearest_even)"}
 steps: {d: "r(exact(a[0] * b[0], c))"}
 """)
-    covering = Covering(model, pairs=False, changes=[])
-    met = covering._matrix(np.array([(3, 0x1C, 0), (4, 0x1C, 0), (0, 0x1C, 0)], dtype=np.uint64))
-    cases = {str(one).removeprefix("product: product 0: infinity, and the first factor "): met[:, place].tolist()
-             for place, one in enumerate(covering.singles)}  # fmt: skip
-    assert cases["another number"] == [True, False, False]
-    assert cases["a power of two"] == [False, True, False]
-    assert "subnormal" not in cases
+    cases, factor = met_by(model, [(3, 0x1C, 0), (4, 0x1C, 0), (0, 0x1C, 0)]), "product: product 0: infinity, and the "
+    assert cases[f"{factor}first factor another number"] == [True, False, False]
+    assert cases[f"{factor}first factor a power of two"] == [False, True, False]
+    assert f"{factor}first factor subnormal" not in cases
 
 
 SUM = "r(exact(a[0] * b[0], c))"
@@ -620,9 +622,7 @@ roundings: {{r: "round({d}, nearest_even)"}}
 steps:
 {step}  d: "{result}"
 """)
-    covering = Covering(model, pairs=False, changes=[])
-    place = [str(one) for one in covering.singles].index(case)
-    assert covering._matrix(np.array([row], dtype=np.uint64))[0, place] == met
+    assert met_by(model, [row])[case] == [met]
 
 
 def test_a_sum_that_cancels_counts_with_its_exponent() -> None:
@@ -635,11 +635,9 @@ steps:
   s: "fused(a[0:2] * b[0:2], F=6)"
   d: "r(fused(s, c, F=3))"
 """)
-    covering = Covering(model, pairs=False, changes=[])
     one, minus, small_c, large_c = 0x18, 0x58, 2 << 5, 7 << 5  # 1, -1, 2^-5, 1
     rows = [(one, minus, one, one, c) for c in (small_c, large_c)] + [(0, 0, one, one, small_c)]
-    met = covering._matrix(np.array(rows, dtype=np.uint64))
-    cases = {str(case): met[:, place].tolist() for place, case in enumerate(covering.singles)}
+    cases = met_by(model, rows)
     counts = "d: term s: zero that counts, its exponent the largest, and another loses bits"
     assert cases[counts] == [True, False, False]
     assert "d: term s: zero that does not count, with an exponent that would cut another" in cases
@@ -657,8 +655,6 @@ steps:
   s: "r(signed(fused(a[0] * b[0], c, F=0)))"
   d: "r(signed(grid(s, c, F=[0, 4])))"
 """)
-    covering = Covering(model, pairs=False, changes=[])
-    met = covering._matrix(np.array([(2, 2, 0), (2, 10, 12)], dtype=np.uint64))
-    cases = {str(one): met[:, place].tolist() for place, one in enumerate(covering.singles)}
+    cases = met_by(model, [(2, 2, 0), (2, 10, 12)])
     assert cases["fused.exact: sum: positive"] == [True, False]
     assert cases["grid.exact: sum: positive"] == [True, True]
