@@ -282,10 +282,11 @@ def admitted_difference(problem: Problem, seconds: float | None) -> Row | None:
     if problem.inputs == Inputs():
         return None
     end = inf if seconds is None else time.monotonic() + SEARCH_SHARE * seconds
+    cuts = kept_bits(problem.left, problem.right)
     for seed in range(1, ADMITTED + 1):
         if time.monotonic() > end:
             break
-        rows = admitted_rows(problem.layout, problem.inputs, SAMPLES, seed, kept_bits(problem.left, problem.right))
+        rows = admitted_rows(problem.layout, problem.inputs, SAMPLES, seed, cuts)
         if len(places := np.flatnonzero(replay(problem, rows).differs)):
             return tuple(map(int, rows[places[0]]))
     return None

@@ -182,9 +182,10 @@ def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format)
     return is_nan, fields.equals(fmt.infinity_field) if fmt.has_infinity else no
 
 
-def is_normal(value: Unpacked, fmt: Format) -> Bit:
-    """Whether a finite value of a format other than zero is normal, as every integer is."""
-    return ~value.is_zero if fmt.is_integer else value.term.significand.msb()
+def is_normal(value: Unpacked, integer: bool) -> Bit:
+    """Whether a finite value other than zero is normal, as every integer is. `integer`: whether its format is one of
+    integers."""
+    return truth(value.sign.carrier, True) if integer else value.term.significand.msb()
 
 
 def multiply(left: Term, right: Term) -> Term:

@@ -15,7 +15,7 @@ from typing import Any
 from mmaprobe.queries.kernel.cases.lone_bits import LoneBit, deciding_bit, lone_bits_of_aligned, lone_bits_of_two
 from mmaprobe.queries.kernel.questions.problem import Problem, evaluate_on
 from mmaprobe.smtmodel.arithmetic.alignment import is_within, magnitude_of, total_of, with_tail
-from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, is_normal, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format, integer
 from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Tail, draw, increments, is_raised, is_stochastic, tail_of
 from mmaprobe.smtmodel.carriers.algebra import (
@@ -271,11 +271,11 @@ def _product(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: M
         for operand, source, factor, other in sides:
             infinite, numbers = other.is_infinite & ~other.is_nan, ~(factor.is_nan | factor.is_infinite)
             some, bits = numbers & ~factor.is_zero, factor.term.significand
-            leading = truth(bits.carrier, True) if _is_integer(source, model) else bits.msb()
-            normal = some & leading
-            power = normal & (bits & (bits - constant(bits.carrier, 1, bits.width))).equals(0)
-            for word, flag in (("subnormal", some & ~leading),
-                               ("a power of two", power), ("another number", normal & ~power),
+            normal = is_normal(factor, _is_integer(source, model))
+            power = (bits & (bits - constant(bits.carrier, 1, bits.width))).equals(0)
+            for word, flag in (("subnormal", some & ~normal),
+                               ("a power of two", some & normal & power),
+                               ("another number", some & normal & ~power),
                                ("infinite", factor.is_infinite & ~factor.is_nan), ("NaN", factor.is_nan)):  # fmt: skip
                 reads = "NaN" if word == "NaN" else "infinite"
                 cases.shown(aspect, f"infinity, and the {operand} factor {word}", flag & infinite, value, reads)

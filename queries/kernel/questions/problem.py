@@ -272,7 +272,7 @@ def _restrictions(inputs: Inputs, value: Unpacked, fmt: Format) -> list[Bit]:
     if inputs.nonzero:
         conditions.append(~value.is_zero)
     if inputs.normal or inputs.exponents:
-        conditions.append(is_normal(value, fmt) | value.is_zero)
+        conditions.append(is_normal(value, fmt.is_integer) | value.is_zero)
     if inputs.exponents:
         conditions.append(value.is_zero | _inside(value, inputs.exponents, fmt))
     return conditions
