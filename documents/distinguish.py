@@ -74,6 +74,7 @@ class QuestionAnswered(Part):
     one_vector: str | None  #: the hypothesis that one input must distinguish from every other one
     observed: Mapping[str, str]  #: GPU: the hypothesis that agrees with it
     zeros_only: Sequence[str]  #: operands that the restrictions limit to zeros
+    interrupted: bool  #: whether an interrupt ended the search
     pairs: Sequence[PairOfHypotheses]  #: all pairs of hypotheses with their verdicts
     vectors: Sequence[Vector]  #: the inputs found
 

@@ -96,6 +96,7 @@ def distinguish(
         allow(options.timeout and options.timeout * pairs)
     pieces = Pieces(options.progress, "questions", len(questions))
     options = replace(options, count=count, progress=pieces)
+    answers: dict[str, Answered] = {}  # of the ids of questions, also where an interrupt ended the search
     done: list[Answered] = []
     fault: FaultError | None = None
     written: int | None = None  # bytes of the output
@@ -103,7 +104,8 @@ def distinguish(
     def work(question: Question) -> Answered:
         part = file_part(question.id.replace("/", "-"))
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
-        return answer(question, options, compare, path, free)
+        answers[question.id] = answered = answer(question, options, compare, path, free)
+        return answered
 
     def take(question: Question, result: Callable[[], Answered]) -> None:
         nonlocal fault, written
@@ -114,17 +116,31 @@ def distinguish(
             fault = fault or error
             pieces.next()
             return
+        show(answered)
+        pieces.next()
+        if answered.interrupted:
+            raise KeyboardInterrupt
+
+    def show(answered: Answered) -> None:
+        nonlocal written
         progress("")
         done.append(answered)
-        for name, reason in question.dropped.items():
+        for name, reason in answered.question.dropped.items():
             say(f"  dropped {name}: {reason}")
-        show_zeros(question.zeros)
+        show_zeros(answered.question.zeros)
         show_answer(answered)
         if output is not None:  # at once, so that no vector found is lost
             written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
-        pieces.next()
 
-    options.pool.gather(work, questions, take)
+    interrupt: KeyboardInterrupt | None = None
+    try:
+        options.pool.gather(work, questions, take)
+    except KeyboardInterrupt as error:
+        interrupt = error
+        known = {answered.question.id for answered in done}
+        for question in questions:
+            if question.id in answers and question.id not in known:
+                show(answers[question.id])
     if as_json:
         print_json(Distinguish(questions=[answered.document() for answered in done]))
     elif output is None:
@@ -134,6 +150,8 @@ def distinguish(
         say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
     if fault is not None:
         raise fault
+    if interrupt is not None:
+        raise interrupt
     sys.exit(overall(codes))
 
 

@@ -11,7 +11,7 @@ from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.documents.parts import Verdict
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.questions.problem import AgainstAll, Problem
-from mmaprobe.queries.search.distinguish import Options, PairOutcome, build_query, distinguish, first_free
+from mmaprobe.queries.search.distinguish import Options, PairOutcome, WitnessSearch, build_query, first_free
 from mmaprobe.queries.search.witness import Witness, confirmed_witness
 from mmaprobe.smtmodel.base.escapes import file_part
 from mmaprobe.smtmodel.base.files import write_whole
@@ -69,11 +69,13 @@ class PairAnswer:
 
 @dataclass
 class Answered:
-    """A question and its outcome."""
+    """A question and its outcome. `interrupted`: the search was interrupted; the pairs after it were not asked about,
+    and are unknown."""
 
     question: Question
     pairs: list[PairAnswer]
     vectors: list[Vector]
+    interrupted: bool = False
 
     @property
     def verdict(self) -> AnswerVerdict:
@@ -85,8 +87,8 @@ class Answered:
 
     @property
     def exit_code(self) -> int:
-        """0 if as expected (or, without an expectation, if distinguished), 1 otherwise, 3 if unknown."""
-        if self.verdict == "unknown":
+        """0 if as expected (or, without an expectation, if distinguished), 1 otherwise, 3 if unknown or interrupted."""
+        if self.verdict == "unknown" or self.interrupted:
             return 3
         return 0 if self.verdict == (self.question.expect or "different") else 1
 
@@ -102,6 +104,7 @@ class Answered:
             one_vector=question.one_vector,
             observed=question.observed,
             zeros_only=list(question.zeros),
+            interrupted=self.interrupted,
             pairs=[pair.document() for pair in self.pairs],
             vectors=[Row.of(vector.to_json()) for vector in self.vectors],
         )
@@ -126,19 +129,27 @@ def answer(
     """Answer for every pair; a vector found for one pair is tried first on the later pairs.
 
     `compare` replaces the question's own kind of comparison. `smt2`: the file to which the query of each pair is
-    written; `free`: how many products of this query are variables, the others being zero (None: all). Raises
-    SolverFaultError.
+    written; `free`: how many products of this query are variables, the others being zero (None: all). An interrupt ends
+    the search, and what was found stays. Raises SolverFaultError.
     """
     answered = Answered(question, [], [])
     pieces = Pieces(options.progress, "pairs")
     options = replace(options, progress=pieces)
     asked = problems(question, compare)
     for left, right, problem in pieces.of(asked):
+        if answered.interrupted:
+            answered.pairs.append(PairAnswer(left, right, PairOutcome(problem)))
+            continue
         if smt2 is not None:
             path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{file_part(left)}-{file_part(right)}")
             write_whole(path, build_query(problem, None if free is None else first_free(problem, free)).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
-        pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)
+        search = WitnessSearch(problem, options)
+        try:
+            pair = PairAnswer(left, right, outcome or search.run(), reused=outcome is not None)
+        except KeyboardInterrupt:
+            pair = PairAnswer(left, right, search.interrupted())
+            answered.interrupted = True
         answered.pairs.append(pair)
         if not pair.reused:
             for witness in pair.outcome.witnesses:

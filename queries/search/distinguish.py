@@ -177,6 +177,11 @@ class WitnessSearch:
         outcome.complete = decided or not outcome.witnesses
         return outcome
 
+    def interrupted(self) -> PairOutcome:
+        """What an interrupted `run` found."""
+        self.outcome.complete = not self.outcome.witnesses
+        return self.outcome
+
     def _ask_on(self) -> None:
         """Ask until there are enough witnesses, or there is no further witness. Raises OutOfTimeError,
         SolverFaultError."""

@@ -93,6 +93,25 @@ def test_no_interrupt_leaves_a_lock_taken(tmp_path: Path, event: str, place: str
     assert (code, errors.splitlines()[-1:]) == (3, ["interrupted"])
 
 
+def test_vectors_found_before_an_interrupt_are_kept(tmp_path: Path) -> None:
+    """Those of questions that are asked at the same time too; and what was not asked is unknown."""
+    output = tmp_path / "vectors.jsonl"
+    text = f"""
+    from mmaprobe.queries.search.distinguish import WitnessSearch
+
+    def interrupted(search):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep({TIME})
+
+    WitnessSearch._ask_on = interrupted
+    main(["distinguish", *given.split(), "-n", "2", "-o", {str(output)!r}, "--store", {str(tmp_path / "store")!r}])
+    """
+    for given, count in (f"{HARD[1]} {HARD[1]}@fraction_bits=20", 1), ("bf16-ada-hopper carry-bits-ampere", 2):
+        code, errors = run(text, given)
+        assert (code, errors.splitlines()[-1:]) == (3, ["interrupted"])
+        assert 1 <= len(output.read_text().splitlines()) <= count
+
+
 def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
     """With what it started, and without what it was writing."""
     text = """

@@ -18,7 +18,14 @@ from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search import distinguish as search
 from mmaprobe.queries.search.answer import answer, problems
-from mmaprobe.queries.search.distinguish import Options, PairOutcome, SolverFaultError, build_query, distinguish
+from mmaprobe.queries.search.distinguish import (
+    Options,
+    PairOutcome,
+    SolverFaultError,
+    WitnessSearch,
+    build_query,
+    distinguish,
+)
 from mmaprobe.queries.search.exercises import EXERCISES
 from mmaprobe.queries.search.witness import Row, Witness, confirmed_witness, replay, shrink, shrink_rows
 from mmaprobe.queries.solvers import asking, engines
@@ -142,6 +149,26 @@ def test_library(name: str) -> None:
     for left, right in question.pairs if question.expect == "different" else []:
         pair_models = question.models[left], question.models[right]
         assert any(differ(*pair_models, vector.operands, question.compare) for vector in answered.vectors)
+
+
+def test_pairs_after_an_interrupt_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found before stays, and the question has no verdict."""
+    question = next(x for x in library().values() if len(x.pairs) > 2 and x.expect == "different" and not x.one_vector)
+    ask_on, runs = WitnessSearch._ask_on, []
+
+    def interrupted(search: WitnessSearch) -> None:
+        runs.append(search)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        ask_on(search)
+
+    monkeypatch.setattr(WitnessSearch, "_ask_on", interrupted)
+    answered = answer(question, replace(ASK, count=2))
+    first, second, *rest = answered.pairs
+    assert len(runs) == 2 and len(answered.pairs) == len(question.pairs)
+    assert first.verdict == second.verdict == "different" and {pair.verdict for pair in rest} == {"unknown"}
+    assert not second.outcome.complete and answered.vectors
+    assert (answered.verdict, answered.exit_code, answered.document().interrupted) == ("unknown", 3, True)
 
 
 def test_what_was_observed_is_what_the_instruction_table_says() -> None:
