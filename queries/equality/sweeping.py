@@ -276,7 +276,7 @@ class _Sweep(Attempt[Designed]):
         if not _may_be_offset(term):
             return
         width = term.bv_width()
-        own, first = self._apart(term, width)
+        own, first = self._relative_values(term, width)
         for word, start in self._by_distance(width).get(own, []):
             if first != start or word.bv_width() > width:
                 offset, fitted = (first - start) % (1 << width), self._fitted(word, term)
@@ -291,7 +291,7 @@ class _Sweep(Attempt[Designed]):
         if width not in self.offsets:
             found: dict[int, list[tuple[FNode, int]]] = {}
             for word in filter(_may_be_offset, self.ours):
-                own, first = self._apart(word, width)
+                own, first = self._relative_values(word, width)
                 found.setdefault(own, []).append((word, first))
             self.offsets[width] = found
         return self.offsets[width]
@@ -333,7 +333,7 @@ class _Sweep(Attempt[Designed]):
             signed = (values << np.uint64(LIMB - width)).view(np.int64)
             yield (True, hash((signed >> np.int64(LIMB - width + zeros)).tobytes())), zeros
 
-    def _apart(self, term: FNode, width: int) -> tuple[int, int]:
+    def _relative_values(self, term: FNode, width: int) -> tuple[int, int]:
         """A hash of the values of a word minus the first value, in `width` bits; and the first value."""
         lanes = self.samples.first_lanes(term)
         return hash(((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes()), int(lanes[0])
