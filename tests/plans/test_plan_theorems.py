@@ -319,7 +319,8 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
     # what they are called with
     "scale factors": (lambda: same_sums(SCALED, SCALED, []), "scale factors are not compared"),
     "other formats of inputs": (
-        lambda: same_parts(ONES, parse_plan_reference("plan:loop/fma"), *stages(ONES, ONES), None), "different formats"),
+        lambda: same_parts(ONES, parse_plan_reference("plan:loop/fma"), *stages(ONES, ONES), None),
+        "different formats"),
     "a stage of one's own": (
         lambda: same_parts(ONES, ONES, Odd(ONES.models[0]), Odd(ONES.models[0]), None), "Odd is not a Stage"),
     "a stage of one's own in a plan": (
