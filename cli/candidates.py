@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 
 def model_option(when: str = "") -> Decorator:
-    """The option for the instruction on whose formats and length candidates are; `when`: with what it goes."""
+    """The option --model, the instruction that gives candidates their formats, length and scale factors. `when`: when
+    the option is given, in words."""
     what = "formats, length and scale factors from this instruction."
     taken = f"{when}: take" if when else "Take"
     return click.option("--model", metavar="MODEL", shell_complete=models, help=f"{taken} {what}")
 
 
 def family_of(name: str, own: Family | None, model: str | None) -> Family:
-    """The candidates under a name, which is that of the family `own`, else of a GPU, for the signature of the model
-    named by --model if it is given. Raises MmaprobeError."""
+    """The candidates under a name: the family `own`; without one, those of the GPU of this name. If --model is given,
+    they have the signature of the model that it names. Raises MmaprobeError."""
     from mmaprobe.hypotheses.gpu_family import gpu_family
     from mmaprobe.smtmodel.tables.reference import parse_reference
 

@@ -160,8 +160,8 @@ def _is_multiple(node: Node) -> bool:
 
 
 def _evaluated(bound: BoundResult | PlanBound) -> tuple[int, Evaluated]:
-    """K, and the bound at this K as a function of magnitudes. Raises ParameterError where no bound is known for one
-    K."""
+    """K, and the bound at this K as a function of a row, a column and an addend. Raises ParameterError where no bound
+    is known for a single K."""
     if isinstance(bound, PlanBound):
         if not bound.sizes:
             why = bound.reason or "a bound for every K is not one number: give mmaprobe.bound a length"

@@ -181,7 +181,7 @@ def words_in_no_row(every: Sequence[lists.ListedThing], words: Sequence[str]) ->
 
 
 def no_match_text(kind: str, words: Sequence[str], every: Sequence[lists.ListedThing]) -> str:
-    """The message that no line has all of the words. It says in which lines each word is; for a word in no line, it
+    """The message that no line has all of the words. It says in how many lines each word is; for a word in no line, it
     suggests the nearest word that is in one."""
     known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", _searched(row))})
     if kind == "models":

@@ -33,7 +33,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 #: how a rule's plan is known: recorded on this GPU or by this map, inferred from cuBLAS's plan on Hopper, or given
 Known = Literal["recorded", "inferred", "given"]
 Patterns = NDArray[Any]
-#: computes D of each block by a plan, from A, B, C and scale factors, with the results of `simulate_each`
+#: computes D of each block (each matrix of a batch) by a plan, from A, B, C and scale factors, as `simulate_each` does
 Multiply = Callable[[Plan, Any, Any, Any, Any], Patterns]
 
 ANY = ("*", "*")  # key of the rule for all other formats, whose numbers the rule rounds
@@ -290,7 +290,7 @@ def _of_maps(paths: Sequence[str]) -> Machine:
         plan, layout = (plan_map.plan, plan_map.layout) if isinstance(plan_map, PlanMap) else (plan_map, "nn")
         key = plan.a.name, plan.b.name, layout, plan.addend
         if key in found:
-            found[key] = _after(found[key], plan_map, path)
+            found[key] = _with_map(found[key], plan_map, path)
         elif path.endswith(YAML):
             found[key] = Rule(plan_map, "given", f"rules by hand: {Path(path).name}")
         else:
@@ -303,13 +303,15 @@ def _of_maps(paths: Sequence[str]) -> Machine:
     return Machine(", ".join(Path(path).name for path in paths), with_c | rules, {}, with_c, laid=laid)
 
 
-def _after(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
-    """The rule with a further map, for shapes without a rule in the maps before. Raises InputError for anything
-    but maps of functions."""
+def _with_map(first: Rule, second: Plan | PlanMap, path: str) -> Rule:
+    """The rule with a further map, for shapes without a rule in the maps before. Raises InputError unless both are maps
+    that `identify --gemm` found, with results in one format."""
     own, pair = first.how, f"{first.plan.a.name} * {first.plan.b.name}"
     given = path.endswith(YAML) or first.known == "given"
     if not isinstance(own, PlanMap) or not isinstance(second, PlanMap) or given:
-        raise InputError(f"a second map for products of {pair}: only maps of functions can complete each other", path)
+        raise InputError(
+            f"a second map for products of {pair}: only maps of `identify --gemm` can complete each other", path
+        )
     if second.plan.d != first.plan.d:
         raise InputError(f"a second map for products of {pair}, with results in {second.plan.d.name}", path)
     both = replace(own, reference=f"{own.reference}, {second.reference}", rules=own.rules + second.rules)

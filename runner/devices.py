@@ -59,7 +59,7 @@ def open_device(
         name, _, length = text.partition(LENGTH)
         raise InputError(f"device {text!r}: a plan at one K is a model: model:{name}{LENGTH}{length or 64}")
     if kind not in kinds:
-        meant = f" (of a function in a file it is python:{text})" if Path(kind).suffix == ".py" else f" ({FORMS})"
+        meant = f" (for a function in a file write python:{text})" if Path(kind).suffix == ".py" else f" ({FORMS})"
         raise UnknownNameError("kind of device", kind, kinds, hint=meant)
     device = kinds[kind]()
     device.patience = Patience(timeout, until)
@@ -70,16 +70,16 @@ def _likely_meaning(text: str) -> str:
     """A likely meaning of a name without a kind of device, as the beginning of a message."""
     if is_file(text):
         if is_unit_file(text):
-            return f"of a unit file it is model:{text}; "
+            return f"for a unit file write model:{text}; "
         if Path(text).suffix == ".py":
-            return f"of a function in a file it is python:{text}:FUNCTION; "
-        return f"of answers in a file it is recorded:{text}; "
+            return f"for a function in a file write python:{text}:FUNCTION; "
+        return f"for answers in a file write recorded:{text}; "
     if gpu := gpu_named(text):
         shown = f'`mmaprobe list "{gpu[0]}"` shows the instructions'
-        between = "docs/generations.md what changes from GPU to GPU"
-        return f"{shown}, {between}; model:REFERENCE is a model of one, cuda:... or hip:... a GPU; "
+        between = "docs/generations.md says what changes from GPU to GPU"
+        return f"{shown}, {between}; write model:REFERENCE for a model of one, cuda:... or hip:... for a GPU; "
     try:
-        return f"of a model it is model:{parse_reference(text).reference}; "
+        return f"for a model write model:{parse_reference(text).reference}; "
     except MmaprobeError:
         return ""
 

@@ -76,7 +76,7 @@ def build_study(file: YamlFile) -> Study:
         if name not in allowed:
             raise file.error((key,), f"{name!r} is none of {', '.join(filter(None, allowed))}")
     if given.kind == "sum" and (given.rows or given.length or given.grid or given.format != "f32"):
-        raise file.error(("kind",), "a sum has no `rows`, `length` or `grid`: it is one of `size` numbers of f32")
+        raise file.error(("kind",), "a study of kind `sum` has no `rows`, `length` or `grid`, and its format is f32")
     if given.kind != "bias" and given.addend_factor != 1:
         raise file.error(("addend_factor",), "only a study of kind `bias` has addends")
     measures = tuple(given.measures or MEASURES[given.kind])
@@ -157,7 +157,8 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
 
 
 def _another_product(plan: Plan) -> str:
-    """The exact result of a plan that computes something else than A * B, as with alpha or ReLU, for one product."""
+    """What a plan gives exactly for one product, in words, if it computes something else than A * B, as with alpha or
+    ReLU; else empty."""
     for a in (plan.a.one, plan.a.one | plan.a.sign_bit):
         exact = exact_element(plan, [a], [plan.b.one], 0)
         product = math.prod(Fraction(exact_value(*one)) for one in ((a, plan.a), (plan.b.one, plan.b)))

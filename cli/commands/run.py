@@ -53,8 +53,8 @@ def device(model: str, device_timeout: float) -> None:
 @output_option("Append the answers here (default: standard output).", "ANSWERS")
 @click.option(
     "--check", is_flag=True,
-    help="Compare every answer with its model's: exit code 1 where one is another. Every vector is asked; answers of "
-    "an earlier run are replaced.",
+    help="Compare every answer with its model's: exit code 1 if one differs. Every vector is asked; answers of an "
+    "earlier run are replaced.",
 )  # fmt: skip
 @DEVICE_TIMEOUT
 @JSON
@@ -64,8 +64,9 @@ def run(
     """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
-    come. If ANSWERS has answers of an earlier run with the same vectors and device, that run continues, but with
-    --check. Some vectors are asked again before and at the end, to see whether the device repeats its answers.
+    come. If ANSWERS has answers of an earlier run with the same vectors and device, that run continues, unless --check
+    is given. Some vectors are asked again, of an earlier run first and of this run at the end, to see whether the
+    device repeats its answers.
 
     \b
     mmaprobe distinguish carry-bits-ampere -o vectors.jsonl

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.plans import Plan
 
 NARROW = 16  # the most bits of results that hide much of the sums
-WHOLE = 1 << 24  # products of a recorded product that is computed again whole, at most
+WHOLE = 1 << 24  # the most products of elements in a recorded matrix product that is computed again whole
 LISTED = 3  # plans of a kind that are listed
 WIDTH = 110  # columns of a line, as far as names allow
 #: formats whose numbers NumPy has -> the names of their types there
@@ -139,7 +139,7 @@ def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> l
             f"a product of more rows and columns, recorded too, tells them apart: {known[0].asked:,} elements or more"
         )
     if unasked := len(found.others) - len(known):
-        lines.append(f"the time was over before {counted(unasked, 'other plan')} with these elements met new ones")
+        lines.append(f"the time was over before {counted(unasked, 'other plan')} could be compared on new elements")
     if found.others and (fmt := narrowest(found.plans[0])).width <= NARROW:
         lines.append(f"in {fmt.name} one product does not tell these plans apart")
     if not found.products and (one := next((one for one in known if one.shown), None)) is not None:
@@ -166,7 +166,7 @@ def _input_text(plan: Plan, other: Other, recorded: Recorded) -> str:
         code.append(f"{name} = np.zeros({matrix.shape}, 'u{matrix.dtype.itemsize}'); {name}[{at}] = {values}")
         code.append(f"np.save('tell-{name}.npy', {name}{view})")
     one, two = (to_hex(result, plan.d) for result in shown.results)
-    words = f"element [0, 0] of the product of what this writes tells {plan.reference} ({one})"
+    words = f"element [0, 0] of the product of the matrices that this writes tells {plan.reference} ({one})"
     words += f" from {own.reference} ({two}):"
     return "\n".join([words, f'python -c "{code[0]}; \\', *(f"  {line}; \\" for line in code[1:-1]), f'  {code[-1]}"'])
 
@@ -190,7 +190,7 @@ def save_plan(
     if found is not None and (alike := found.alike(plans[0].reference)):
         about += f"; one of {len(alike) + 1} plans that give the same there"
     if length and (other := same_sizes(plans[0], length)) is not None:
-        about += f"; with grain={other[0]} its parts are as long there, and others at K = {other[1]}"
+        about += f"; with grain={other[0]} its parts have the same lengths there, and other lengths at K = {other[1]}"
     plan = replace(plans[0], about=about) if about and not plans[0].about else plans[0]
     write_whole(path, plan_text(plan))
     others = ""

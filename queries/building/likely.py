@@ -1,7 +1,7 @@
 """A table of likely values for the holes of a draft, in the order in which they are tried.
 
 A node's own variants, and further nodes around it, follow the values of this table. A new kind of node needs no row
-here: its class has the methods `variants` and `around`."""
+here: its class has the methods `variants` and `nodes_around`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def with_inserted_node(root: Node, d: Format) -> Iterator[Node]:
 def nodes_around(part: Node) -> Iterator[Node]:
     """Nodes of every kind around a node, as the kinds themselves list them."""
     for kind in kinds():
-        yield from kind.around(part)
+        yield from kind.nodes_around(part)
 
 
 def _changed(root: Node, change: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:

@@ -1,4 +1,7 @@
-"""The search through tiers of drafts. It asks the questions that split the remaining candidates best."""
+"""The search through tiers of drafts, which asks the questions that split the remaining candidates best.
+
+A tier gives the drafts to try in place of one draft. Later tiers are tried if earlier tiers have no candidate.
+"""
 
 from __future__ import annotations
 

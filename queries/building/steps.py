@@ -1,5 +1,6 @@
-"""Drafts to try for the steps of one role: ways to add and round, in tiers. Tiers with the arithmetic of published
-units come first."""
+"""Drafts to try for the steps of one role (the steps of a sum with the same arithmetic, roles.py): ways to add and
+round, in tiers. A tier gives the drafts to try in place of one draft. Tiers with the arithmetic of published units come
+first."""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ FIXED = 40  # the most places above the last place of products at which fixed po
 
 @dataclass(frozen=True)
 class StepAxes:
-    """The drafts to try for the steps of a role; for the last step, also the conversions of its result. A tier is a
-    method that takes a draft in which the steps above are decided."""
+    """The drafts to try for the steps of a role; for the last step, whose role is 0, also the conversions of its
+    result. Each tier, made by a method or from a template, takes a draft in which the steps above, those of lower
+    roles, are decided."""
 
     kind: str
     role: int
@@ -141,7 +143,7 @@ class StepAxes:
         if self.role:
             yield self.step(draft, Step(None))
 
-    def elsewhere(self, draft: Draft) -> Iterator[Draft]:
+    def other_format(self, draft: Draft) -> Iterator[Draft]:
         """Exact sums rounded to an inner format other than the result's, in this step alone or in others too."""
         for fmt, mode in product(self.others, MODES):
             for tried in self.converted(draft, Step(round_to(fmt, mode))):
@@ -299,11 +301,11 @@ def late_tiers(role: int) -> list[Tier]:
     """The tiers for terms that are no products in a fused step: they are further terms of the sum, or they join the
     finished sum of the products."""
 
-    def together(draft: Draft) -> Iterator[Draft]:
+    def as_terms(draft: Draft) -> Iterator[Draft]:
         if draft.steps[role].between is None:
             yield draft
 
-    def after(draft: Draft, cuts: Sequence[int | None]) -> Iterator[Draft]:
+    def to_sum(draft: Draft, cuts: Sequence[int | None]) -> Iterator[Draft]:
         step, bits = draft.steps[role], draft.steps[role].bits
         if bits is None or step.aligned is None or step.round is None or step.between is not None:
             return
@@ -327,10 +329,10 @@ def late_tiers(role: int) -> list[Tier]:
             yield draft.with_step(role, replace(step, round=in_mode(step.round, mode), sum=total))
 
     return [
-        together,
-        partial(after, cuts=likely.CUTS[:1]),
+        as_terms,
+        partial(to_sum, cuts=likely.CUTS[:1]),
         partial(to_number, ways=PLAIN),
-        partial(after, cuts=likely.CUTS[1:]),
+        partial(to_sum, cuts=likely.CUTS[1:]),
         partial(to_number, ways=ROUNDED),
     ]
 

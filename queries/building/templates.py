@@ -98,30 +98,30 @@ TEMPLATES: Mapping[str, Template] = {
     "roomier": Template("roomier", exact, convert="same"),
     "roomier_fused": Template("roomier", about_precision, MODES[:3], "same"),
     "fused_roomier": Template("roomier", all_bits, MODES[:3], "same"),
-    "fused_elsewhere": Template("others", all_bits, convert="same"),
-    "aligned_elsewhere": Template("roomy", aligned(about_precision), convert="same"),
+    "fused_other_format": Template("others", all_bits, convert="same"),
+    "aligned_other_format": Template("roomy", aligned(about_precision), convert="same"),
 }  # fmt: skip
 
 EXACTLY = ("decided", "rounded", "whole", "leaving_nearest", "short_addend")
 ROUNDED = ("leaving", "guarded", "shortened", "inserted", "stored", "fixed", "fixed_products")
 #: the tiers of each kind of step: templates, and methods of steps.StepAxes
 ORDER: Mapping[str, Sequence[str]] = {
-    "exact": (*EXACTLY, "elsewhere", *ROUNDED),
+    "exact": (*EXACTLY, "other_format", *ROUNDED),
     "binary": (
-        *EXACTLY, "decided_otherwise", "elsewhere", "cut_short", "cut_otherwise", *ROUNDED, "lengthened", "fused",
+        *EXACTLY, "decided_otherwise", "other_format", "cut_short", "cut_otherwise", *ROUNDED, "lengthened", "fused",
         "aligned", "unrounded",
     ),
     "fused": (
         "decided", "decided_otherwise", "fused", "fused_shorter", "aligned_shorter", "unrounded", "fused_roomier",
-        "aligned", "rounded_first", "wrapped", "inserted", "one_lane", "short_addend", "fused_elsewhere", "grouped",
-        "aligned_elsewhere", "rounded_first_otherwise", "rounded_longer",
+        "aligned", "rounded_first", "wrapped", "inserted", "one_lane", "short_addend", "fused_other_format", "grouped",
+        "aligned_other_format", "rounded_first_otherwise", "rounded_longer",
     ),
     "fused, alone": (  # without the terms that join the products
         "decided", "decided_otherwise", "fused", "fused_shorter", "aligned_shorter", "unrounded", "fused_roomier",
         "aligned", "rounded_first", "nested", "wrapped", "rounded_first_otherwise", "rounded_longer",
-        "inserted", "one_lane", "fused_elsewhere", "grouped", "aligned_elsewhere",
+        "inserted", "one_lane", "fused_other_format", "grouped", "aligned_other_format",
     ),
     "any": ("likely", "likely_fused", "likely_roomier"),
-    "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),
+    "any, few": ("likely", "likely_fused", "other_format", "fused", "aligned"),
 }  # fmt: skip
 LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # by kind: the number of first tiers, which have most units

@@ -95,7 +95,7 @@ class WholeProof:
                 self.skipped.append(position)
         self._merge_maxima()
         self.progress(Wait("whole proof: the goal", self._remaining()))
-        cuts = self._places(points, [[goal]])
+        cuts = self._cut_variables(points, [[goal]])
         known = self._known(facts)
         if not (cuts and self._attempt(goal, cuts, self._share(), facts=known)):
             for position in [position for position in self.skipped if lemmas[position].cuts]:
@@ -134,7 +134,7 @@ class WholeProof:
         self.merging.introduce()
         self.merging.close()
         words = {value.arg(0) for values in lemma.cases for value in values}
-        cuts = self._places([cut for cut in lemma.cuts if cut not in words], [[literal]])
+        cuts = self._cut_variables([cut for cut in lemma.cuts if cut not in words], [[literal]])
         proved = self._attempt(-literal, cuts, self._share(), facts=facts)
         if proved:
             self.claimed[lemma.left] = literal
@@ -147,7 +147,7 @@ class WholeProof:
             case = self.blaster.gates.disjunction([literal, *(-self.blaster.truth(value) for value in values)])
             self.merging.introduce()
             self.merging.close()
-            if self._attempt(-case, self._places(lemma.cuts, [[case]]), self._share(), facts=facts):
+            if self._attempt(-case, self._cut_variables(lemma.cuts, [[case]]), self._share(), facts=facts):
                 proved.append(case)
         return proved
 
@@ -160,7 +160,7 @@ class WholeProof:
         for sides in _widened(first, second):
             if self._agree(sides):
                 return True
-            if self._equal(sides, self._places(lemma.cuts, sides), brief):
+            if self._equal(sides, self._cut_variables(lemma.cuts, sides), brief):
                 return True
         return False
 
@@ -203,7 +203,7 @@ class WholeProof:
     def _agree(self, sides: Sequence[Sequence[int]]) -> bool:
         return self.merging.representatives(sides[0]) == self.merging.representatives(sides[1])
 
-    def _places(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
+    def _cut_variables(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
         """The variables of the cut-points, without those of the terms to be proved equal."""
         known = [self.blaster.memo[term] for term in cuts if term in self.blaster.memo]
         variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}

@@ -89,7 +89,7 @@ class Outcome(Generic[Stated]):
 
     @property
     def most(self) -> Fraction | None:
-        """The value that the quantity to maximise, of a claim about algorithms, is proved never to exceed."""
+        """For a claim about algorithms that asks for a maximum: the value that is proved never to be exceeded."""
         return None
 
     @property

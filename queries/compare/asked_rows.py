@@ -61,7 +61,7 @@ def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[
 
 
 def row_of(operands: Operands[int], layout: Layout) -> Row | None:
-    """The row of an input, filled up with zeros; None if the input has more products than the layout."""
+    """The row of an input, filled up with zeros; None if a factor beyond the layout's products is not +0."""
     k = layout.length
     if any(operands.a[k:]) or any(operands.b[k:]):
         return None
@@ -124,7 +124,8 @@ def _values(fmt: Format) -> list[int]:
 
 
 def special_value_rows(layout: Layout) -> Iterator[Row]:
-    """Special values: two factors beside a plain addend, one factor and the addend, sums of two infinities."""
+    """Rows with special values: in one product and a plain addend; in a factor and the addend; in the factors of two
+    products that are added; and rows in which every product is -0."""
     n, a, b, c = layout.length, layout.a, layout.b, layout.c
     plain = tuple(fmt.one if index in layout.further else 0 for index, fmt in enumerate(layout.formats))
     row = partial(row_with, plain)

@@ -26,8 +26,8 @@ Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]
 
 @dataclass(frozen=True)
 class Twin:
-    """A `signal` matched with another signal, whose integer is the integer of `signal` shifted left by `places` (right
-    if negative, over zero bits) or raised by `offset`."""
+    """A `signal` matched with another signal. The other's integer is that of `signal` shifted left by `places` (right
+    if negative, where the bits shifted out are zero), or raised by `offset`."""
 
     signal: Signal
     places: int = 0
@@ -108,7 +108,7 @@ class Matcher:
 
 def _lanes(signal: Signal, admitted: Lanes) -> Limbs | None:
     """The simulated values of a signal on the admitted samples, limb by limb; None for a constant. Signals of different
-    widths with equal numbers have equal values here."""
+    widths up to that of a limb have equal values here if their numbers are equal."""
     value: Bits | Bit = signal.value
     limbs: list[Any] = [value.node]
     if isinstance(value, Bits):

@@ -1,10 +1,10 @@
 """Equality of a model and a design by sweeping: words that agree in simulation are proved equal, from the inputs on.
 
-A design's words have no names to guide a proof, and there is a word for each cell. Each word of the design, made of
-words that have been proved equal to others, gets a lemma: it equals a word of the model, or an earlier word of the
-design, with the same values on all samples. In a lemma's query the terms that both sides share are free variables
-(cut-points): all shared terms at first; where this is too coarse, only those further from the claim. An input that
-refutes a lemma joins the samples.
+A design is a netlist. It has a word for each cell, and the names of words do not guide the proof. Each word of the
+design, made of words that have been proved equal to others, gets a lemma: it equals a word of the model, or an earlier
+word of the design, with the same values on all samples. In a lemma's query the terms that both sides share are free
+variables (cut-points): all shared terms at first; where this is too coarse, only those further from the claim. An input
+that refutes a lemma joins the samples.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from mmaprobe.smtmodel.nodes.trace import Part, Stage
 
 SAMPLES = 2048  # inputs of each kind
 NEAR = 64  # inputs that join the samples when an input refutes a lemma
-TRIED = 3  # the most words that are tried as equal to a word
+TRIED = 3  # the most words that are tried as equal to a word, and the most proofs by the sum that are tried
 BRIEF, SIGNAL = 2.0, 30.0  # processor seconds for a lemma about a word; for a lemma about a signal of the model
 WHOLE = 30.0  # seconds for the result as a whole, where it can be divided into cases
 SHARE = 0.5  # share of the remaining time for the result
-SETTLED = 100  # the most replacements within one another, as in a sum of rows
-SHIFTED = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # kinds of words that may differ by a constant
+SETTLED = 100  # the most times that words are replaced again, as a replacement may contain replaced words
+OFFSET = {op.BV_ADD, op.BV_SUB, op.BV_EXTRACT, op.BV_CONCAT, op.ITE}  # kinds of words that may differ by a constant
 WIDEST = 32  # the most bits of these words
 RESULT = "result"
 One = TypeVar("One")
@@ -65,7 +65,7 @@ def prove_design(problem: Designed, options: Options | None = None, confirm: boo
 
 class _Sweep(Attempt[Designed]):
     open: dict[FNode, str]  # words of the design that may be words of the model
-    asked = 0.0  # processor seconds that the engines used
+    engine_seconds = 0.0  # processor seconds that the engines used
     refuted = 0  # number of refuted lemmas
     replayed = 0  # samples on which design and model have been compared
 
@@ -86,13 +86,14 @@ class _Sweep(Attempt[Designed]):
         return np.concatenate([rows for rows in kinds if len(rows)])
 
     def _differ_on(self, rows: Table) -> bool:
-        """Whether design and model differ on some inputs, the first of which is kept as the witness."""
+        """Whether design and model differ on some inputs. The first of these is shrunk and kept as the witness."""
         self.proof.witness = shrunk_witness(self.problem, rows, replay(self.problem, rows).differs)
         return self.proof.witness is not None
 
     def _differ(self, always: bool = False) -> bool:
         """Whether design and model differ on inputs that refuted lemmas. They are compared after 1, 2, 4, ... refuted
-        lemmas, or `always`: a design takes long to evaluate, and most lemmas are about one of its words."""
+        lemmas, or `always`: a design takes long to evaluate, and an input that refutes a lemma about one word need not
+        change the result."""
         new = self.samples.rows[self.replayed :]
         if not len(new) or not (always or self.refuted & self.refuted - 1 == 0):
             return False
@@ -128,13 +129,14 @@ class _Sweep(Attempt[Designed]):
         for term in self.ours:
             self.known.setdefault(self.samples.key(term), []).append(term)
         self.scaled = self._by_scale(self.samples.first_lanes)
-        self.shifted: dict[int, dict[int, list[tuple[FNode, int]]]] = {}
+        self.offsets: dict[int, dict[int, list[tuple[FNode, int]]]] = {}
 
     # -- words
 
     def _zeros_alike(self) -> None:
-        """Prove words of the model equal to "a significand is zero": a design tests this on its operands, or on another
-        word that has been shifted, and without these lemmas each later lemma would depend on the product."""
+        """Prove which words of the model say that a significand is zero, and replace them by one word. A design makes
+        this test on its operands, or on a shifted word; without these lemmas, each later lemma about the test would
+        depend on the product."""
         for zero in self.zeros:
             name = f"{self.names[zero.arg(0)]} is zero"
             for term in self.known[self.samples.key(zero)]:
@@ -156,7 +158,7 @@ class _Sweep(Attempt[Designed]):
             if now in ours or now.is_constant() or now.is_symbol():
                 continue
             again, word = True, f"{self.own.get(term, f'word {number}')} of the design"
-            self.proof.left_open = f"{word} and what hangs on it"
+            self.proof.left_open = f"{word} and the words that depend on it"
             while again:
                 again = False
                 for name, other in self._candidates(term):
@@ -179,8 +181,8 @@ class _Sweep(Attempt[Designed]):
         return True
 
     def _left_open(self) -> str:
-        """The first word of the design that may be a word of the model; else the first named word that is no such
-        word."""
+        """The first word of the design that may be a word of the model; else the first named word that has not been
+        proved equal to a word of the model."""
         ours = set(self.ours)
         for term, text in self.open.items():
             if term in self.own:
@@ -191,8 +193,8 @@ class _Sweep(Attempt[Designed]):
         return f"{next(none, 'the result')} of the design"
 
     def _added(self, term: FNode) -> None:
-        """Replace a carry-save sum by the sum of the words that its adders were given, one after another: the first
-        words, plus the sum of the others, which may be a word of the model, such as a product."""
+        """Replace a carry-save sum, one row of adders after another, by the sum of the words that the rows add: the
+        first two words, plus the sum of the others. The latter may be a word of the model, such as a product."""
         manager, whole = self.compared.carrier.manager, self.replace(term)
         every, last = [term], list[FNode]()
         while (parts := _carry_save(whole)) is not None:
@@ -207,7 +209,7 @@ class _Sweep(Attempt[Designed]):
             whole = before
         if not last:
             return
-        added = last.pop()  # a summand: if this word were replaced, the sum would be another term
+        added = last.pop()  # not replaced itself: the sums that contain this word would become other terms
         for part in reversed(last):
             now, wanted = manager.BVAdd(manager.BVAdd(whole, added), part), manager.BVAdd(added, part)
             if self._decide("a sum in another order", now, manager.BVAdd(whole, wanted), now, SIGNAL) is not True:
@@ -271,10 +273,10 @@ class _Sweep(Attempt[Designed]):
         for places, word, moved in self._moved(term, self.scaled, self.samples.first_lanes):
             if self.samples.agree(now, moved):
                 yield f"{self._called(word)} {'>>' if places > 0 else '<<'} {abs(places)}", moved
-        if not _is_shifted(term):
+        if not _may_be_offset(term):
             return
         width = term.bv_width()
-        own, first = self._apart(term, width)
+        own, first = self._relative_values(term, width)
         for word, start in self._by_distance(width).get(own, []):
             if first != start or word.bv_width() > width:
                 offset, fitted = (first - start) % (1 << width), self._fitted(word, term)
@@ -284,18 +286,19 @@ class _Sweep(Attempt[Designed]):
                     return
 
     def _by_distance(self, width: int) -> dict[int, list[tuple[FNode, int]]]:
-        """The model's words that may differ from others by a constant, by their values minus the first value."""
-        if width not in self.shifted:
+        """The words of the model that may differ from others by a constant, each with its first value. The key is a
+        hash of a word's values minus the first value."""
+        if width not in self.offsets:
             found: dict[int, list[tuple[FNode, int]]] = {}
-            for word in filter(_is_shifted, self.ours):
-                own, first = self._apart(word, width)
+            for word in filter(_may_be_offset, self.ours):
+                own, first = self._relative_values(word, width)
                 found.setdefault(own, []).append((word, first))
-            self.shifted[width] = found
-        return self.shifted[width]
+            self.offsets[width] = found
+        return self.offsets[width]
 
     def _moved(self, term: FNode, scaled: Scaled, lanes: Lanes) -> Iterator[tuple[int, FNode, FNode]]:
-        """Words of the model that equal `term`, on the samples of `lanes`, but for the places of its bits: by how many
-        places the term's bits lie lower, the word, and the word at the places of the term."""
+        """Yields the words of the model whose values on the samples of `lanes` are those of `term`, with the bits at
+        other places: by how many places the term's bits lie lower, the word, and the word moved to these places."""
         manager = self.compared.carrier.manager
         for numbers, zeros in self._scaled(term, lanes):
             for word, others in scaled.get(numbers, []):
@@ -316,8 +319,8 @@ class _Sweep(Attempt[Designed]):
         return found
 
     def _scaled(self, term: FNode, lanes: Lanes) -> Iterator[tuple[tuple[bool, int], int]]:
-        """The values of a word without their common trailing zeros, and the number of these zeros: of an unsigned
-        number, and, if the highest bit is ever set, of a signed number."""
+        """Yields a key for the values of a word without their common trailing zeros, with the number of these zeros:
+        for the word as an unsigned number, and, if the highest bit is ever set, for the word as a signed number."""
         if term.is_constant() or term.get_type().is_bool_type() or (width := term.bv_width()) > LIMB:
             return
         values = lanes(term)
@@ -330,13 +333,13 @@ class _Sweep(Attempt[Designed]):
             signed = (values << np.uint64(LIMB - width)).view(np.int64)
             yield (True, hash((signed >> np.int64(LIMB - width + zeros)).tobytes())), zeros
 
-    def _apart(self, term: FNode, width: int) -> tuple[int, int]:
-        """The values of a word minus the first value, in `width` bits; and the first value."""
+    def _relative_values(self, term: FNode, width: int) -> tuple[int, int]:
+        """A hash of the values of a word minus the first value, in `width` bits; and the first value."""
         lanes = self.samples.first_lanes(term)
         return hash(((lanes - lanes[0]) & np.uint64((1 << width) - 1)).tobytes()), int(lanes[0])
 
     def _learn(self, term: FNode) -> None:
-        """Later words may equal the replacement of this word."""
+        """Note the replacement of a word, which later words may equal."""
         now = self.replace(term)
         same = self.known.setdefault(self.samples.key(term), [])
         if now not in same and not now.is_constant():
@@ -350,7 +353,7 @@ class _Sweep(Attempt[Designed]):
     def _decide(
         self, name: str, term: FNode, other: FNode, original: FNode, seconds: float | None = None
     ) -> bool | None:
-        """Whether a word equals another; False: the samples now end with an input that refutes this; None: open."""
+        """Whether a word equals another; None: open. After False, the samples have an input that refutes this."""
         wanted = self._fitted(other, term)
         claim = equal(self.compared, term, wanted)
         seconds = seconds or (SIGNAL if other in self.names or term.is_bv_mul() else BRIEF)
@@ -366,7 +369,8 @@ class _Sweep(Attempt[Designed]):
         return theorem
 
     def _fitted(self, word: FNode, like: FNode, signed: bool = False) -> FNode:
-        """A word in the type of `like`, which is the same number, possibly negative if `signed`."""
+        """A word converted to the type of `like`: extended (by the sign if `signed`), or cut to its low bits. A Boolean
+        becomes 0 or 1."""
         manager = self.compared.carrier.manager
         if word.get_type() == like.get_type():
             return word
@@ -385,8 +389,8 @@ class _Sweep(Attempt[Designed]):
         pair: tuple[FNode, FNode] | None = None, every: bool = False, facts: Sequence[Theorem] = (),
     ) -> Theorem | bool | None:  # fmt: skip
         """The theorem of a claim from the admitted inputs and `facts`, with the first cut-points of `levels` that
-        suffice; False: an input refutes the claim; None: open. `seconds`: of a processor; `every`: ask all engines, not
-        the likeliest."""
+        suffice; False: an input refutes the claim; None: open. `seconds`: processor seconds for all of `levels`;
+        `every`: ask all engines, not the likeliest alone."""
         end = None if seconds is None else self._spent() + seconds
         solver = None if every else engines_of(self.options.solver)[0]
         for cuts in levels:
@@ -411,7 +415,7 @@ class _Sweep(Attempt[Designed]):
                         return False
                 continue
             finally:
-                self.asked += sum(answer.seconds for one in engines.answered_queries for answer in one.answers)
+                self.engine_seconds += sum(answer.seconds for one in engines.answered_queries for answer in one.answers)
             lemma = self.ledger.lemma_of(theorem)
             points, known = tuple(cuts), _terms(facts)
             self.proof.lemmas.append(replace(lemma, name=name, pair=pair, points=points, facts=known))
@@ -419,9 +423,9 @@ class _Sweep(Attempt[Designed]):
         return None
 
     def _spent(self) -> float:
-        """The processor seconds spent on lemmas, also those of stored answers, so that neither other programs nor
-        earlier runs decide anything."""
-        return time.thread_time() + self.asked
+        """The processor seconds spent on lemmas. A stored answer counts with the seconds that it took, so that the
+        limit ends a lemma at the same place whatever other programs do, and whatever earlier runs stored."""
+        return time.thread_time() + self.engine_seconds
 
     def _claim(
         self, name: str, claim: FNode, cuts: list[FNode], seconds: float | None, facts: Sequence[Theorem] = ()
@@ -441,7 +445,8 @@ class _Sweep(Attempt[Designed]):
         self.refuted += 1
 
     def _cuts(self, sides: Sequence[FNode]) -> Iterator[list[FNode]]:
-        """Cut-points of a claim about two words, of which significands stay longest."""
+        """Lists of cut-points to try for a claim about two words. Only the last, the empty list, cuts no significand
+        that the words share."""
         return self.shared.cuts(sides, set(self._parts(Part.SIGNIFICAND)))
 
     def _too_coarse(self, claim: FNode, cuts: Sequence[FNode]) -> bool:
@@ -547,7 +552,7 @@ class _Sweep(Attempt[Designed]):
 
     def _from_sum(self, goal: FNode, special: FNode, total: _Sum) -> Theorem | bool | None:
         """The theorem of a claim by cases of the place of the leading one of the model's sum, once the design's sum is
-        proved to be the same number: a sum of the same words, with other bits before and after these words."""
+        proved to be the same number. The design adds the same words, with other leading and trailing bits."""
         manager = self.compared.carrier.manager
         known, facts = list[FNode](), list[Theorem]()
         shared = set(in_order([total.word]))
@@ -616,10 +621,10 @@ class _Sweep(Attempt[Designed]):
     def _divided(
         self, goal: FNode, special: FNode, whole: Case, cuts: Sequence[list[FNode]], alike: Sequence[Theorem]
     ) -> Theorem | bool | None:
-        """The theorem of a claim by the parts of a case: a lemma for each part, where shifts are by constants, or for
-        many parts at once where that is as easy; then the claim from these lemmas, where an engine finds that there is
-        no other case. A case is divided if it takes longer than its parts are expected to, by the times of earlier
-        cases."""
+        """The theorem of a claim by the parts of a case. There is a lemma for each part, in which all shifts are by
+        constants, or for many parts at once where that is as easy. The claim follows from these lemmas, once an engine
+        finds that there is no other case. A case is divided if its lemma takes longer than its parts are expected to
+        take, by the times of earlier cases."""
         manager = self.compared.carrier.manager
         found = self._claim(f"{RESULT}, a special value", manager.Or(manager.Not(special), goal), [], SIGNAL)
         if not isinstance(found, Theorem):
@@ -673,7 +678,8 @@ class _Sum:
 
 @dataclass(frozen=True)
 class _Multiplied:
-    """A product of the design that was proved; `shifted`: the model's factors, where the product lost leading zeros."""
+    """A product of the design that `theorem` says is a product of the model. `shifted`: the model's factors, if the
+    design's factors have lost leading zeros."""
 
     product: FNode
     theorem: Theorem
@@ -712,8 +718,8 @@ def _summands(term: FNode, known: Container[FNode]) -> list[FNode]:
 
 
 def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
-    """The three inputs of a row of full adders whose two outputs a sum may add, the new input last; None: no such
-    row."""
+    """The three inputs of a row of full adders, whose sum and carry a term may add. The last input is that of the outer
+    exclusive or. None: the term adds no exclusive or of three words."""
     if not term.is_bv_add() or term.bv_width() > LIMB:
         return None
     for one in term.args():
@@ -725,5 +731,5 @@ def _carry_save(term: FNode) -> tuple[FNode, FNode, FNode] | None:
     return None
 
 
-def _is_shifted(term: FNode) -> bool:
-    return term.node_type() in SHIFTED and not term.get_type().is_bool_type() and 2 < term.bv_width() <= WIDEST
+def _may_be_offset(term: FNode) -> bool:
+    return term.node_type() in OFFSET and not term.get_type().is_bool_type() and 2 < term.bv_width() <= WIDEST

@@ -126,7 +126,7 @@ def _tuple(value: Any, hints: tuple[Any, ...]) -> Any:
     if len(hints) == 2 and hints[1] is Ellipsis:
         return tuple(checked(one, hints[0]) for one in value)
     if len(value) != len(hints):
-        raise RuleError(f"{len(value)} values are not {len(hints)}")
+        raise RuleError(f"a tuple of {len(value)}, where {len(hints)} values are needed")
     return tuple(checked(one, hint) for one, hint in zip(value, hints, strict=True))
 
 

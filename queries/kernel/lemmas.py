@@ -1,4 +1,4 @@
-"""Lemmas about the datapath itself, settled by a solver or exhaustively, and the first lemma: the loss of an alignment.
+"""Lemmas about the datapath itself, settled by a solver or exhaustively; and the lemma on what an alignment loses.
 
 Lemmas connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by
 running that code on symbols.
@@ -38,10 +38,10 @@ class Lemma(Goal, Protocol):
 
 @dataclass(frozen=True)
 class AlignmentLoses:
-    """A term of `width` significand bits, `fraction` of them below its exponent, aligned so that `bits` bits are kept
-    below the largest exponent m: it loses less than one unit 2^(m - bits), at most half of one to nearest; rounded down
-    it does not rise, rounded up it does not fall; and it loses nothing if its exponent is m and `fraction` <=
-    `bits`."""
+    """A term of `width` significand bits, `fraction` of them below its exponent, is aligned so that `bits` bits are
+    kept below the largest exponent m. It changes by less than one unit 2^(m - bits), and by at most half a unit if
+    rounded to nearest. Rounded down, it does not rise; rounded up, it does not fall. It loses nothing if its exponent
+    is m and `fraction` <= `bits`."""
 
     width: int
     fraction: int

@@ -112,7 +112,7 @@ def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple
     last = sum(bits)
     asked = []
     for product, partner in partners:
-        text = f"whether product {product} keeps 2^{-last} beside its negative without it at {partner}"
+        text = f"whether product {product} keeps its last bit, 2^{-last}, if the term at {partner} cancels the others"
         asked.append((product, partner, text))
     forms = [(partial(_residue, probe, product, partner, bits), text) for product, partner, text in asked]
     products: dict[bool, list[int]] = {True: [], False: []}
@@ -137,8 +137,8 @@ def never_rounded(model: Model) -> str:
 
 
 def _too_few(model: Model, bits: tuple[int, int]) -> str:
-    """Why products are not asked about: no (1 + 2^-i) * (1 + 2^-j) with i and j up to these has a bit below the last
-    place of the result's format."""
+    """Why products are not asked about; empty if they are. No (1 + 2^-i) * (1 + 2^-j), with i and j up to `bits`, has a
+    bit below the last place of the result's format."""
     if min(bits) >= 1 and sum(bits) >= model.d.precision:
         return ""
     return f"none with a bit below the last place of {model.d.name} suits the question whether they are rounded"
@@ -182,7 +182,8 @@ def _near_one(fmt: Format, *bits: int) -> int:
 
 def _start(probe: Probe, root: Node | Leaf) -> str:
     """The value to which the first step adds. A sum of negative zeros alone is -0 only if no +0 is added to them, or if
-    sums are rounded down: then terms that cancel give -0, as masks that hide all units do."""
+    sums are rounded down: then terms that cancel give -0. The questions about the tree have such terms, a huge number
+    and its negative that hide all other terms."""
     model = probe.model
     step = next((node for node in nodes_of(root) if "c" in node.children), None)
     from_c = step is not None and not any(isinstance(child, Node) for child in step.children)

@@ -232,7 +232,7 @@ class Builder:
                     expect(True, pair, [leaf for x in further for leaf in x], probe.places)
                 elif further:
                     expect(False, pair, [further[0][0]], probe.span.bits)
-        for (pair, leaves, _), back, came in zip(asked, expected, probe.back(asked), strict=True):
+        for (pair, leaves, _), back, came in zip(asked, expected, probe.come_back(asked), strict=True):
             if came != back:
                 did = "hides some of" if back else "spares"
                 raise MisfitError(f"a mask at {pair[0]} and {pair[1]} {did} {len(leaves)} other leaves alone")

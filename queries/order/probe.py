@@ -1,5 +1,5 @@
-"""Questions about the order of a sum: huge and small numbers at chosen leaves, and the number of small numbers that the
-result shows."""
+"""Questions about the order of a sum. A mask is a huge number at one leaf and its negative at another. Units are equal
+small numbers at the other leaves; those that are added to a huge number are lost. The result shows how many are not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ELEMENTS = 1 << 22  # the most products in the vectors that are formed together
 LEAST_TOGETHER = 8  # the least number of units counted together that is tried
 ROWS = 64  # rows of units that are cached
 SUMS = FORMATS["f32"]  # the format of most units' sums, whatever the format of their results
-GROUPS = 32  # the most groups of leaves for which each mask is asked separately, with masks beyond all results
+GROUPS = 32  # the most groups of leaves, each with a question of its own for every mask, if masks exceed all results
 RAISED = 2  # places by which units are raised to confirm that they are hidden alike
 SCALED = (
     ", as if results were multiplied by a factor that is no power of two, such as alpha = 0.7; `identify --gemm` finds "
@@ -145,8 +145,9 @@ def factor_of(alone: Mapping[Leaf, Fraction | None]) -> Fraction:
 
 
 class Probe:
-    """Asks one device, many vectors at a time. A leaf is a single product or c, or stands for a scale block of `width`
-    products by the first of them. `again`: repeats questions (None: none is repeated); `addend`: whether c is a leaf.
+    """Asks one device, many vectors at a time. A leaf is c, a single product, or the first product of a scale block of
+    `width` products, which stands for them all. `again`: repeats questions (None: none is repeated); `addend`: whether
+    c is a leaf.
 
     If the result's format does not hold the number of all leaves, units are counted in `groups` of leaves, with one
     question for each group. `any_factor`: whether results may be multiplied by a number that is no power of two;
@@ -173,7 +174,7 @@ class Probe:
         self._beside: TraceCounter | None = None
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
-        self._weighed = self._otherwise = False
+        self._weighed = self._may_be_weighed = False
         self._unheard = True  # whether every failure so far was that c alone gave zero
         self._highest: int | None = None  # the largest exponent allowed for a mask, if larger exponents failed
         self.tight = False  # whether the unit is the largest that every step hides
@@ -358,7 +359,7 @@ class Probe:
                     flaw = self._flaw()
                     if not flaw:
                         return
-                    if not self._weighed and self._otherwise and self._weigh():
+                    if not self._weighed and self._may_be_weighed and self._weigh():
                         return self.calibrate()
                     seen = seen or flaw
             if self.together < LEAST_TOGETHER:
@@ -370,7 +371,7 @@ class Probe:
         if self.value({}, "zeros alone"):
             return f"zeros give {number_text(self.questions[-1].d, self.model.d)}: {ADDED}"
         if self._unheard:
-            return f"c does not count: {seen}; of a device that takes no c, give three formats (a, b and d)"
+            return f"c does not count: {seen}; for a device that takes no c, give three formats (a, b and d)"
         return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
 
     def _group(self, most: int) -> None:
@@ -453,12 +454,14 @@ class Probe:
         for text, terms, expected in checks:
             [value] = self.values([(terms, text)])
             if value is None or value != expected * Fraction(2) ** unit:
-                self._otherwise = bool(value) or (self.missing and value == 0 and terms.own[:1] != (("c", (1, unit)),))
+                self._may_be_weighed = bool(value) or (
+                    self.missing and value == 0 and terms.own[:1] != (("c", (1, unit)),)
+                )
                 self._unheard &= value == 0 and terms.own[:1] == (("c", (1, unit)),)
                 answer = number_text(self.questions[-1].d, self.model.d)
                 scaled = value and terms.own and value.numerator.bit_count() != 1
                 return f"{text} gave {answer}{SCALED if scaled else ''}"
-        self._otherwise = False
+        self._may_be_weighed = False
         flaw = self._unread()
         self._unheard &= not flaw
         return flaw
@@ -644,14 +647,15 @@ class Probe:
         return total if total <= len(self.leaves) - 2 else None
 
     def _count(self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int) -> int | None:
-        """The number of units of a group in a sum; None if the sum is no whole number of units."""
+        """The number of units of a group in a sum. If the sum is no whole number of units: None, or 0 if each leaf is
+        asked about alone."""
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
         whole = count.denominator == 1 and 0 <= count <= len(group)
         return int(count) if whole else 0 if self.singly else None
 
-    def back(self, asked: Sequence[tuple[Pair, Sequence[Leaf], int]]) -> list[bool]:
+    def come_back(self, asked: Sequence[tuple[Pair, Sequence[Leaf], int]]) -> list[bool]:
         """For each question, whether units at some leaves, the given number of places below a mask, come back in full,
         with zeros at all other leaves."""
         most, masks = self.together, list[tuple[Pair, Power, int, Sequence[Leaf]]]()

@@ -266,7 +266,7 @@ def _looked_into(probe: Probe, builder: Builder) -> tuple[Node | Leaf, Inside]:
         if probe.width == 1:
             inside.look(root)
         unsure = list(inside.unsure(root))
-        back = probe.back([(pair, [leaf], probe.span.bits) for pair, leaf, _ in unsure])
+        back = probe.come_back([(pair, [leaf], probe.span.bits) for pair, leaf, _ in unsure])
         spared = [(pair, size) for (pair, _, size), came in zip(unsure, back, strict=True) if came]
         if not spared:
             return root, inside

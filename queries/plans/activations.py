@@ -35,8 +35,8 @@ LEAKY = "leaky ReLU"  # with any slope
 
 
 def activation_of(asked: Signature, sample: Sample) -> str:
-    """The activation that the results of a sample look like, by name; empty if a multiple of the sums, or ReLU, is as
-    near, or no activation is near."""
+    """The activation that the results of a sample look like, by name; empty if no activation is near, or if a linear
+    combination of the sums and c, or ReLU, is not much farther."""
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         sums = a @ b + (c if asked.addend else 0)

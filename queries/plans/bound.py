@@ -87,7 +87,7 @@ class _Composer:
             case Products():
                 start, lemmas = self._node(node.start, at, top), proved(sums.word_lemmas(self.plan), self.settle)
                 return sums.of_all_products(at, node, self.sums[node.stage], start, lemmas)
-            case ExactSum() if not self.residuals.isdisjoint(transformations.inside(node)):
+            case ExactSum() if not self.residuals.isdisjoint(transformations.followed_nodes(node)):
                 premises = [self._node(leaf, at, top) for leaf in transformations.leaves(node)]
                 return transformations.error_free(node, (), premises, proved(transformations.losses(node), self.settle))
         if not isinstance(node, (Product, ExactSum, Relu, Cut, Round)):

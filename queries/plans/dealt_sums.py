@@ -1,7 +1,8 @@
-"""The sums of K, or of each part of K, dealt to accumulators in turn, for all numbers of accumulators at once.
+"""Sums of K, or of each part of K, whose products are dealt to accumulators in turn, for every number of accumulators.
 
-The accumulators of one number are summed together, each as a product of its own, and added by NumPy in every order. The
-sums only choose candidates: each candidate is then compared with results as a plan of its own.
+For each number the sums of all accumulators are computed together, each as a product of one row and one column, and
+NumPy adds them in every order. These sums only choose candidates: each candidate is then compared with results as a
+plan of its own.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ def in_folds(lanes: Numbers, folds: Sequence[Fold]) -> Numbers:
 
 
 class DealtSums:
-    """Sums of a sample's elements (products of one row and one column) around a unit, with inputs converted and sums
-    begun as in a form: in accumulators that take K in turn. `evaluate`: the results of a plan for a sample.
+    """Sums of a sample's elements (products of one row and one column) by a unit, in accumulators that take the
+    products in turn. Inputs are converted and sums begun as in a form. `evaluate`: the results of a plan for a sample.
 
     Methods take rows of places of products (rows x places), and sum each row from its own start (rows x elements, as
     patterns)."""
@@ -169,7 +170,7 @@ class DealtSums:
             yield from (((level,), sums) for level, sums in joined)
             return
         rest = rows[:, filled:]
-        every = self.after(np.tile(rest, (len(joined) + 1, 1)), patterns([*(one for _, one in joined), lanes[0]]))
+        every = self.sums_after(np.tile(rest, (len(joined) + 1, 1)), patterns([*(one for _, one in joined), lanes[0]]))
         *totals, first = every.reshape(-1, *before.shape)
         yield from (((level,), own) for (level, _), own in zip(joined, totals, strict=True))
         dealt, later = self.lanes(rows, before, ways, grain), np.stack([first, *lanes[1:]], axis=1)
@@ -187,9 +188,9 @@ class DealtSums:
         places = full.swapaxes(1, 2).reshape(count * ways, turns * grain)
         begun = np.zeros((count, ways, many), dtype=before.dtype)
         begun[:, 0] = before
-        return self.after(places, begun.reshape(-1, many)).reshape(count, ways, many)
+        return self.sums_after(places, begun.reshape(-1, many)).reshape(count, ways, many)
 
-    def after(self, places: Places, before: Matrix) -> Numbers:
+    def sums_after(self, places: Places, before: Matrix) -> Numbers:
         """The sums (rows x elements) of the products at each row of places, each added to its row of `before`."""
         rows, many = before.shape
         if not places.size:

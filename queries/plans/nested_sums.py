@@ -65,7 +65,7 @@ class NestedSums(Trees):
                 yield from self.over(rows, before, ways, grain, lengths)
 
     def _chain(self, rows: Places, before: Matrix, lengths: Collection[int]) -> Iterator[Summed]:
-        yield (), self.after(rows, before)
+        yield (), self.sums_after(rows, before)
 
 
 def nested(model: Model, form: Form, sample: Sample, evaluate: Evaluate) -> Iterator[NestedSums]:

@@ -204,12 +204,12 @@ def document_of_product(found: PlansOfResult, files: Iterable[object], length: i
 
 
 def plans_found(found: PlansOfResult, first: Sequence[Plan] = ()) -> PlansFound:
-    """The document about one of two results; `first`: plans that are named before the others."""
+    """The document about one of two compared matrices; `first`: plans that are named before the others."""
     return PlansFound(plans=found.names(first), complete=not found.untried, **_searched(found))
 
 
 def _searched(found: PlansOfResult) -> dict[str, Any]:
-    """What the document of a recorded product and that of one of two results have in common."""
+    """What the document of a recorded product and that of one of two compared matrices have in common."""
     return {
         "tried": found.tried,
         "untried": found.untried,
@@ -224,7 +224,7 @@ def _searched(found: PlansOfResult) -> dict[str, Any]:
 
 
 def _others(found: PlansOfResult) -> list[OtherPlan]:
-    """The plans that new elements distinguish from the first plan."""
+    """The plans that give the recorded elements as the first plan does, and new elements on which they differ."""
     every = []
     for one in found.others:
         plan, shown = one.plans[0], one.shown

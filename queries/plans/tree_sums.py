@@ -71,7 +71,7 @@ class Trees(DealtSums):
             partition = Lanes((ways, *folds), grain=grain)
             yield (Level(partition, kind),), in_folds(lanes, folds)
             if tailed:
-                total = self.after(rows[:, filled:], patterns([in_folds(full, folds)]))
+                total = self.sums_after(rows[:, filled:], patterns([in_folds(full, folds)]))
                 yield (Level(partition, kind, tailed),), total
 
     def within(
@@ -149,7 +149,7 @@ class TreeSums(Trees):
             if lanes > 1:
                 yield from self.over(rows, before, lanes)
             else:
-                yield (), self.after(rows, before)
+                yield (), self.sums_after(rows, before)
 
 
 def _few(sample: Sample) -> Sample:

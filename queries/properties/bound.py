@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.bounds.largest import OfLargest
 from mmaprobe.queries.kernel.bounds.parts import EXACTLY, part, part_lemmas, rejoined
 from mmaprobe.queries.kernel.bounds.sums import Summed
 from mmaprobe.queries.kernel.bounds.table9 import loosened, sum_of, summed, terms_of_sum, truncated
-from mmaprobe.queries.kernel.bounds.transformations import error_free, inside, leaves, losses, residuals
+from mmaprobe.queries.kernel.bounds.transformations import error_free, followed_nodes, leaves, losses, residuals
 from mmaprobe.queries.kernel.datapath.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.questions.windows import Windowed, unit_in
@@ -223,7 +223,7 @@ class _Composer:
                 return rules.literal(self.unit, node)
             case Running():
                 return rules.assumed(self.unit, node, self.formats[node.level])
-            case ExactSum() if self.residuals and not self.residuals.isdisjoint(inside(node)):
+            case ExactSum() if self.residuals and not self.residuals.isdisjoint(followed_nodes(node)):
                 wanted = [self.of(one, places) for one in leaves(node)]
                 return error_free(node, places, wanted, proved(losses(node), self.settle))
             case Round() if node in self.parts:

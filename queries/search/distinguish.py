@@ -54,8 +54,8 @@ ADMITTED = 16  # tables of SAMPLES inputs that the restrictions admit, before an
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
 SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
-SINGLE_SHARE = 0.25  # factor of SMALL_SHARE for one free product: hardest to refute, and contained in later queries
-SEARCH_SHARE = 0.4  # in place of SMALL_SHARE where only restricted queries are asked
+SINGLE_SHARE = 0.25  # factor of the share if one product is free: such a query is hard, and later queries contain it
+SEARCH_SHARE = 0.4  # in place of SMALL_SHARE where only restricted queries are asked; also for random admitted inputs
 BRIEF = 2.5  # seconds for each restricted query in a first round, since another may be answered sooner
 
 
@@ -324,7 +324,7 @@ def free_sets(problem: Problem) -> list[tuple[int, ...]]:
     """The sets of products that queries leave free, in the order of asking: sets of one, two and three products, each
     size first with products of the unit's first step, then with products of different steps; last the set of all."""
     steps = max((model.blocks for model in (problem.left, problem.right)), key=len)
-    fixed, every = problem.inputs.zero_terms, range(problem.length)  # also products that this model does not read
+    fixed, every = problem.inputs.zero_terms, range(problem.length)  # also products that are in none of the steps
     turns = [k for turn in zip_longest(*steps) for k in turn]
     orders = [[*(k for step in steps for k in step), *every], [*turns, *every]]
     first = [] if problem.focus is None else [problem.focus]

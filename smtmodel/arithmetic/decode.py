@@ -97,7 +97,7 @@ class Term:
 @plain_value(frozen=True)
 class Unpacked:
     """A decoded element: a term, which holds if the element is finite, and flags for zero, infinity and NaN. Subnormals
-    have the exponent emin and a significand without hidden bit, as in the unit."""
+    have the exponent emin and a significand without hidden bit, as in hardware."""
 
     term: Term
     is_zero: Bit
@@ -197,9 +197,9 @@ def multiply(left: Term, right: Term) -> Term:
 
 
 def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
-    """The larger exponent of two terms, their significands with a common binary point, and how many places each term's
-    exponent is below the larger one. A zero gets the lowest exponent that either term can have, so that the exponent of
-    a zero is never the larger.
+    """The exponent of the last place of two significands, which have a common binary point, at the larger exponent of
+    two terms; these significands; and how many places each term's exponent is below the larger one. A zero gets the
+    lowest exponent that either term can have, so that the exponent of a zero is never the larger.
 
     The function is symmetric, which an ordering of the terms would not be: a + b and b + a share their solver terms.
     """

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.interrupts import check_clock
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, select
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 
-# pysmt loads these for algebraic numbers and fractions, which no query has: most of its time and memory
+# pysmt loads these for algebraic numbers and fractions, which no query has; they take most of its time and memory
 _UNUSED = [name for name in ("z3", "gmpy2") if name not in sys.modules]
 sys.modules.update(dict.fromkeys(_UNUSED))  # type: ignore[arg-type]
 try:
@@ -41,7 +41,7 @@ class _Term(FNode):  # type: ignore[misc]
     """A term that computes its width and type in few steps, since every operation needs these, and caches its symbols.
     pysmt walks over all subterms for these, and keeps the symbols of every term for ever."""
 
-    _symbols: frozenset[FNode] | None = None  # set, as of all subterms, by the first `get_free_variables`
+    _symbols: frozenset[FNode] | None = None  # set by the first `get_free_variables`, with those of all subterms
 
     def bv_width(self) -> int:
         node: FNode = self

@@ -56,7 +56,7 @@ class VerilogCarrier(Carrier):
         return [line for text in self.functions.values() for line in text.splitlines()]
 
     def _vector(self, value: str, width: int) -> str:
-        """A vector with part selects: for a constant, a wire."""
+        """A vector of which parts can be selected: a constant becomes a wire."""
         return self.wire(width, value) if "'" in value else value
 
     def constant(self, value: int, width: int) -> str:

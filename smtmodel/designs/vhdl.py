@@ -87,7 +87,7 @@ def _with_defaults(text: str, netlist: str, names: str) -> str:
         value = _value(last)
         if (case["selector"], case["target"]) != (selector, target) or value is None:
             raise InputError(
-                "GHDL's Verilog lacks the last choice of a selection: GHDL 3 writes it, and so does a chain of if",
+                "GHDL's Verilog lacks the last choice of a selection: use GHDL 3, or write a chain of if",
                 names,
             )
         return f"{case[0].removesuffix('endcase')}  default: {target} <= {value};\n    endcase"

@@ -129,7 +129,7 @@ def e_fdpa(
         total: Node = sketch.named(ExactSum(sketch.terms(at)), f"{at.prefix}products", "products")
         half = downscale // 2  # for 127, a single factor would be subnormal in f32
         total = Scale(total, power_of_two(half - downscale), power_of_two(-half))
-        return result.of(ExactSum((total, start)))
+        return result.rounded(ExactSum((total, start)))
 
     return sketch.expression(sketch.chained(sketch.c, scaled if downscale else step))
 
@@ -150,8 +150,8 @@ def rvbna(
     def step(at: StepProducts, start: Node) -> Node:
         total = sketch.named(alignment.sum(sketch.terms(at)), f"{at.prefix}products", "products")
         if step_sums == "rounded":
-            total = sketch.named(result.of(total), f"{at.prefix}sum", "sum")
-        return result.of(ExactSum((start, total)))
+            total = sketch.named(result.rounded(total), f"{at.prefix}sum", "sum")
+        return result.rounded(ExactSum((start, total)))
 
     return sketch.expression(sketch.chained(sketch.c, step))
 
@@ -184,7 +184,7 @@ def grid_fdpa(
         reach = (*(None for _ in sums), 0) if late_small_addend == "cut" else ()
         keeps, floors = (*(bits for _ in sums), late_fraction_bits), (*(None for _ in sums), least)
         whole = GridSum((*sums, start), keeps, late_rounding, floors=floors, reach=reach)
-        return result.of(sketch.named(whole, f"{at.prefix}grid"))
+        return result.rounded(sketch.named(whole, f"{at.prefix}grid"))
 
     return sketch.expression(sketch.chained(sketch.c, step))
 
@@ -202,14 +202,14 @@ def ftz_addmul(length: int, inputs: Inputs, result: IeeeResult, group: int = 1) 
     sketch = Sketch(Steps(length, group), inputs, Products(), Scales(), random=result.random)
 
     def step(at: StepProducts, start: Node) -> Node:
-        layer, name = [result.of(product) for product in sketch.each(at)], "multiplied"
+        layer, name = [result.rounded(product) for product in sketch.each(at)], "multiplied"
         for level in range(len(layer).bit_length()):
             for position, node in enumerate(layer):
                 sketch.named(node, f"{at.prefix}{name}[{position}]")
             if len(layer) > 1:
                 pairs = zip(layer[::2], layer[1::2], strict=True)
-                layer, name = [result.of(ExactSum(pair)) for pair in pairs], f"pair{level}"
-        return result.of(ExactSum((start, layer[0])))
+                layer, name = [result.rounded(ExactSum(pair)) for pair in pairs], f"pair{level}"
+        return result.rounded(ExactSum((start, layer[0])))
 
     return sketch.expression(sketch.chained(sketch.c, step))
 
@@ -222,14 +222,14 @@ def _fused_step(
     sketch.scales.check(sketch.steps, alignment)
 
     def at_once(step: StepProducts, start: Node) -> Node:
-        return result.of(alignment.sum((*sketch.terms(step), start), sums.carry_bits))
+        return result.rounded(alignment.sum((*sketch.terms(step), start), sums.carry_bits))
 
     def running(step: StepProducts, start: Node) -> Node:
         total, *terms = *sketch.each(step), start
         for number, term in enumerate(terms, start=1):
             if number > 1:
                 sketch.titles[total] = "running"
-            total = sketch.named(result.of(alignment.sum((total, term))), f"{step.prefix}partial{number}")
+            total = sketch.named(result.rounded(alignment.sum((total, term))), f"{step.prefix}partial{number}")
         return total
 
     return at_once if sums.partials == "unnormalised" else running
@@ -244,7 +244,7 @@ def _late_step(
 
     def step(at: StepProducts, start: Node) -> Node:
         total_term = sketch.named(late.sum(total(at), start, alignment), f"{at.prefix}late")
-        return result.of(late.cut(total_term, result.rounding.format))
+        return result.rounded(late.cut(total_term, result.rounding.format))
 
     return step
 

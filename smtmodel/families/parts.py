@@ -117,7 +117,7 @@ class Products(ParameterGroup):
     def idle(self) -> tuple[str, ...]:
         return () if self._rounded else ("product_rounding",)
 
-    def of(self, left: Node, right: Node) -> Node:
+    def multiplied(self, left: Node, right: Node) -> Node:
         term = Product(left, right, self.product == "normalised", self.product_overflow)
         if not self._rounded:
             return term
@@ -259,7 +259,7 @@ class IeeeResult(ParameterGroup):
         tiny: Literal["flush_after", "keep"] = "flush_after" if self.flush_outputs else "keep"
         return Rounding(format_named(self.output), self.output_rounding, overflow, tiny, zero, self.nan)
 
-    def of(self, term: Node) -> Round:
+    def rounded(self, term: Node) -> Round:
         """A term rounded to a result."""
         return Round(term, self.rounding, Element(RANDOM.name) if self.rounding.stochastic else None)
 

@@ -170,7 +170,7 @@ def _rounds_once(result: Node) -> bool:
 
 @lru_cache(maxsize=4096)  # candidates of one family share their products
 def _product(inputs: Inputs, products: Products, index: Index) -> Node:
-    return products.of(inputs.factor("a", index), inputs.factor("b", index))
+    return products.multiplied(inputs.factor("a", index), inputs.factor("b", index))
 
 
 @lru_cache(maxsize=4096)

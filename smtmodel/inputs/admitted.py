@@ -94,8 +94,8 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
 
 def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
     """If some models read c and others do not, the reason why c is +0 for all, by the operand's name; else empty."""
-    deaf = [model.reference for model in models if not model.addend]
-    return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read c"} if 0 < len(deaf) < len(models) else {}
+    without = [model.reference for model in models if not model.addend]
+    return {"c": f"{', '.join(dict.fromkeys(without))} does not read c"} if 0 < len(without) < len(models) else {}
 
 
 def zeros_of(inputs: Inputs, models: Sequence[Model], length: int) -> dict[str, str]:

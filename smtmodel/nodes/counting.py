@@ -52,7 +52,7 @@ class Counting(Unary):
         return replace(UNKNOWN, finite=operands[0].finite)
 
     @classmethod
-    def around(cls, node: Node) -> Iterator[Node]:
+    def nodes_around(cls, node: Node) -> Iterator[Node]:
         with suppress(ParameterError):
             yield cls(node)
 
@@ -65,7 +65,9 @@ class Counting(Unary):
 
 def counting(item: Node) -> Node:
     """An operand of a sum in which zero terms count; unchanged if its terms cannot be `Counting`, or are."""
-    return replace(item, body=counting(item.body)) if isinstance(item, Each) else next(Counting.around(item), item)
+    return (
+        replace(item, body=counting(item.body)) if isinstance(item, Each) else next(Counting.nodes_around(item), item)
+    )
 
 
 def where_zeros_count(items: Sequence[Node]) -> Iterator[Variant]:

@@ -45,7 +45,7 @@ class Gate(Unary):
         return replace(operands[0], never_minus=False)
 
     @classmethod
-    def around(cls, node: Node) -> Iterator[Node]:
+    def nodes_around(cls, node: Node) -> Iterator[Node]:
         if isinstance(node, Product):
             yield from (cls(node, minus_zero) for minus_zero in (True, False))
 

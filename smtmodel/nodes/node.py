@@ -418,7 +418,7 @@ class Node:
         return iter(())
 
     @classmethod
-    def around(cls, node: Node) -> Iterator[Node]:
+    def nodes_around(cls, node: Node) -> Iterator[Node]:
         """A node within nodes of this kind, where other units have the bare node; `identify` tries these, and their
         variants, if nothing else explains an answer."""
         return iter(())

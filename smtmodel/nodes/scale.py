@@ -36,7 +36,8 @@ class Scale(Node):
         nothing = any_of([*zeros, ~term.term.significand.any() & ~infinite])
         nans = left.is_nan, right.is_nan, infinite & any_of(zeros), beyond & nothing
         scaled = multiply(term.term, scale)
-        if term.is_sum and any(zero.value is not False for zero in zeros):  # a zero sum has no sign, as before
+        # the term of a zero sum has no sign
+        if term.is_sum and any(zero.value is not False for zero in zeros):
             scaled = replace(scaled, sign=scaled.sign & scaled.significand.any())
         return Changed(term, scaled, zeros, nans, beyond)
 

@@ -54,7 +54,7 @@ class Signed(Unary):
         return replace(operands[0], never_minus=False, terms=(), adds=False, positive=False, agrees=False)
 
     @classmethod
-    def around(cls, node: Node) -> Iterator[Node]:
+    def nodes_around(cls, node: Node) -> Iterator[Node]:
         if isinstance(node, (FusedSum, GridSum)):
             yield cls(node)
 

@@ -60,7 +60,7 @@ class CudaTape(Tape):
         self._texts: list[str] = []
         self._cases: list[str] = []
         if plan.gathered:
-            raise UncompiledError("powers of two that rows share")
+            raise UncompiledError("it reads numbers found from several elements")
         super().__init__(plan, length)
 
     def unit(self, model: Model, a: int, b: int) -> int:

@@ -121,7 +121,7 @@ class Lowering(Engine[Node]):
         key = node, start, first.factors
         if key not in self._gathered:
             items = (Element(node.operand, Index(place, first.factors)) for place in range(start, stop))
-            self._gathered[key] = node.over(tuple(items))
+            self._gathered[key] = node.node_over(tuple(items))
         return self._gathered[key]
 
     def rounded(self, values: Sequence[Node], rounding: Rounding) -> Node:

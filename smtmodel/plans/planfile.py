@@ -8,8 +8,9 @@ where a STAGE is a unit, or a partition of the products (partitions.py) and a jo
     mma(a1, b0)                                 the same on `words` of elements; a and b name the elements as they are
     then(STAGE, STAGE, ...)                     each stage adds the same products, to the sum of the stage before
     chain(mma, tail=STAGE)                      as mma; products that fill no tile go through a stage, not beside zeros
-    promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
-                                                partition into runs is written as their number, one at places as a list
+    promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; for
+                                                a partition into runs a number suffices, the products of each run; for
+                                                parts that begin at given places, the list of these
     split(4, STAGE, r, grain=64)                a partition's name, with its usual join; the options of both follow
     first(4, STAGE, STAGE)                      the stage of the first products, and that of the others
     lanes(STAGE, r, 8, fold(2, 4), fold(4, 1))  lanes and folds stand at the end
@@ -45,7 +46,8 @@ from mmaprobe.smtmodel.units.unitfile import ExpressionReader, MistakeError, Sco
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 from mmaprobe.smtmodel.units.written import NODES, WRITTEN
 
-CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}  # where no list is given
+#: partitions by word; `At`, which has the word of `Equal`, is written as a list
+CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}
 JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
 #: stages that have names of their own: a partition and a join
 NAMED: dict[str, tuple[type[Partition], type[Join]]] = {
@@ -92,8 +94,8 @@ class _File(ExpressionFile):
 
 
 def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
-    """The plan of a text. `name`: the name of the file; `model_of` gives the units; `whole`: every step has to be used.
-    Raises InputError with file, line, key and column."""
+    """The plan of a text. `name`: the name of the file; `model_of` gives the units; `whole`: every step and every word
+    has to be used. Raises InputError with file, line, key and column."""
     return _Reader(read_yaml(text, name), model_of).plan(whole)
 
 
@@ -106,7 +108,7 @@ class _Reader(ExpressionReader):
         self.data = validate(file, _File)
         self.models: dict[str, Model] = {}
         self.words: dict[str, dict[str, Round]] = {"a": {}, "b": {}}  # by their sides
-        self._reads: set[str] | None = None  # the sides of which elements are read, within a word
+        self._reads: set[str] | None = None  # while a word is read: the sides whose elements it contains
         super().__init__(file, self.data)
         for name in self.data.units:
             self.models[self._new_name(name, "units")] = self._model(name, model_of)

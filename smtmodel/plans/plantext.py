@@ -40,9 +40,9 @@ def plan_text(plan: Plan) -> str:
 
 def stage_text(plan: Plan) -> str:
     """The step `d` of a plan on one line. A unit has its whole reference as its name, but an IEEE operation has a short
-    name, and a turn of several products its order. Raises as `plan_text` does."""
+    name, and a turn of an unrolled loop (units/turns.py) has its order of additions. Raises as `plan_text` does."""
     if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
-        raise ParameterError("plan", "a rounding with rules of its own has no text here")
+        raise ParameterError("plan", "a rounding with options besides format and mode has no text here")
     return step_text(plan)[0]
 
 
@@ -201,7 +201,7 @@ class _Writer:
         others = {"head": stage.head, "tail": stage.tail}
         further = [f", {name}={self.stage(part)}" for name, part in others.items() if part is not None]
         first = []
-        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the word is the join's alone
+        if stage.word != partition.word and not isinstance(partition, Runs | At):  # named by its join
             numbers, options = [f"{partition.word}({', '.join(numbers)}{options})"], ""
         elif partition.takes == "first" and stage.head is not None:
             first, further = [self.stage(stage.head)], further[1:]

@@ -54,7 +54,7 @@ class Gathered(Terminal):
         """The pattern of the common number, by the largest pattern of the elements."""
 
     @abstractmethod
-    def over(self, items: tuple[Node, ...]) -> Node:
+    def node_over(self, items: tuple[Node, ...]) -> Node:
         """The node over these elements."""
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
@@ -76,7 +76,8 @@ class SharedOf(Gathered):
 
     def __post_init__(self) -> None:
         if self.block is not None:  # the rules about slices are about whole rows
-            raise ParameterError("block", "a power of two is shared by all elements of a row: largest(a, block=32)")
+            raise ParameterError("block", "a power of two is shared by all elements of a row: for a block "
+                                 "write largest(a, block=32)")  # fmt: skip
 
     @cached_property
     def given(self) -> Format:
@@ -88,7 +89,7 @@ class SharedOf(Gathered):
     def found(self, largest: Bits) -> Bits:
         return shared_power(largest, self.given, self.inverse)
 
-    def over(self, items: tuple[Node, ...]) -> Node:
+    def node_over(self, items: tuple[Node, ...]) -> Node:
         return Shared(items, self.format, self.up, self.inverse)
 
     def sentence(self) -> str:
@@ -114,7 +115,7 @@ class LargestOf(Gathered):
     def found(self, largest: Bits) -> Bits:
         return largest
 
-    def over(self, items: tuple[Node, ...]) -> Node:
+    def node_over(self, items: tuple[Node, ...]) -> Node:
         return Largest(items, self.format)
 
     def sentence(self) -> str:
@@ -136,8 +137,8 @@ class Scaled(Round):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.factor is None or not any(part.block for part in gathered(self.factor)):
-            raise ParameterError("block_scaled", "the factor of a block is made of what its elements give, "
-                                 "as largest(a, block=32), and rounded")  # fmt: skip
+            raise ParameterError("block_scaled", "the factor of a block must be computed from the block's elements, "
+                                 "as by largest(a, block=32), and rounded")  # fmt: skip
 
     @property
     def element(self) -> Round:
@@ -186,12 +187,12 @@ def check_word(name: str, word: Node, fmt: Format) -> None:
             what = "numbers, sums, products, quotients and residues"
             raise ParameterError(name, f"a word is made of the element, {what}, not a {node.kind}")
         if isinstance(node, Given) and node != Given(0, fmt):
-            raise ParameterError(name, f"a word of the other side, where one of {fmt.name} elements is needed")
+            raise ParameterError(name, f"a word of {node.format.name} elements, where {fmt.name} elements are needed")
 
 
 def share_of(word: Node | None) -> Fraction:
-    """The factor by which an element is multiplied to give a word, where nothing is rounded; 1 for the element
-    itself."""
+    """The factor by which an element is multiplied to give a word, where nothing is rounded. The element itself, a
+    quotient, a residue and a number found from several elements count as 1."""
     match word:
         case Literal():
             return word.value or Fraction(0)

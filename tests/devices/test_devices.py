@@ -314,9 +314,9 @@ def test_a_silent_program_gets_a_hint(tmp_path: Path) -> None:
         ("command:/no/such/program x", DeviceUnavailableError, "'/no/such/program' cannot be started: No such file"),
         ("command:/dev/null", DeviceUnavailableError, "cannot be started: Permission denied"),
         ("recorded:/no/such/file", InputError, "no such file"),
-        (__file__, InputError, f"of a function in a file it is python:{__file__}:FUNCTION"),
-        ("mine.py:matmul", UnknownNameError, "of a function in a file it is python:mine.py:matmul"),
-        (str(DATA / "README-hardware.md"), InputError, "of answers in a file it is recorded:"),
+        (__file__, InputError, f"for a function in a file write python:{__file__}:FUNCTION"),
+        ("mine.py:matmul", UnknownNameError, "for a function in a file write python:mine.py:matmul"),
+        (str(DATA / "README-hardware.md"), InputError, "for answers in a file write recorded:"),
     ],
 )
 def test_devices_that_cannot_be_had(text: str, kind: type[MmaprobeError], words: str) -> None:

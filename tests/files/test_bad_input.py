@@ -337,7 +337,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("compare", H, V), f"of a model it is model:{H}"),
+        (("compare", H, V), f"for a model write model:{H}"),
         (("compare", "H100", "A100"), '`mmaprobe list "H100"` shows the instructions, docs/generations.md'),
         (("compare", "a.npy", "b.npy", "d1.npy", "d2.npy"), "for two results of a matrix product, --gemm A B D1 D2"),
         (("distinguish", "H100", "A100"), '`mmaprobe list "H100"` shows them'),

@@ -244,10 +244,10 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_steps(ONES, FMA, *stages(plan("sum(split(2, ones, r), c)"), FMA), same()), "do not repeat steps"),
     "steps with other roundings of the last sum": (
         lambda: same_steps(ONES, FMA, *stages(plan("sum(r(ones), c)"), plan("sum(z(fma), c)")), same()),
-        "rounded alike at last"),
+        "the same last roundings"),
     "steps from sums of other formats": (
         lambda: same_steps(ONES, FMA, ONES.sums[0].stage, promoted(4, FMA.sums[0].stage, Rounding(FORMATS["e5m2"])),
-                           same()), "sums of one format"),
+                           same()), "one format of sums"),
     "steps of too many products": (
         lambda: same_steps(ONES, FMA, *stages(plan("sum(promote(5000, ones, r), c)"), FMA), same()), "4096"),
     "a theorem about plans as a step": (
@@ -255,7 +255,7 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
     # forms
     "two forms": (
         lambda: from_zero(plan("sum(promote(1, fma, r), +0)"), plan("sum(promote(1, fma, z), +0)")), "forms differ"),
-    "forms of other formats": (lambda: same_forms(ONES, OTHER_C, AtLength(4), "plain"), "operands are others"),
+    "forms of other formats": (lambda: same_forms(ONES, OTHER_C, AtLength(4), "plain"), "different operands"),
     "a form of one's own": (lambda: same_forms(ONES, FMA, AtLength(4), "any"), "is none of"),  # type: ignore[arg-type]
     "a part of one's own": (lambda: same_forms(ONES, FMA, "all", "plain"), "is not a"),  # type: ignore[arg-type]
     "a result that may be -0": (
@@ -300,9 +300,9 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
     "no K with tails": (
         lambda: same_tails(*TAILED, -2, about(*units(*TAILED, Tails(6)))), "no products are left over"),
     "tails of other tiles": (
-        lambda: same_tails(TAILED[0], FMA, 6, about(*units(*TAILED, Tails(6)))), "do not use one unit for tiles"),
+        lambda: same_tails(TAILED[0], FMA, 6, about(*units(*TAILED, Tails(6)))), "not one sum each"),
     "tails of two sums": (
-        lambda: same_tails(TWICE, TWICE, 6, about(*units(*TAILED, Tails(6)))), "tiles of one sum"),
+        lambda: same_tails(TWICE, TWICE, 6, about(*units(*TAILED, Tails(6)))), "one sum each"),
     "tails of another length": (lambda: same_tails(*TAILED, 7, tail()), "about another part"),
     "units of tails of another length": (
         lambda: same_tails(*TAILED, 7, about(*units(*TAILED, Tails(6)))), "about other units"),
@@ -319,7 +319,8 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
     # what they are called with
     "scale factors": (lambda: same_sums(SCALED, SCALED, []), "scale factors are not compared"),
     "other formats of inputs": (
-        lambda: same_parts(ONES, parse_plan_reference("plan:loop/fma"), *stages(ONES, ONES), None), "other formats"),
+        lambda: same_parts(ONES, parse_plan_reference("plan:loop/fma"), *stages(ONES, ONES), None),
+        "different formats"),
     "a stage of one's own": (
         lambda: same_parts(ONES, ONES, Odd(ONES.models[0]), Odd(ONES.models[0]), None), "Odd is not a Stage"),
     "a stage of one's own in a plan": (

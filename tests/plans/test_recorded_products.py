@@ -659,7 +659,9 @@ def test_an_instruction_that_is_not_in_the_table_is_found_in_a_product(save: Sav
     assert code == 0
     assert "gives all of the 480 elements looked at" in text
     assert all(unit.reference in name for name in found["plans"])
-    assert "with grain=64 its parts are as long there, and others at K = 384" in " ".join(plan.read_text().split())
+    assert "with grain=64 its parts have the same lengths there, and other lengths at K = 384" in " ".join(
+        plan.read_text().split()
+    )
     assert np.array_equal(mmaprobe.matmul(a, b, plan=str(plan)), np.load(files[2]))
 
 

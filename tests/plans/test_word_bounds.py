@@ -386,7 +386,7 @@ def test_rules_refuse_what_is_not_so(tmp_path: Path) -> None:
     begun = steps.made(Loop, loop.level, None, steps.made(Zero), loop.body)
     assert sums.iterated(begun, nothing, body, at_zero).goal.loops == 1  # type: ignore[attr-defined]
     for other in (tile, body):  # a round of another step, and one from any sum
-        with pytest.raises(RuleError, match="the round from zero"):
+        with pytest.raises(RuleError, match="the iteration from zero"):
             sums.iterated(begun, nothing, body, other)
     total, first = own.sums[products.stage], enclosures.element(at := PlanAt(plan), products.start)  # type: ignore[arg-type]
     with pytest.raises(RuleError, match="grow faster"):

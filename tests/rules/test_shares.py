@@ -323,7 +323,7 @@ def test_what_is_known_of_numbers_in_a_window_is_true_of_each(window: tuple[int,
         assert number <= known.largest < Fraction(2) ** (window[1] + 1)
     assert known.never_tiny
     for wrong in ((-7, 0), (1, 0), (0, 9)):
-        with pytest.raises(RuleError, match="exponents that a has not"):
+        with pytest.raises(RuleError, match="a has no exponents from"):
             Windowed(replace(MODEL.unit, a=fmt), (("a", wrong),))
 
 

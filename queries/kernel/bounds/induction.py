@@ -123,7 +123,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
     if places != bound_places(node, known) or first.places != bound_places(node.start, known):
         raise RuleError("repeated: the node has other loop variables")
     if goal.places != bound_places(node.body, {k: v for k, v in known.items() if k != node.level}):
-        raise RuleError("repeated: the body is not of any place")
+        raise RuleError("repeated: the premise about the body is not for every place of the loop")
     if any(one.level == node.level for one in first.assuming):
         raise RuleError("repeated: the start reads the result so far of a loop of the same level")
     own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
@@ -132,7 +132,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem, zero: 
         raise RuleError("repeated: the start is not a number of the formats assumed")
     assuming, within = assumed_together("repeated", [first, goal]) - frozenset(own), goal.provided
     step = step_of(goal, own[0]) if own else None
-    if step is None:  # the body does not read the result so far: the last round alone counts
+    if step is None:  # the body does not read the result so far: the last iteration alone counts
         facts = replace(goal.facts, **{name: getattr(goal.facts, name).at(node.level, node.places[-1])
                                        for name in ("low", "high", "size")})  # fmt: skip
         if facts.weight is not None:
@@ -259,7 +259,7 @@ def carried(chain: Theorem, count: int) -> Made:
     """Induction over the instructions of a chain, from an addend that is exact: as `repeated`."""
     goal: Chained = goal_of(chain, Chained, "carried")
     if not 1 <= count <= MOST_CARRIED:
-        raise RuleError(f"carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step")
+        raise RuleError(f"carried: a chain has at least one instruction, and at most {MOST_CARRIED}")
     unit = goal.unit
 
     def placed(factor: Factor) -> Factor:

@@ -118,7 +118,7 @@ class FromZero:
 # -- forms
 
 
-def _apart(forms: Sequence[Form]) -> Form:
+def _disjoint_sum(forms: Sequence[Form]) -> Form:
     """An upper bound of the sum of forms, each of which is about other products of each pair of words: for each
     magnitude of products, the largest of its coefficients times the magnitude over all products. A magnitude that is
     raised in one form is raised in all of them, so that it has one coefficient."""
@@ -240,8 +240,8 @@ def tile(step: Tile, chain: Theorem, start: Theorem) -> Made:
     (own, fixed), (size, none) = [(_sums_of(products, pairs.index(step.read)), rest) for products, rest in parts]
     if none.parts or set(fixed.parts) - {ONE}:
         raise RuleError("tile: an instruction adds more than products")
-    error = _apart([before, own + fixed])
-    facts = numbers(Known.number(frozenset({step.model.d})), error, error, _apart([goal.facts.size, size]))
+    error = _disjoint_sum([before, own + fixed])
+    facts = numbers(Known.number(frozenset({step.model.d})), error, error, _disjoint_sum([goal.facts.size, size]))
     limits = frozenset(_of_pair(one, pairs.index(step.read)) for one in does.provided)
     if isinstance(does, Chained) and does.step.growth < 1:  # the start may have had a larger error
         limits |= {NoOverflow(does.unit.result, ())}
@@ -272,7 +272,7 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     if tuple(goal.step for goal in goals) != step.values:
         raise RuleError("added: the premises are not about its values")
     every = [goal.facts for goal in goals]
-    error, size = (_apart([getattr(facts, name) for facts in every]) for name in ("error", "size"))
+    error, size = (_disjoint_sum([getattr(facts, name) for facts in every]) for name in ("error", "size"))
     own = [facts for facts in every if not facts.is_zero]
     known = Known(grid=grid_of([one.known for one in every]), bits=own[0].known.bits if len(own) == 1 else None)
     exact = Facts(error, error, size, known=known)
@@ -303,21 +303,21 @@ def _limits(goals: Sequence[Summed]) -> frozenset[NoOverflow]:
 
 @rule
 def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = None) -> Made:
-    """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
-    to A + size, r >= 1, where own and size are about its own products. In the final error, own of round i has the
-    factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the first
-    round: r^(n - 1) = 1 + (r - 1) G, and part * G. E0 has the factor r^n, A0 part * (1 + r G), a constant of each round
-    1 + r G.
+    """Induction over n iterations, the first one from the start. An iteration takes any E and A to r * E + part * A +
+    own, and to A + size, r >= 1, where own and size are about its own products. In the final error, own of iteration i
+    has the factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the
+    first iteration: r^(n - 1) = 1 + (r - 1) G, and part * G. E0 has the factor r^n, A0 part * (1 + r G), a constant of
+    each iteration 1 + r G.
 
-    If the start is after m loops of any number of rounds, with x + y G in its error or size, r is the largest of the
-    growths, G is that of m + 1 loops, which is no smaller, and (x + y G) r^n = x r L + y r G L is at most x r + (y r +
-    x r (r - 1)) G in terms of this G.
+    If the start is after m loops of any number of iterations, with x + y G in its error or size, r is the largest of
+    the growths, G is that of m + 1 loops, which is no smaller, and (x + y G) r^n = x r L + y r G L is at most x r + (y
+    r + x r (r - 1)) G in terms of this G.
 
-    If the start is zero, `zero` may stand for the first round: a bound of the body where the sum so far is zero, with
-    the error own' + fixed' and the size A'. n - 1 rounds follow: own' has the factor r^(n - 1), A' the factor part * G,
-    a constant of each other round 1 + ... + r^(n - 2) = G; and own and size of the others r^(n - 2) and part * (1 + ...
-    + r^(n - 3)), which are L / r and part * (G - 1) / r: together own / r - part * size / r and, times G, own (r - 1) /
-    r + part * size / r."""
+    If the start is zero, `zero` may stand for the first iteration: a bound of the body where the sum so far is zero,
+    with the error own' + fixed' and the size A'. n - 1 iterations follow: own' has the factor r^(n - 1), A' the factor
+    part * G, a constant of each other iteration 1 + ... + r^(n - 2) = G; and own and size of the others r^(n - 2) and
+    part * (1 + ... + r^(n - 3)), which are L / r and part * (G - 1) / r: together own / r - part * size / r and, times
+    G, own (r - 1) / r + part * size / r."""
     first: Summed = goal_of(start, Summed, "iterated")
     goal: Summed = goal_of(body, Summed, "iterated")
     if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
@@ -327,20 +327,20 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
                                 for facts in (first.facts, goal.facts)):  # fmt: skip
         raise RuleError("iterated: a sum so far is not a number of the formats assumed")
     if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
-        raise RuleError("iterated: a round depends on more than the sum so far")
+        raise RuleError("iterated: an iteration depends on more than the sum so far")
     growth, part, rest = linear(goal.facts.error, step.level)
     grown, kept, more = linear(goal.facts.size, step.level)
     (own, fixed), (size, none) = rest.split(is_product), more.split(is_product)
     if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
-        raise RuleError("iterated: the sum so far enters a round in another way")
+        raise RuleError("iterated: the sum so far enters an iteration in another way")
     rate, loops = first.growth, first.loops
     if step.count is None:
         if rate is not None and not loops:
-            raise RuleError("iterated: a loop of any number of rounds starts from any number of halves")
+            raise RuleError("iterated: a loop of any number of iterations starts from any number of halves")
         growth = rate = max(growth, rate or growth)
         times, loops = G, loops + 1
     elif step.count < 1:
-        raise RuleError("iterated: a loop has at least one round")
+        raise RuleError("iterated: a loop has at least one iteration")
     else:
         times = number(growth_of(growth, step.count - 1))
     if zero is not None:
@@ -351,9 +351,9 @@ def iterated(step: Loop, start: Theorem, body: Theorem, zero: Theorem | None = N
     last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
     own = own * last + size.lifted(own.lifts) * (times * part)
     old = _grown(first.facts.error, growth, times) + first.facts.size * (every * part)
-    error = _apart([old, own + fixed * every])
+    error = _disjoint_sum([old, own + fixed * every])
     facts = numbers(
-        Known.number(goal.facts.known.formats or frozenset()), error, error, _apart([first.facts.size, size])
+        Known.number(goal.facts.known.formats or frozenset()), error, error, _disjoint_sum([first.facts.size, size])
     )
     return Made(Summed(goal.plan, step, facts, first.assuming, rate, loops, _limits([first, goal])), (start, body))
 
@@ -362,20 +362,20 @@ Each = tuple[Fraction, Fraction, Form, Form, Form]  # growth, part, own, size an
 
 
 def _from_zero(step: Loop, start: Summed, body: Summed, from_zero: Summed, each: Each, times: Form) -> Facts:
-    """The facts about a loop from zero. `each`: any round but the first; `times`: G. Raises RuleError."""
+    """The facts about a loop from zero. `each`: any iteration but the first; `times`: G. Raises RuleError."""
     growth, part, own, size, fixed = each
     if not start.facts.is_zero or start.growth is not None:
         raise RuleError("iterated: the start is not zero")
     if from_zero.step != step.body or from_zero.plan is not body.plan or from_zero.growth is not None:
-        raise RuleError("iterated: the round from zero is not that of its body")
+        raise RuleError("iterated: the iteration from zero is not that of its body")
     if from_zero.assuming != {(step.level, frozenset())}:
-        raise RuleError("iterated: the round from zero assumes something else")
+        raise RuleError("iterated: the iteration from zero assumes something else")
     formats = body.facts.known.formats
     if formats is None or from_zero.facts.known.formats is None or not from_zero.facts.known.formats <= formats:
         raise RuleError("iterated: the first sum is not a number of the format of the others")
     if any(factor.name in (ERROR, SIZE) for form in (from_zero.facts.error, from_zero.facts.size)
            for atom in form.parts for item in atom for factor in item):  # fmt: skip
-        raise RuleError("iterated: the round from zero reads the sum so far")
+        raise RuleError("iterated: the iteration from zero reads the sum so far")
     first = from_zero.facts.error * (number(1) + times * (growth - 1)) + from_zero.facts.size * (times * part)
     lifts = own.lifts | from_zero.facts.error.lifts
     own, first = own.lifted(lifts), first.lifted(lifts)
@@ -383,8 +383,8 @@ def _from_zero(step: Loop, start: Summed, body: Summed, from_zero: Summed, each:
     less = Form({atom: max(Fraction(0), value - lifted.parts.get(atom, Fraction(0)))
                  for atom, value in steady.parts.items()})  # fmt: skip
     others = less + (own * ((growth - 1) / growth) + lifted) * times
-    error = _apart([first, others + fixed * times])
-    return numbers(Known.number(formats), error, error, _apart([from_zero.facts.size, size]))
+    error = _disjoint_sum([first, others + fixed * times])
+    return numbers(Known.number(formats), error, error, _disjoint_sum([from_zero.facts.size, size]))
 
 
 def _grown(form: Form, growth: Fraction, times: Form) -> Form:
@@ -440,8 +440,8 @@ def compensated(step: Compensated, start: Theorem, parts: Sequence[Theorem], lem
     if any(goal.facts.size.split(is_product)[1].parts for goal in goals):
         raise RuleError("compensated: a part has more than products")
     fixed = count * larger([rest for _, rest in halves])  # no more parts than products
-    error = _apart([first.facts.error, *(own for own, _ in halves)]) + fixed
-    size = _apart([first.facts.size, *(goal.facts.size for goal in goals)])
+    error = _disjoint_sum([first.facts.error, *(own for own, _ in halves)]) + fixed
+    size = _disjoint_sum([first.facts.size, *(goal.facts.size for goal in goals)])
     if step.by == "neumaier":
         every_ = number(1) + times * rate
         before = error + (error + size) * times * every_ * (unit * unit)

@@ -147,7 +147,7 @@ def _is_followed(node: Node) -> bool:
     return False
 
 
-def inside(node: Node) -> list[Node]:
+def followed_nodes(node: Node) -> list[Node]:
     """The nodes through which a sum is followed, operands first."""
     nodes = dict[Node, None]()
     waiting = [(node, False)]
@@ -163,7 +163,7 @@ def inside(node: Node) -> list[Node]:
 
 def leaves(node: ExactSum) -> list[Node]:
     """The nodes at which following a sum ends, each once."""
-    followed = dict.fromkeys(inside(node))
+    followed = dict.fromkeys(followed_nodes(node))
     return list(dict.fromkeys(one for node in followed for one in node.operands if one not in followed))
 
 
@@ -175,7 +175,7 @@ class Followed:
         self.values: dict[Node, Combination] = {leaf: {leaf: Fraction(1)} for leaf in facts}
         self.sizes = {leaf: one.value for leaf, one in facts.items()}
         self.rounded = list[tuple[Round, Form]]()
-        for one in inside(node):
+        for one in followed_nodes(node):
             self.known[one] = one.known(Knowledge({}, fits=True), [self.known[x] for x in one.operands])
             self.values[one] = self._value(one)
 
@@ -248,7 +248,7 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
     errors of roundings, x the same combination of the exact values of the leaves. So |v - x| is at most the sum of the
     errors of the leaves and of the roundings, each times its factor; the errors that 2Sum or fast 2Sum computes cancel.
     None of the roundings may overflow."""
-    known, followed = dict(places), inside(node)
+    known, followed = dict(places), followed_nodes(node)
     wanted = ((one, bound_places(one, known)) for one in leaves(node))
     if not (goals := goals_about("error_free", node, places, wanted, premises)):
         raise RuleError("error_free: the sum has no leaves")
@@ -267,5 +267,5 @@ def error_free(node: ExactSum, places: Places, premises: Sequence[Theorem], lemm
 
 def losses(node: ExactSum) -> list[RoundingLoses]:
     """The lemmas about the datapath on which a sum rests."""
-    rounded = [one.rounding for one in inside(node) if isinstance(one, Round)]
+    rounded = [one.rounding for one in followed_nodes(node) if isinstance(one, Round)]
     return list(dict.fromkeys(RoundingLoses(how.format, how.fixed) for how in rounded))

@@ -101,7 +101,7 @@ def _most(space: Space, factor: Factor) -> Fraction:
     if factor.name == EXACT:
         return space.most
     if factor.name not in ends:
-        raise RuleError("of_unit: a unit with scale factors, or of which a result so far is not known")
+        raise RuleError("of_unit: the bound has a scale factor, or the error or size of a result so far")
     if factor.name == "c" and space.no_addend:
         return Fraction(0)
     top, fmt = ends[factor.name]
@@ -265,7 +265,7 @@ class _Values:
         else:
             steps = (self.count - repeats.before) // repeats.period - 1
         growth = growth_of(at.growth, steps)
-        for _ in range(at.loops - 1):  # times L
+        for _ in range(at.loops - 1):  # times L (sums.py)
             growth = round_up(growth * (1 + (at.growth - 1) * growth_of(at.growth, steps)))
         return growth
 
@@ -403,7 +403,7 @@ def _sides(assertion: Assertion) -> tuple[tuple[str, ...], ast.expr, ast.expr, a
                         func=ast.Name("value"), args=[ast.Name(other)]))]) if sums:  # fmt: skip
                     if name in assertion.shape.parts and other in assertion.shape.parts:
                         return (name, other), left, *sums[0]
-    raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
+    raise RuleError("share_claim: the claim compares neither an error nor two results with the sum of magnitudes")
 
 
 def linear_in_terms(tree: ast.expr) -> tuple[Fraction, Fraction]:

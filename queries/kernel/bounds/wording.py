@@ -192,7 +192,8 @@ def _sum_part(name: str, values: dict[int, Fraction]) -> str:
 
 
 def raised(other_formats: Sequence[str] = ()) -> str:
-    """The meaning of x° in a form; `other_formats`: the inputs whose smallest normal number is of another format."""
+    """The meaning of x° in a form; `other_formats`: a phrase for each input whose smallest
+    normal number is that of another format."""
     besides = f" ({', '.join(other_formats)})" if other_formats else ""
     return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
 

@@ -116,7 +116,7 @@ def same_forms(left: Plan, right: Plan, part: AtLength | Steps | Tails, form: Fo
     check_plans("same_forms", left, right)
     one, other = units_of("same_forms", left, right, part)
     if one.operands != other.operands:
-        raise RuleError("same_forms: the operands are others")
+        raise RuleError("same_forms: the units have different operands")
     try:
         forms = [FORMS[form](unit) for unit in (one, other)]
         first, second = (None if node is None else normal(node) for node in forms)
@@ -171,16 +171,16 @@ def _steps(name: str, left: Plan, right: Plan, part: Steps) -> tuple[Unit, Unit]
     _check_apart(name, left, right)
     first, second = step_of(part.one), step_of(part.other)
     if first is None or second is None or (first.sums, first.last) != (second.sums, second.last):
-        raise RuleError(f"{name}: the stages do not repeat steps from sums of one format, rounded alike at last")
+        raise RuleError(f"{name}: the stages do not repeat steps with one format of sums and the same last roundings")
     count = math.lcm(first.period, second.period)
     return (unit_of_step(left, first.stage, first.sums, count), unit_of_step(right, second.stage, second.sums, count))
 
 
 def _check_apart(name: str, *plans: Plan) -> None:
-    """Raises RuleError for a plan whose words share an exponent of the whole row, so that some of its products alone
-    would be computed with another exponent."""
+    """Raises RuleError for a plan that reads numbers found from several elements of a row or a block, which would be
+    other numbers if some of its products were computed alone."""
     if any(plan.gathered for plan in plans):
-        raise RuleError(f"{name}: words share an exponent of the whole row, which some of its products would not have")
+        raise RuleError(f"{name}: a plan reads numbers found from several elements, which differ for fewer products")
 
 
 def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]:
@@ -189,7 +189,7 @@ def _tails(name: str, left: Plan, right: Plan, length: int) -> tuple[Unit, Unit]
     one, other = left.sums[0].stage, right.sums[0].stage
     sums = len(left.sums), len(right.sums)
     if sums != (1, 1) or not isinstance(one, Chain) or not isinstance(other, Chain) or one.model != other.model:
-        raise RuleError(f"{name}: the plans do not use one unit for tiles of one sum")
+        raise RuleError(f"{name}: the plans are not one sum each, in tiles of the same unit")
     whole, rest = divmod(length, one.model.length)
     if length < 1 or not whole or not rest or not read_alike(left, right):
         raise RuleError(f"{name}: no products are left over by the same tiles")
@@ -254,14 +254,14 @@ def multiples_text(multiples: int) -> str:
 
 
 def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
-    """Raises RuleError for plans that take different inputs or scale factors, and for plans and stages that are mutable
+    """Raises RuleError for plans with scale factors or with different inputs, and for plans and stages that are mutable
     or not of the project's own classes."""
     for plan in (left, right):
         if plan.scale is not None:
             raise RuleError(f"{name}: plans with scale factors are not compared")
         stages = (*stages, *(product.stage for product in plan.sums))
     if (left.a, left.b) != (right.a, right.b):
-        raise RuleError(f"{name}: the plans take other formats")
+        raise RuleError(f"{name}: the plans take different formats")
     try:
         hash((left, right, stages))
     except TypeError:

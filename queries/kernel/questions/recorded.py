@@ -104,7 +104,7 @@ class _Recorder(Results[_Formatted]):
         return _Formatted(Nothing(), fmt)
 
     def gathered(self, node: Gathered) -> _Formatted:
-        raise RuleError(f"recorded: {node.sentence()}")
+        raise RuleError(f"recorded: a plan that reads {node.sentence()}")
 
     def elementwise(self, node: Round, given: Sequence[_Formatted]) -> _Formatted:
         fmt, slots = node.rounding.format, tuple(Given(slot, one.format) for slot, one in enumerate(given))
@@ -130,7 +130,7 @@ def _words_of(plan: Plan, side: int, given: Format) -> Words:
     rounded = [word.rounding for word in read if word is not None]
     how = rounded[0] if rounded else Rounding(source)
     if how.mode == "to_odd" or is_stochastic(how.mode) or read != plain_words(source, how, len(read)):
-        raise RuleError("recorded: words that are scaled, or otherwise not what is left of a number, rounded")
+        raise RuleError("recorded: words that are scaled, or not the number less the words before, rounded")
     return Words(given, source, how.format, how.mode, len(read))
 
 

@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 @dataclass(frozen=True)
 class Windowed:
-    """A unit or a plan on the inputs in which each number is zero, or normal with its exponent in the window of its
-    operand. Raises RuleError for a window beyond the exponents of a format, or of an operand that the unit does not
-    have."""
+    """A unit or a plan on the inputs in which every number of an operand with a window is zero, or normal with its
+    exponent in this window. Raises RuleError for a window beyond the exponents of the operand's format, and for an
+    operand that the unit does not have."""
 
     unit: Unit | PlanAt
     windows: tuple[tuple[str, tuple[int, int]], ...]
@@ -27,7 +27,7 @@ class Windowed:
         for name, (low, high) in self.windows:
             fmt = self.formats.get(name)
             if fmt is None or not fmt.emin <= low <= high <= fmt.emax:
-                raise RuleError(f"windows: exponents that {name} has not")
+                raise RuleError(f"windows: {name} has no exponents from {low} to {high}")
 
     @property
     def formats(self) -> Mapping[str, Format]:
@@ -45,7 +45,7 @@ class Windowed:
         for name, (low, high) in self.windows:
             fmt = self.formats[name]
             if fmt.is_integer:
-                raise RuleError(f"a window of exponents for {name}: the numbers of {fmt.name} have one")
+                raise RuleError(f"a window of exponents for {name}: all numbers of {fmt.name} have the same exponent")
             facts[name] = Known.normal(fmt, low, high)
         return facts
 
