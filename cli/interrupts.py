@@ -25,12 +25,12 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _raise(number: int, frame: object) -> None:
-    from mmaprobe.smtmodel.base.interrupts import interrupt
+    from mmaprobe.smtmodel.base.interrupts import Interrupted, interrupt
 
     for other in _PLAIN:
         if signal.getsignal(other) is _raise:
             signal.signal(other, _again)
-    interrupt(KeyboardInterrupt, frame)  # type: ignore[arg-type]
+    interrupt(Interrupted, frame)  # type: ignore[arg-type]
 
 
 def _again(number: int, frame: object) -> None:
@@ -50,7 +50,7 @@ def interrupts_leave() -> None:
 
 
 def interrupts_raise() -> None:
-    """From now on an interrupt raises KeyboardInterrupt, on which a command keeps its findings so far. Work that does
+    """From now on an interrupt raises Interrupted, on which a command keeps its findings so far. Work that does
     not return is ended."""
     if _leave not in map(signal.getsignal, _PLAIN):
         return  # the program was not started by its own entry

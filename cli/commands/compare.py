@@ -31,7 +31,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.reading import open_input
 from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import begun, why_ended
+from mmaprobe.smtmodel.base.interrupts import Interrupted, begun, state, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ def compare(
             run.open(names, device_timeout, stack, files)
             if files is not None:
                 run.gemm(files, timeout)
+                if state.interrupted:
+                    raise Interrupted
             else:
                 run.ask(vectors, samples, seed)
         except MmaprobeError as error:  # what was found before the error is kept

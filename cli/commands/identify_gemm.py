@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp, left
+from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, left, state
 from mmaprobe.smtmodel.base.wording import counted, some_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def map_gemm(question: Question) -> int:
     mapped = mapper.findings
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
-    if failure is not None and (mapper.is_late or isinstance(failure, OutOfTimeError)):  # or while the function ran
+    late = mapper.is_late or isinstance(failure, OutOfTimeError)  # the latter: while the function ran
+    if failure is not None and (late or state.interrupted):
         _show_cut(mapped, given)
     besides = _besides(mapped)
     largest = "found for products up to {} x {} x {} (M x N x K): others were not asked".format(*mapper.top.sides)
@@ -112,6 +113,8 @@ def plans_of_files(question: Question) -> int:
     save_plan(question.save, given.plans, given, recorded.about, recorded.length)
     if question.as_json:
         print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
+    if state.interrupted:
+        raise Interrupted
     return 0 if given.plans else 3 if given.untried else 1
 
 
@@ -191,8 +194,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
-    why = "not relied on" if mapped.fails else "that hold in at most half of their new shapes"
     if left_out:
+        why = "not relied on" if mapped.fails else "left out, right in at most half of the new shapes"
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")
     if not mapped.fails and any(entry.plan is None for entry in mapped.rules):
         say("other elements that were looked at: no plan found")
@@ -218,7 +221,8 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     if not mapped.asked:
         say("no product was asked")
     left = "a plan for the other elements, rules of M, N and K, and " if not mapped.rules else ""
-    say(f"not done: {left}a check of the rules on new random shapes; to go on, give more{given}")
+    more = f"; to go on, give more{given}"
+    say(f"not done: {left}a check of the rules on new random shapes{'' if state.interrupted else more}")
 
 
 def _lengths(entry: MappedRule) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mmaprobe.cli.options import say
 from mmaprobe.smtmodel.arithmetic.display import value_text
+from mmaprobe.smtmodel.base.interrupts import state, why_not_done
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plantext import step_text
@@ -53,7 +54,7 @@ def sentences(
         lines.append(f"{names[0]}{others} gives {looked}{_listed(also, found.alike(names[0]))}")
         lines += _apart(found, names[0], len(names), recorded)
     elif not found.tried:
-        lines.append(f"no plan was compared with the results{others}: the time was over before the first one")
+        lines.append(f"no plan was compared with the results{others}: {why_not_done()} before the first one")
     else:
         none = f"none of the {found.tried} plans tried{others}" if found.tried > 1 else f"no plan{others}"
         lines.append(f"{none} gives {looked}")
@@ -68,8 +69,8 @@ def sentences(
         elif not found.untried:
             lines.append(ELSE)
     if found.untried:
-        more = "" if seconds is None else f"; to go on, give more than --timeout {seconds:g}"
-        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(found.untried)}{more}")
+        more = "" if seconds is None or state.interrupted else f"; to go on, give more than --timeout {seconds:g}"
+        lines.append(f"{why_not_done()}; not tried, or not wholly: {'; '.join(found.untried)}{more}")
     return lines
 
 
@@ -139,7 +140,8 @@ def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> l
             f"a product of more rows and columns, recorded too, tells them apart: {known[0].asked:,} elements or more"
         )
     if unasked := len(found.others) - len(known):
-        lines.append(f"the time was over before {counted(unasked, 'other plan')} could be compared on new elements")
+        rest = counted(unasked, "other plan")
+        lines.append(f"{why_not_done()} before {rest} could be compared on new elements")
     if found.others and (fmt := narrowest(found.plans[0])).width <= NARROW:
         lines.append(f"in {fmt.name} one product does not tell these plans apart")
     if not found.products and (one := next((one for one in known if one.shown), None)) is not None:

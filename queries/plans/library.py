@@ -36,7 +36,7 @@ from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp
+from mmaprobe.smtmodel.base.interrupts import CutShort, TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -315,8 +315,8 @@ class Mapper(Candidates):
             for looked in self.looked.values():
                 if looked.unexplained.any():
                     self._lacks(looked)
-        except TimeUp:  # between two looks at the clock
-            failure = failure or self.late()
+        except CutShort as end:  # between two looks at the clock
+            failure = failure or (self.late() if isinstance(end, TimeUp) else IncompleteError("interrupted"))
         if failure is not None and not self.findings.rules:
             self._count()
         return failure

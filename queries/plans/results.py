@@ -24,7 +24,7 @@ from mmaprobe.queries.plans.forms import forms_of, stored_of
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.base.interrupts import CutShort, state
 from mmaprobe.smtmodel.base.progress import Show
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64
@@ -106,13 +106,12 @@ def plans_of_results(
     recorded: Recorded, first: Sequence[tuple[int, int]], report: Show, seconds: float | None
 ) -> tuple[PlansOfResult, ...]:
     """For each of the results: the plans that give it. Shipped plans, every unit of the table, and the usual stages of
-    libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where the time
-    of a command interrupts the search, the plans found until then are given. `first`: the row and column of elements
-    that tell plans apart, such as elements in which two results differ; further elements are chosen. `report` is called
-    with the progress."""
+    libraries around these units are tried for `seconds` (None: SECONDS), until each result has a plan; where a command
+    is cut short, the plans found until then are given. `first`: the row and column of elements that tell plans apart,
+    such as elements in which two results differ; further elements are chosen. `report` is called with the progress."""
     until = time.monotonic() + (SECONDS if seconds is None else seconds)
     products = [WHOLE] * len(recorded.d)
-    with suppress(TimeUp):
+    with suppress(CutShort):
         products = [summed(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
     by_side: dict[int, PlansOfResult] = {}
     for number, what in enumerate(groups := list(dict.fromkeys(products))):
@@ -128,10 +127,10 @@ def _given(
 ) -> list[PlansOfResult]:
     """The plans of results that are sums of the same products."""
     every = [PlansOfResult((), 0, None, 0, KINDS)] * len(recorded.d)
-    with suppress(TimeUp):
+    with suppress(CutShort):
         ways = list(products.of(recorded))
         for number, others in enumerate(ways):
-            if state.late or (number and all(one.plans for one in every)):
+            if state.ended or (number and all(one.plans for one in every)):
                 break
             end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
             new = _Trial(others, first, report, end).run()
@@ -183,7 +182,7 @@ class _Trial:
             self._try_all()
             self._under_way = None
             return [self.plans_of(side) for side in self.sides]
-        except TimeUp:
+        except CutShort:
             if self._under_way is not None:
                 self._untried += KINDS[KINDS.index(self._under_way) :]
             return [self.plans_of(side) for side in self.sides]
@@ -299,7 +298,7 @@ class _Trial:
         fits, until = self.found[side], self._later()
         if not fits:
             return fits, self._best(side)
-        if state.late or len(fits) == 1 or self.recorded.d[side].size == next(iter(fits.values())).looked:
+        if state.ended or len(fits) == 1 or self.recorded.d[side].size == next(iter(fits.values())).looked:
             return fits, None
         agree, looked = dict.fromkeys(fits, 0), 0
         for samples in self.recorded.every():
@@ -318,7 +317,7 @@ class _Trial:
         rest, until = [some for some in groups if plans[0] not in some], self._later()
         if not rest:
             return ()
-        if state.late:
+        if state.ended:
             return tuple(Other(some, 0, 0, None) for some in rest)
         apart = Apart(self.recorded, self.candidates, plans[0])
         every = [Other(some, 0, 0, None) if time.monotonic() > until else apart.other(some) for some in rest]
@@ -403,7 +402,7 @@ class _Trial:
     def _best(self, side: int) -> Fit | None:
         """The plan that gives the most elements, among the plans that come nearest."""
         near = self._near[side][:RECOUNTED]
-        counted = near if state.late else [self._counted(fit.plan, side, whole=True) for fit in near]
+        counted = near if state.ended else [self._counted(fit.plan, side, whole=True) for fit in near]
         return max(counted, key=lambda fit: (fit.looked, fit.agree), default=None)
 
     def names(self, plan: Plan) -> Iterator[Plan]:

@@ -46,8 +46,16 @@ _AMONG = (
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
-class TimeUp(KeyboardInterrupt):
+class CutShort(KeyboardInterrupt):
+    """The work of a command ends early: what it has found so far is printed."""
+
+
+class TimeUp(CutShort):
     """The time limit of a command is over, and its work has not returned by itself."""
+
+
+class Interrupted(CutShort):
+    """The user interrupts a command."""
 
 
 class _State:
@@ -62,6 +70,12 @@ class _State:
     begun = 0.0  # when the work began
     seconds = 0.0  # the time limit
     late = False  # whether a limit has interrupted the work
+    interrupted = False  # whether the user has interrupted the work
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work was told to end early."""
+        return self.late or self.interrupted
 
 
 state = _State()
@@ -95,6 +109,7 @@ def safe_point() -> None:
 def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
     """Raise an interrupt now, in the handler of a signal, or defer the interrupt to a safe point. `frame`: the frame
     that the main thread executes."""
+    state.interrupted |= kind is Interrupted
     if not state.depth and not _among_locks(frame):
         state.pending = None
         raise kind
@@ -136,6 +151,11 @@ def allow(seconds: float | None) -> None:
 def why_ended() -> str:
     """The reason why work ended early: a time limit, or an interrupt."""
     return "out of time" if state.late else "interrupted"
+
+
+def why_not_done() -> str:
+    """The reason why work was not done, as a sentence's first half."""
+    return "the search was interrupted" if state.interrupted else "the time was over"
 
 
 def begun() -> float:

@@ -34,7 +34,7 @@ from mmaprobe.queries.plans.rules import sizes_of as size_classes
 from mmaprobe.queries.plans.tree_stages import stages_of
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, state
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
@@ -1272,6 +1272,18 @@ def test_a_search_that_is_cut_short_names_the_nearest_plan(monkeypatch: pytest.M
     assert "not done: a plan for the other elements, rules of M, N and K, and a check" in done.stderr
     assert "give more than --timeout 77\n" in done.stderr
     assert "0 of 0 new random shapes" not in done.stderr
+
+    def interrupted(mapper: gemm_plans.Mapper) -> None:
+        mapper._look_at([Shape(2, 3, 4), Shape(4, 2, 4)])
+        monkeypatch.setattr(state, "interrupted", True)
+        raise Interrupted
+
+    monkeypatch.setattr(gemm_plans.Mapper, "run", interrupted)
+    done = CliRunner().invoke(main, [*words, "--length", "4", "--timeout", "77"])
+    assert done.exit_code == 3
+    assert re.search(r"^the nearest of [0-9]+ plans tried so far: ", done.stderr, re.M), done.stderr
+    assert "a check of the rules on new random shapes\nerror: interrupted\n" in done.stderr
+    monkeypatch.setattr(state, "interrupted", False)
 
     def ended(*rest: object) -> None:
         raise TimeUp

@@ -38,7 +38,7 @@ from mmaprobe.queries.plans.tree_sums import FEW, TreeSums
 from mmaprobe.queries.plans.unit_stages import halved
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.base.interrupts import TimeUp, state
+from mmaprobe.smtmodel.base.interrupts import CutShort, Interrupted, TimeUp, state
 from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -812,12 +812,14 @@ def test_a_plan_that_is_named_gives_all_that_is_looked_at_though_the_time_is_ove
         assert found.looked == LOOKED or not right
 
 
+@pytest.mark.parametrize("end", [TimeUp, Interrupted])
 @pytest.mark.parametrize("trials", [0, 40])
-def test_an_interrupt_of_the_time_loses_neither_the_nearest_plan_nor_what_was_not_tried(
-    monkeypatch: pytest.MonkeyPatch, trials: int
+def test_an_interrupt_loses_neither_the_nearest_plan_nor_what_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch, trials: int, end: type[CutShort]
 ) -> None:
-    """The time given for a command interrupts the search before or within its trials."""
-    monkeypatch.setattr(state, "late", False)
+    """The time given for a command, or the user, interrupts the search before or within its trials."""
+    how = "late" if end is TimeUp else "interrupted"
+    monkeypatch.setattr(state, how, False)
     a, b = factors(16, 64, 16)
     d, left = product(CHAIN, a, b), trials
     d[::2] *= np.float32(1.5)
@@ -825,8 +827,8 @@ def test_an_interrupt_of_the_time_loses_neither_the_nearest_plan_nor_what_was_no
     def report(text: str) -> None:
         nonlocal left
         if not left:
-            state.late = True
-            raise TimeUp
+            setattr(state, how, True)
+            raise end
         left -= 1
 
     sides = [side.view(np.uint16 if side.dtype == np.float16 else np.uint32) for side in (a, b, d)]

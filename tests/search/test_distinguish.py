@@ -165,9 +165,12 @@ def test_pairs_after_an_interrupt_are_unknown(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(WitnessSearch, "_ask_on", interrupted)
     answered = answer(question, replace(ASK, count=2))
     first, second, *rest = answered.pairs
-    assert len(runs) == 2 and len(answered.pairs) == len(question.pairs)
-    assert first.verdict == second.verdict == "different" and {pair.verdict for pair in rest} == {"unknown"}
-    assert not second.outcome.complete and answered.vectors
+    assert len(runs) == 2
+    assert len(answered.pairs) == len(question.pairs)
+    assert first.verdict == second.verdict == "different"
+    assert {pair.verdict for pair in rest} == {"unknown"}
+    assert not second.outcome.complete
+    assert answered.vectors
     assert (answered.verdict, answered.exit_code, answered.document().interrupted) == ("unknown", 3, True)
 
 
