@@ -188,7 +188,7 @@ def _is_reference(name: str) -> bool:
 
     if is_plan(name):
         return True
-    if name.endswith((".yaml", ".yml")) or is_file(name):
-        keys = keys_of(name)  # a unit file without its key `unit` counts too: its error says that the key is missing
+    if (path := name.partition("@")[0]).endswith((".yaml", ".yml")) or is_file(path):
+        keys = keys_of(path)  # a unit file without its key `unit` counts too: its error says that the key is missing
         return "candidates" not in keys and not {"unit", "formats", "plan"}.isdisjoint(keys)
-    return "/" in name.partition("@")[0]
+    return "/" in path
