@@ -116,12 +116,12 @@ def test_distinguish_two_models() -> None:
     assert "different" not in equal.stderr
 
 
-def test_distinguish_says_how_a_plan_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(
-        "plan: own\nformats: {a: f16, b: f16, c: f32, d: f32}\nk: fma\n", encoding="utf-8"
-    )
-    own = f"{tmp_path / 'own.yaml'}@length=4"
-    assert f"plan:{tmp_path / 'own.yaml'}@length=64" in run("distinguish", own, own, code=2).stderr
+def test_distinguish_says_how_a_plan_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "plan: own\nformats: {a: f16, b: f16, c: f32, d: f32}\nk: fma\n"
+    Path("own.yaml").write_text(text, encoding="utf-8")
+    own = "own.yaml@length=4"
+    assert "plan:own.yaml@length=64" in run("distinguish", own, own, code=2).stderr
 
 
 @pytest.mark.parametrize("solver", ["auto", "z3"])
