@@ -84,9 +84,10 @@ def parse_reference(text: str) -> Model:
         return with_flags(parse_reference(path), changes.partition("=")[2])
     if "plan" in keys_of(path):
         raise ParameterError(path, f"a plan is a model for a given number of products: {PLAN}{path}{LENGTH}64")
+    unit = read_unit(Path(path))
     if changes:
         raise ParameterError(path, "a unit file has no parameters to change: change its text")
-    return Model(path, read_unit(Path(path)))
+    return Model(path, unit)
 
 
 def is_plan(text: str) -> bool:
