@@ -284,6 +284,7 @@ class OtherPlan(Part):
     plans: Sequence[str]  #: its names
     differ: int  #: the number of new elements on which it differs
     new: int  #: the number of new elements compared; 0 if the time was over
+    wide: bool = ABSENT  #: whether these have numbers of all exponents, since no element like the recorded ones differs
     told_apart: TellingApart = ABSENT  #: a new element with few products
 
 

@@ -108,7 +108,8 @@ def plans_of_files(question: Question) -> int:
         say_wrapped(sentence)
     if given.best is not None and not given.products and (where := differing(given.best.plan, recorded)):
         say_wrapped(where)
-    tried = f"{counted(given.tried, 'plan')} tried at K = {recorded.length}"
+    several = ", some under several names," if len(given.plans) > given.tried else ""
+    tried = f"{counted(given.tried, 'plan')}{several} tried at K = {recorded.length}"
     say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
     save_plan(question.save, given.plans, given, recorded.about, recorded.length)
     if question.as_json:

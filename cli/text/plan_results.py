@@ -53,6 +53,7 @@ def sentences(
         also = f"; at K = {recorded.length} so do"
         lines.append(f"{names[0]}{others} gives {looked}{_listed(also, found.alike(names[0]))}")
         lines += _apart(found, names[0], len(names), recorded)
+        lines += _flushes(next(plan for plan in (*first, *found.plans) if plan.reference == names[0]), recorded)
     elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: {why_not_done()} before the first one")
     else:
@@ -119,6 +120,30 @@ def _listed(words: str, names: Sequence[str]) -> str:
     return "\n".join([f"{words}:", *names[:LISTED], *more]) if names else ""
 
 
+def _flushes(plan: Plan, recorded: Recorded) -> list[str]:
+    """The sentence that a plan takes subnormal factors for zeros, if no factor shows this."""
+    from mmaprobe.smtmodel.nodes import Element
+    from mmaprobe.smtmodel.nodes.node import of_kind
+
+    sides = []
+    for operand, matrix in ("a", recorded.a), ("b", recorded.b):
+        fmt = getattr(recorded.asked, operand)
+        read = {
+            element.subnormals
+            for model in plan.models
+            if model.formats[operand] == fmt
+            for element in of_kind(model.unit.result, Element)
+            if element.operand == operand
+        }
+        fields = (matrix >> fmt.padding) & ((1 << fmt.exponent + fmt.fraction) - 1)
+        if read - {"keep"} and not np.any((fields > 0) & (fields < 1 << fmt.fraction)):
+            sides.append(operand.upper())
+    if not sides:
+        return []
+    return [f"no number of {' or '.join(sides)} is subnormal, so that these elements do not show whether such numbers "
+            f"count: {plan.reference} takes them for zeros"]  # fmt: skip
+
+
 def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> list[str]:
     """The plans that give the first plan's elements, but others on other inputs, and such an input. `name`: the plan
     already named; `count`: how many give these elements."""
@@ -128,17 +153,22 @@ def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> l
     if found.others:
         shortest = name == found.plans[0].reference
         why = "the shortest one, of the likeliest unit" if shortest else "the one most like the other result's"
-        lines.append(f"{count} plans give these elements, which do not show which one is true; named first: {why}")
-    if known:
-        counts = [one.differ for one in known]
-        differ = f"{min(counts)}{f' to {max(counts)}' if max(counts) > min(counts) else ''}"
-        than = f" than {found.plans[0].reference}" if name != found.plans[0].reference else ""
-        give = "others give" if known[1:] else "other gives"
-        words = f"{len(known)} {give} something else{than} in {differ} of {known[0].asked:,} new elements"
-        lines.append(_listed(words, [one.plans[0].reference for one in known]))
-        lines.append(
-            f"a product of more rows and columns, recorded too, tells them apart: {known[0].asked:,} elements or more"
-        )
+        unsure = "which do not show which one is true, or whether another is"
+        lines.append(f"{count} plans give these elements, {unsure}; named first: {why}")
+    than = f" than {found.plans[0].reference}" if name != found.plans[0].reference else ""
+    for wide in False, True:
+        some = [one for one in known if one.wide is wide]
+        if some:
+            counts = [one.differ for one in some]
+            differ = f"{min(counts)}{f' to {max(counts)}' if max(counts) > min(counts) else ''}"
+            give = f"{len(some)} {'others give' if some[1:] else 'other gives'}"
+            words = f"{give} something else{than} in {differ} of {some[0].asked:,} new elements"
+            if wide:
+                words = f"{give} the same in new elements like these, but something else{than} in {differ} of "
+                words += f"{some[0].asked:,} elements of numbers of all exponents"
+            lines.append(_listed(words, [one.plans[0].reference for one in some]))
+            more = f"more rows and columns, recorded too, tells them apart: {some[0].asked:,} elements or more"
+            lines.append("a product of " + ("such numbers, recorded too, tells them apart" if wide else more))
     if unasked := len(found.others) - len(known):
         rest = counted(unasked, "other plan")
         lines.append(f"{why_not_done()} before {rest} could be compared on new elements")

@@ -2,7 +2,8 @@
 
 A recording shows few roundings, and a recording stored in a narrow format hides most of these. New elements have the
 recorded numbers in other places. Elements of a few products that cancel show single roundings of sums; elements of
-numbers half way between two numbers of a narrower format show the rounding of inputs.
+numbers half way between two numbers of a narrower format show the rounding of inputs. Recorded numbers of few exponents
+hide most of what plans do to small ones, so that elements of numbers of all exponents follow.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from math import ceil, log2
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.unit_stages import TILES
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.stages import Parted
@@ -28,6 +31,8 @@ SIDE = 64  # rows and columns of new elements
 SPARSE_SIDE = 32  # rows and columns of new elements with few nonzero products
 FAMILIES = 12  # samples of elements with few nonzero products
 NEAR = 4096  # by how much another K may be smaller or larger
+POOL = 4096  # numbers of all exponents, among which elements choose
+TINY = 4  # one of so many of these numbers is subnormal
 PRODUCTS = (2, 3, 4)  # nonzero products of such an element: the last one cancels the first
 
 
@@ -45,12 +50,13 @@ class Input:
 class Other:
     """A plan, under all its names, that gives every recorded element, as the plan named first does. `differ`: the
     number of the `asked` new elements on which the two plans differ; `shown`: such an element with few nonzero
-    products."""
+    products; `wide`: these elements have numbers of all exponents, and no element like the recorded ones differs."""
 
     plans: tuple[Plan, ...]
     differ: int
     asked: int
     shown: Input | None
+    wide: bool = False
 
 
 def narrowest(plan: Plan) -> Format:
@@ -75,18 +81,43 @@ def same_sizes(plan: Plan, length: int) -> tuple[int, int] | None:
 
 
 class Apart:
-    """New elements like those of a recorded product, on which a plan is compared with others."""
+    """New elements like those of a recorded product, then elements of numbers of all exponents, on which a plan is
+    compared with others."""
 
     def __init__(self, recorded: Recorded, candidates: Candidates, plan: Plan) -> None:
-        self._candidates, self._plan = candidates, plan
-        samples = list(_samples(recorded))
-        self._asked = [(sample, results) for sample in samples
-                       if (results := candidates.results(plan, sample)) is not None]  # fmt: skip
+        self._recorded, self._candidates, self._plan = recorded, candidates, plan
+
+    @cached_property
+    def _like(self) -> list[tuple[Sample, Matrix]]:
+        sides = (self._recorded.a, self._recorded.b)
+        return self._answered(_samples(self._recorded, *(side[side != 0] if np.any(side) else side for side in sides)))
+
+    @cached_property
+    def _wide(self) -> list[tuple[Sample, Matrix]]:
+        asked = self._recorded.asked
+        if any(fmt.is_integer for fmt in (asked.a, asked.b, asked.d)):
+            return []  # their numbers have one exponent
+        chance, most = np.random.default_rng(SEED), asked.d.emax - ceil(log2(asked.length)) - 1
+        pools = (_of_all_exponents(fmt, most // 2, chance) for fmt in (asked.a, asked.b))
+        return self._answered(_samples(self._recorded, *pools))
+
+    def _answered(self, samples: Iterator[Sample]) -> list[tuple[Sample, Matrix]]:
+        return [
+            (sample, results)
+            for sample in samples
+            if (results := self._candidates.results(self._plan, sample)) is not None
+        ]
 
     def other(self, plans: tuple[Plan, ...]) -> Other:
         """The comparison of a plan, of which `plans` are all names, with the plan named first."""
+        like = self._compared(plans, self._like)
+        if like.differ or not (wide := self._compared(plans, self._wide)).differ:
+            return like
+        return replace(wide, wide=True)
+
+    def _compared(self, plans: tuple[Plan, ...], elements: list[tuple[Sample, Matrix]]) -> Other:
         differ, asked, shown = 0, 0, None
-        for sample, wanted in self._asked:
+        for sample, wanted in elements:
             results = self._candidates.results(plans[0], sample)
             if results is None:
                 continue
@@ -108,6 +139,16 @@ def _input(sample: Sample, place: Matrix, results: tuple[Matrix, Matrix]) -> Inp
     return Input(products, int(sample.c[block, row, column]), (one, other))
 
 
+def _of_all_exponents(fmt: Format, most: int, chance: np.random.Generator) -> Matrix:
+    """Random patterns of a format, of all exponents up to `most`, and some subnormal ones."""
+    largest = min(fmt.largest_field, max(most - fmt.emin + 1, 1) << fmt.fraction)
+    fields = chance.integers(1, largest + 1, POOL)
+    if fmt.subnormals:
+        fields[::TINY] = chance.integers(1, 1 << fmt.fraction, POOL // TINY) if fmt.fraction else 1
+    signs = chance.integers(0, 2, POOL) << (fmt.width - 1) if fmt.signed else 0
+    return (fields << fmt.padding | signs).astype(kind_of(fmt))
+
+
 def _tied(side: Matrix, fmt: Format, chance: np.random.Generator) -> Matrix:
     """Patterns of numbers half way between two numbers of a narrower format: each pattern of `side` is cut after a
     random bit of its fraction, and this bit is set."""
@@ -116,11 +157,11 @@ def _tied(side: Matrix, fmt: Format, chance: np.random.Generator) -> Matrix:
     return np.where(side == 0, side, (side & ~(last - side.dtype.type(1))) | last)
 
 
-def _samples(recorded: Recorded) -> Iterator[Sample]:
+def _samples(recorded: Recorded, a: Matrix, b: Matrix) -> Iterator[Sample]:
     """Samples of new elements, whose D is not known: elements with few nonzero products, then elements with all
-    products."""
+    products. `a`, `b`: the factors among which elements choose."""
     chance, length = np.random.default_rng(SEED), recorded.length
-    a, b = (side[side != 0] if np.any(side) else side.ravel() for side in (recorded.a, recorded.b))
+    a, b = a.ravel(), b.ravel()
     c = None if recorded.c is None else recorded.c.ravel()
 
     def sample(one: Matrix, other: Matrix, with_c: bool) -> Sample:

@@ -237,7 +237,11 @@ def _others(found: PlansOfResult) -> list[OtherPlan]:
         )  # fmt: skip
         every.append(
             OtherPlan(
-                plans=[plan.reference for plan in one.plans], differ=one.differ, new=one.asked, told_apart=shown_apart
+                plans=[plan.reference for plan in one.plans],
+                differ=one.differ,
+                new=one.asked,
+                wide=one.wide or ABSENT,
+                told_apart=shown_apart,
             )
         )
     return every

@@ -13,6 +13,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -77,7 +78,8 @@ def product(stage: Stage, a: Numbers, b: Numbers, narrow: bool = False) -> Numbe
 
 @pytest.fixture(autouse=True)
 def few_new_elements_where_no_test_looks(request: pytest.FixtureRequest) -> None:
-    if request.function is not test_plans_that_one_product_does_not_tell_apart_are_named:
+    looks = (test_plans_that_one_product_does_not_tell_apart_are_named, test_numbers_of_few_exponents_hide_plans)
+    if request.function not in looks:
         request.getfixturevalue("few_new_elements")
 
 
@@ -94,6 +96,51 @@ def save(tmp_path: Path) -> Save:
 def run(*words: str) -> tuple[int, dict[str, Any], str]:
     done = CliRunner().invoke(main, [*words, "--json"])
     return done.exit_code, json.loads(done.stdout) if done.stdout else {}, " ".join(done.stderr.split())
+
+
+def test_numbers_of_few_exponents_hide_plans(save: Save) -> None:
+    """Sums of e4m3 numbers near 1 hardly round, so that each unit gives them: elements of all exponents show that the
+    units differ, and with which input."""
+    rng = np.random.default_rng(21)
+    numbers = [rng.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((24, 64), (64, 24))]
+    a, b = (one.view(np.uint8) for one in numbers)
+    d = (numbers[0].astype(np.float64) @ numbers[1].astype(np.float64)).astype(np.float32)
+    files = save(a=a, b=b, d=d)
+    code, found, text = run(
+        "identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--formats", "e4m3,e4m3,f32"
+    )
+    assert code == 0, text
+    assert re.search("[0-9]+ plans give these elements, which do not show which one is true, or whether another", text)
+    assert "others give the same in new elements like these, but something else in " in text
+    assert "elements of numbers of all exponents: " in text
+    assert "a product of such numbers, recorded too, tells them apart" in text
+    assert "plans, some under several names, tried at K = 64" in text
+    others = [one for one in found["others"] if one.get("wide")]
+    assert others
+    shown = others[0]["told_apart"]
+    x, y = np.zeros((1, 64), np.uint8), np.zeros((64, 1), np.uint8)
+    x[0, shown["products"]], y[shown["products"], 0] = ([int(one, 16) for one in shown[side]] for side in "ab")
+    names = next(iter(found["plans"])), others[0]["plans"][0]
+    results = [
+        int(simulate(x, y, None, parse_plan(found["plans"][name], name, parse_reference))[0, 0]) for name in names
+    ]
+    assert results == [int(one, 16) for one in shown["results"]]
+    assert results[0] != results[1]
+
+
+def test_a_plan_that_reads_subnormal_factors_as_zeros_says_so(save: Save) -> None:
+    """CDNA2's units add as a loop may; without a subnormal factor nothing shows that they read those as zeros."""
+    a, b = (np.where(np.abs(side) < 2**-10, np.float16(1), side) for side in factors(24, 64, 20))
+    stage = Chain(parse_reference("cdna2/mfma/f32_16x16x16f16"))
+    for tiny in False, True:
+        if tiny:
+            a[0, :4], b[0, 5:9] = np.float16(2**-20), np.float16(2**-20)
+        files = save(a=a, b=b, d=product(stage, a, b))
+        code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files)}")
+        assert code == 0, text
+        assert next(iter(found["plans"])).startswith("sum(cdna2/mfma/f32_")
+        said = "no number of A or B is subnormal, so that these elements do not show whether such numbers count: "
+        assert (f"{said}sum(cdna2" in text) is not tiny
 
 
 def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save, tmp_path: Path) -> None:
@@ -140,7 +187,8 @@ def test_plans_that_one_product_does_not_tell_apart_are_named(
     [other] = [one for one in document["others"] if rounded in one["plans"]]
     assert 0 < other["differ"] < other["new"]
     assert "in f16 one product does not tell these plans apart" in text
-    assert re.search("[0-9]+ plans give these elements, which do not show which one is true; named first: the sh", text)
+    ambiguous = "which do not show which one is true, or whether another is; named first: the sh"
+    assert re.search(f"[0-9]+ plans give these elements, {ambiguous}", text)
     assert rounded in text[text.index("something else in ") :]
     assert f"{len(document['others'])} other plans may be the true one" in text
     shown = other["told_apart"]
