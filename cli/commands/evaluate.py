@@ -81,8 +81,8 @@ def evaluate(
 
 
 def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
-    """Print the verdict, the counts of each model, and the first mismatches. Returns the document with the neighbours of
-    these mismatches."""
+    """Print the verdict, the counts of each model, and the first mismatches. Returns the document with the neighbours
+    of these mismatches."""
     from mmaprobe.cli.commands.explain import say_why
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
     from mmaprobe.queries.compare.observed import explained_by
