@@ -926,6 +926,30 @@ def test_numbers_that_overflow_warn_of_nothing(kind: Any, size: float) -> None:
     assert not activation_of(asked, sample)
 
 
+@pytest.mark.parametrize(("ones_of_b", "unlike"), [(0, 8), (1, 8), (4, 3)])
+def test_products_of_zeros_say_nothing_of_missing_ones(ones_of_b: int, unlike: int) -> None:
+    """Nothing is inferred, and no equation without a solution is solved, where all products are zero, or all beside the
+    last ones."""
+    a, b, d = np.ones((4, 4), np.float16), np.zeros((4, 4), np.float16), np.zeros((4, 4), np.float16)
+    b[4 - ones_of_b :] = 1
+    d.flat[:unlike] = 1
+    recorded = Recorded(parse_signature("f16,f16,f16", 4), a.view("u2"), b.view("u2"), None, (d.view("u2"),))
+    [sample] = recorded.block(*recorded.looked())
+    assert not summed(recorded.asked, sample)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1.7e308])
+def test_results_of_any_size_have_forms(size: float) -> None:
+    """Also where the square of a factor or of a result, or its inverse, is no number of f64."""
+    a, b = factors(6, 6, 6)
+    d = (a.astype(float) @ b.astype(float)) * (size / 100)
+    asked = parse_signature("f16,f16,f64", 6)
+    recorded = Recorded(asked, a.view("u2"), b.view("u2"), None, (d.view("u8"),))
+    [sample] = recorded.block(*recorded.looked())
+    assert forms_of(asked, sample)
+    assert not summed(asked, sample)
+
+
 def test_results_of_other_shapes_are_refused() -> None:
     a, b = (np.zeros(shape, np.uint16) for shape in ((2, 3), (3, 4)))
     with pytest.raises(ParameterError, match="do not give D"):
