@@ -638,11 +638,14 @@ def test_runs_added_in_the_narrower_format_that_stores_them_are_found(
     assert any((product(in_format(one, R), *new) == wanted).all() for one in stages)
 
 
-def test_one_element_that_differs_is_named(save: Save) -> None:
+@pytest.mark.parametrize("with_c", [False, True])
+def test_one_element_that_differs_is_named(save: Save, with_c: bool) -> None:
+    """Also where no plan that is near reads C."""
     a, b = factors(24, 64, 20)
     d = product(CHAIN, a, b).copy()
     d.view(np.uint32)[17, 13] += 1
-    found = CliRunner().invoke(main, ["identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}"])
+    files = save(a=a, b=b, **({"c": np.ones_like(d)} if with_c else {}), d=d)
+    found = CliRunner().invoke(main, ["identify", "--gemm", "--device", f"recorded:{','.join(files)}"])
     assert found.exit_code == 1
     told = " ".join(found.stderr.split())
     assert "it differs in 1 element, the first at [17, 13]: " in told
