@@ -717,7 +717,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     raised = is_raised(how.mode, sign, tail, random)
     if is_stochastic(how.mode) and random is not None:
         drawn = draw(how.mode, tail.rest, random)
-        enough = 1 << (drawn.width - 1)
+        drawn = drawn.extract(drawn.width - 1, drawn.width - 1 - random.width)  # in units of R
+        enough = 1 << random.width
         cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
         cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
     own = choose(infinite, cases.sign(value), sign)
