@@ -166,3 +166,26 @@ def test_random_bits_that_are_just_enough_are_the_least_that_raise(mode: str) ->
     assert len(enough) > 100
     assert cases["d: random bits: just enough to raise"] == enough
     assert cases["d: random bits: just too few to raise"] == few
+
+
+@pytest.mark.parametrize(
+    "formats", ["a: e2m1_negative_zero, b: e1m1_none, c: e2m1_ieee", "a: e2m1, b: e2m1, c: e2m2_ieee"]
+)
+def test_one_bit_of_an_input_is_above_another_term_where_both_are_numbers(formats: str) -> None:
+    """The other term may be one of subnormal factors, and is no infinity."""
+    kinds = formats.split(": ")[1:]
+    sides = [numbers(kind.split(",")[0]) for kind in kinds]
+    rows = [*product(*(range(1 << format_named(kind.split(",")[0]).width) for kind in kinds))]
+    addend = format_named(kinds[2])
+    cases = met('d: "r(exact(a[0] * b[0], c))"', rows, f"{formats}, d: e3m2_ieee")
+    for bit in range(addend.fraction):
+        wanted = set()
+        for place, row in enumerate(rows):
+            a, b, c = (side.get(pattern) for side, pattern in zip(sides, row, strict=True))
+            if a and b and c and row[2] & ~addend.sign_bit == 1 << bit and first(c) > first(a * b):
+                wanted.add(place)
+        assert wanted
+        assert cases[f"c: one bit: subnormal, bit {bit} alone, above another term"] == wanted
+    beside = [places for case, places in cases.items() if case.endswith("above another term")]
+    assert all(pattern in side for places in beside for place in places
+               for side, pattern in zip(sides, rows[place], strict=True))  # fmt: skip
