@@ -94,7 +94,8 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
         return {**shown, "kappa": "NaN", "kappa_basis": "an input on which one result alone is a NaN"}
     if any(isinstance(value, str) for value in values):
         return {**shown, "kappa": "infinity", "kappa_basis": "an input on which one result alone is that infinity"}
-    steps = int(steps_between(*(np.array([pattern], np.uint64) for pattern in patterns), model.d)[0])
+    one, other = (np.array([pattern], np.uint64) for pattern in patterns)
+    steps = int(steps_between(one, other, model.d)[0])
     basis = "an input whose results are finite and differ; no bound over all inputs is proved"
     return {**shown, "kappa": None, "kappa_basis": basis, "at_least": steps or ABSENT}
 
