@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from mmaprobe.cli.options import progress
 from mmaprobe.cli.streams import standard_input
-from mmaprobe.smtmodel.base.files import NOT_UTF8
+from mmaprobe.smtmodel.base.files import NOT_UTF8, STANDARD_INPUT
 from mmaprobe.smtmodel.base.progress import Share, Throttle
 
 
@@ -26,7 +26,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
     from mmaprobe.smtmodel.inputs.vectors import open_text
 
     if name == "-":
-        yield _counted(_plain(standard_input()), "standard input"), "standard input"
+        yield _counted(_plain(standard_input()), STANDARD_INPUT), STANDARD_INPUT
         return
     with open_text(Path(name)) as stream:
         yield _counted(stream, name), name

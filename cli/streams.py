@@ -9,7 +9,7 @@ import sys
 from typing import IO, Any
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write
+from mmaprobe.smtmodel.base.files import NOT_UTF8, STANDARD_INPUT, cannot_write
 
 NAME = "standard output"
 
@@ -85,7 +85,7 @@ def check_reader() -> None:
 def standard_input() -> IO[str]:
     """The lines of standard input. Raises InputError."""
     if sys.stdin is None:
-        raise InputError("is closed", "standard input")
+        raise InputError("is closed", STANDARD_INPUT)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors=NOT_UTF8)
     return sys.stdin

@@ -123,15 +123,13 @@ def bound(
 
 
 def _of_model(decided: Decided[BoundResult, ErrorBound]) -> Bound:
-    from mmaprobe.queries.properties.bound_report import conditions_of
-
     result, document = decided.found, decided.document
     formula = document.formula or None
     return Bound(
         document,
         formula,
         document.chain.any if document.chain else None,
-        conditions_of(result.premises, formula or ""),
+        ", ".join(document.premises),
         result.window.max,
         document.window.bound if document.window else None,
         _nearest_of_model(result),

@@ -20,23 +20,19 @@ from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import nans, to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import nans, steps_between, to_numbers
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
+FAR = np.uint64(2**64 - 1)  # more than lies between any two numbers of floating point
 SHOWN = 8  # terms of a vector that is evaluated bit by bit, at most
 
 
-def steps_between(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.float64]:
-    """The distance in units in the last place between two arrays of numbers, given as patterns of a signed format: the
-    number of steps from one number of the format to the next. Infinite where one number is a NaN, zero where both
-    are NaNs."""
-    sign = np.int64(1) << np.int64(fmt.width - 1)
-    one, other = ((bits & (sign - 1)) * np.where(bits & sign, -1, 1) for bits in
-                  (side.astype(np.uint64).view(np.int64) for side in (x, y)))  # fmt: skip
-    steps = np.abs(one.astype(np.float64) - other.astype(np.float64))
+def steps_apart(x: Patterns, y: Patterns, fmt: Format) -> NDArray[np.uint64]:
+    """The distance in units in the last place between two arrays of numbers, given as patterns of a format of floating
+    point. `FAR` where one number is a NaN, zero where both are NaNs."""
     left, right = nans(x, fmt), nans(y, fmt)
-    return np.where(left & right, 0.0, np.where(left | right, np.inf, steps))
+    return np.where(left & right, 0, np.where(left | right, FAR, steps_between(x, y, fmt)))
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.differences import bound_of, explained, steps_between
+from mmaprobe.differences import FAR, bound_of, explained, steps_apart
 from mmaprobe.documents.emulate import Diverged, Divergence, Explained
 from mmaprobe.machines import Machine, Patterns, Rule, product_of
 from mmaprobe.multiplied import Multiplied, bits_of
@@ -99,7 +99,7 @@ class Comparison:
                 norm, apart = float(np.linalg.norm(x)), float(np.linalg.norm(x - y))
             products.append(Divergence(
                 number=number, plans=(", ".join(seen.plans), ", ".join(twin.plans)), outputs=d.size,
-                carried=int((d != twin.d).sum()), carried_ulps=whole_of(steps_between(d, twin.d, fmt)),
+                carried=int((d != twin.d).sum()), carried_ulps=whole_of(steps_apart(d, twin.d, fmt)),
                 relative=apart / norm if norm else apart, **row,
             ))  # fmt: skip
         pairs = [(x, y) for x, y in results if x.size]
@@ -113,9 +113,9 @@ class Comparison:
         )  # fmt: skip
 
 
-def whole_of(steps: NDArray[np.float64]) -> int:
-    """The largest finite number of `steps`."""
-    return int(steps[np.isfinite(steps)].max(initial=0))
+def whole_of(steps: NDArray[np.uint64]) -> int:
+    """The largest of `steps` between numbers."""
+    return int(steps[steps != FAR].max(initial=0))
 
 
 def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
@@ -133,7 +133,7 @@ def _own_differences(seen: Multiplied, one: Machine, other: Machine, bounds: boo
     row: dict[str, Any] = {
         "module": seen.place, "operator": seen.operator, "backward": seen.backward,
         "formats": (asked.a, asked.b, asked.d), "shape": seen.shape, "own": int(differ.sum()),
-        "own_ulps": whole_of(steps_between(d, e, fmt)), "own_largest": float(np.nanmax(apart, initial=0.0)),
+        "own_ulps": whole_of(steps_apart(d, e, fmt)), "own_largest": float(np.nanmax(apart, initial=0.0)),
     }  # fmt: skip
     if bounds:
         row["bound"] = _share_of_bounds(seen, one, other, differ) if differ.any() else 0.0
@@ -169,7 +169,7 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
 
 def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
     """The element with the largest difference in units in the last place, reduced to few terms."""
-    steps = steps_between(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
+    steps = steps_apart(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
     block, row, column = (int(x) for x in place)

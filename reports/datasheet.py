@@ -13,7 +13,6 @@ from mmaprobe.documents.parts import Verdict
 from mmaprobe.documents.prove import proved_text
 from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
-from mmaprobe.queries.kernel.bounds.wording import premises_of
 from mmaprobe.queries.kernel.questions.statements import exchanged_text
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
 from mmaprobe.queries.properties.bound import bound_of
@@ -278,7 +277,7 @@ def _bound(model: Model, settle: Settled) -> SheetLine:
         return SheetLine(BOUND, "open", f"{error}: a larger --limit may prove it")
     except RuleError as error:
         return SheetLine(BOUND, "no bound is proved", str(error))
-    where = conditions_of(premises_of(model.unit.result), formula)
+    where = ", ".join(conditions_of(model.unit, formula))
     return SheetLine(BOUND, formula, f"proved by rules about its nodes, where {where}")
 
 

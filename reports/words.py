@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, exact_value, number_text, powers
 from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.files import STANDARD_INPUT
 from mmaprobe.smtmodel.base.wording import as_words, counted, ranges_text, some_of
 from mmaprobe.smtmodel.evaluate.facts import SignalFact
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -21,11 +24,19 @@ from mmaprobe.smtmodel.units.unitfile import step_texts
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
+    from mmaprobe.queries.compare.observed import ObservedVector
     from mmaprobe.smtmodel.plans import Plan
     from mmaprobe.smtmodel.units.unit import Unit
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
+
+
+def explain_command(row: ObservedVector, file: str) -> str:
+    """The command that explains the model's evaluation of a row of a file. Of a row of standard input the command has
+    the row itself."""
+    where = json.dumps(row.vector.to_json()) if file == STANDARD_INPUT else f"{file}:{row.vector.line}"
+    return shlex.join(["mmaprobe", "explain", row.model.reference, where])
 
 
 def parameters_text(model: Model) -> str:

@@ -10,12 +10,10 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.process import CHUNK, widen_pipe
 from mmaprobe.runner.protocol import check_fit
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.base.files import cannot_write
+from mmaprobe.smtmodel.base.files import STANDARD_INPUT, cannot_write
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
-
-NAME = "standard input"
 
 
 def serve(device: BatchDevice, source: int = 0, sink: int = 1) -> None:
@@ -55,7 +53,7 @@ def _read(source: int) -> bytes:
     try:
         return os.read(source, CHUNK)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", NAME) from None
+        raise InputError(f"cannot be read: {error.strerror}", STANDARD_INPUT) from None
 
 
 def _answer(device: BatchDevice, lines: Sequence[bytes], number: int, sink: int) -> None:
@@ -83,7 +81,7 @@ def _vector(model: Model, text: bytes, line: int) -> Vector:
         check_fit(model, vector)
         return vector
     except (ValueError, MmaprobeError) as error:
-        raise InputError(str(error), NAME, line) from None
+        raise InputError(str(error), STANDARD_INPUT, line) from None
 
 
 def _write(sink: int, content: bytes) -> None:

@@ -26,6 +26,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import left
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
 from mmaprobe.smtmodel.operand import FACTORS
 
@@ -247,8 +248,8 @@ def _show_reproduced(fit: Reproduced, pair: Pair) -> None:
             text += f"; all of them with one change: {', '.join(fit.changes[index])}"
         elif fit.models[index] is None:
             text += "; no single change tried gives all"
-            if fit.reached[index] is not None:
-                text += f" (after {fit.reached[index]} products its partial sum equals the first element)"
+            if (reached := fit.reached[index]) is not None:
+                text += f" (after {counted(reached, 'product')} its partial sum equals the first element)"
         say(text)
 
 

@@ -67,7 +67,7 @@ def evaluate(
     if failure is None and not document.compared:
         failure = IncompleteError(f"{name}: {NOTHING}")
     if document.rows or failure is None:
-        document = _show(document, report, name, file)
+        document = _show(document, report, name)
     if junit is not None:
         from mmaprobe.reports.exports.junit import suite
         from mmaprobe.smtmodel.base.files import write_whole
@@ -80,9 +80,9 @@ def evaluate(
     sys.exit(1 if report.mismatches else 0)
 
 
-def _show(document: Evaluate, report: Report, name: str, file: str) -> Evaluate:
-    """Print the verdict, the counts of each model, and the first mismatches. `file`: the argument of the command;
-    `name`: the name of the file in messages. Returns the document with the neighbours of these mismatches."""
+def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
+    """Print the verdict, the counts of each model, and the first mismatches. Returns the document with the neighbours
+    of these mismatches."""
     from mmaprobe.cli.commands.explain import say_why
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
     from mmaprobe.queries.compare.observed import explained_by
@@ -101,7 +101,7 @@ def _show(document: Evaluate, report: Report, name: str, file: str) -> Evaluate:
         if index < EXPLAINED:
             near = explained_by(row)
             first[index] = replace(first[index], neighbours=list(map(neighbour_of, near)))
-            say_why(row, near, file)
+            say_why(row, near, name)
             changes.append({one.change: None for one in near})
     if len(changes) > 1:
         common = [change for change in changes[0] if all(change in other for other in changes)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import zlib
@@ -236,7 +235,7 @@ def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
     command that prints it), and the neighbours that give the observed result."""
     from mmaprobe.reports.bits_text import Canvas
     from mmaprobe.reports.evaluation_text import draw
-    from mmaprobe.reports.words import change_text
+    from mmaprobe.reports.words import change_text, explain_command
     from mmaprobe.smtmodel.explain.explaining import explain as explained
 
     apart = near[0].divergence if near else None
@@ -246,8 +245,7 @@ def say_why(row: ObservedVector, near: list[Neighbour], file: str) -> None:
     draw(explained(row.model, row.vector.operands), canvas)
     if len(canvas.lines) > MOST_LINES:
         length, canvas = len(canvas.lines), Canvas(*terminal(sys.stderr), marked=None, alone=False)
-        command = shlex.join(["mmaprobe", "explain", row.model.reference, f"{file}:{row.vector.line}"])
-        canvas.say(f"its evaluation has {length} lines: {command}")
+        canvas.say(f"its evaluation has {length} lines: {explain_command(row, file)}")
     canvas.say()
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")

@@ -52,7 +52,6 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
 
     def show(self, found: BoundResult, document: ErrorBound) -> None:
         from mmaprobe.queries.properties.bound import error_of
-        from mmaprobe.queries.properties.bound_report import conditions_of
         from mmaprobe.smtmodel.arithmetic.display import exact_value
 
         if found.shown is None:
@@ -67,13 +66,13 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
             return
         if self.line.latex:
             chain = [("", document.chain.any)] if document.chain else []
-            self.show_latex([("", document.formula), *chain], conditions_of(document.premises, document.formula))
+            self.show_latex([("", document.formula), *chain], ", ".join(document.premises))
             return
         if self.line.explain:
             _show_theorems(found.shown)
         say(f"  {document.formula}")
         _show_constants(error_of(found.shown), document.formula)
-        say(f"  where {conditions_of(document.premises, document.formula)}")
+        say(f"  where {', '.join(document.premises)}")
         say(f"  {_numeric(document.window)}")
         if (near := document.nearest) is None:
             say("  none of the inputs tried is one that the bound is about")

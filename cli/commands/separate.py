@@ -25,7 +25,7 @@ SHOWN = 20  # open pairs printed as text
 @click.argument("family", metavar="FAMILY", shell_complete=families)
 @model_option()
 @VECTORS_OUTPUT
-@click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
+@click.option("--one", is_flag=True, help="A single vector: of those simulated, that with the most outcomes.")
 @click.option(
     "--each", type=Seconds(), metavar="SECONDS",
     help="Seconds for one pair at most (default: 30).",

@@ -104,7 +104,7 @@ def differing(plan: Plan, recorded: Recorded) -> str:
     [d] = recorded.d
     if d.size * recorded.length > WHOLE:
         return ""
-    results = simulate(recorded.a, recorded.b, recorded.c, plan)
+    results = simulate(recorded.a, recorded.b, recorded.c if plan.addend else None, plan)
     places = np.argwhere(~same_results(results, d, plan.d))
     if not len(places):
         return ""

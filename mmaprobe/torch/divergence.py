@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmaprobe.differences import bound_of, steps_between
+from mmaprobe.differences import bound_of, steps_apart
 from mmaprobe.divergences import Comparison, Divergences, whole_of
 from mmaprobe.machines import Machine, UnsupportedProductError, machine_of
 from mmaprobe.multiplied import Multiplied
@@ -125,7 +125,7 @@ def assert_same_bits(actual: Any, expected: Any) -> None:
     one, other = (numbers(side)[place] for side in (actual, expected))
     digits = fmt.width // 4
     raise AssertionError(
-        f"{int((x != y).sum())} of {x.size} numbers differ, by at most {whole_of(steps_between(x, y, fmt))} ulps;\n"
+        f"{int((x != y).sum())} of {x.size} numbers differ, by at most {whole_of(steps_apart(x, y, fmt))} ulps;\n"
         f"the first at {list(place)}: {one} ({int(x[place]):0{digits}x}), expected {other} ({int(y[place]):0{digits}x})"
     )
 

@@ -231,7 +231,8 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
         plan = read_plan(texts, PLAN)
         premises, means = premises_of_plan(plan), raised_in(plan)
     else:
-        premises, means = premises_of(parse_unit(texts[UNIT], UNIT).result), raised()
+        unit = parse_unit(texts[UNIT], UNIT)
+        premises, means = premises_of(unit.result), raised(unit)
     yield ", ".join([f"where {premises[0]}", *premises[1:], *([means] if "°" in "".join(document["says"]) else [])])
     yield from (_plans if PLAN in texts else _units)(texts, name)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe.queries.compare.devices import (
     Answered,
@@ -28,21 +27,15 @@ from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.compare.steady import Answer
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import results_differ
-from mmaprobe.smtmodel.arithmetic.decode import unpack
-from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
 from mmaprobe.smtmodel.base.errors import ParameterError
-from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans, steps_between
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
 from mmaprobe.smtmodel.operand import FACTORS, FURTHER, NAMED
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time
-
-_CARRIER = ArrayCarrier()
 
 
 @dataclass(frozen=True)
@@ -115,33 +108,24 @@ def differing_elements(problem: Problem, matrices: Matrices) -> Differences:
     where = np.concatenate(elements) if elements else unequal
     if not len(where):
         return Differences(0, one.size, None, None, ())
-    apart = _ulps(one[where], two[where], problem.left.d) if same_format else None
+    apart, known = np.zeros(len(where), np.uint64), np.zeros(len(where), np.bool_)
+    if same_format:
+        fmt = problem.left.d
+        apart = steps_between(one[where], two[where], fmt)
+        known = ~(nans(one[where], fmt) | nans(two[where], fmt))
 
     def element(index: int) -> Element:
         flat = int(where[index])
-        ulps = None if apart is None or apart[index] < 0 else int(apart[index])
+        ulps = int(apart[index]) if known[index] else None
         row, column = divmod(flat, matrices.d[0].shape[1])
         return Element(row, column, (int(one[flat]), int(two[flat])), ulps)
 
-    largest = None if apart is None or apart.max() < 0 else int(apart.argmax())
+    numbers = np.flatnonzero(known)
+    largest = int(numbers[apart[numbers].argmax()]) if len(numbers) else None
     spread = np.linspace(0, len(where) - 1, ELEMENTS).astype(int).tolist()
     indices = list(dict.fromkeys([0, *([] if largest is None else [largest]), *spread]))[:ELEMENTS]
     chosen = tuple(element(index) for index in indices)
     return Differences(len(where), one.size, chosen[0], None if largest is None else element(largest), chosen)
-
-
-def _ulps(one: NDArray[np.uint64], two: NDArray[np.uint64], fmt: Format) -> NDArray[np.float64]:
-    """The distances in steps from one number of the format to the next; -1 where a result is a NaN."""
-    keys, nan = [], np.zeros(len(one), dtype=bool)
-    with np.errstate(over="ignore"):
-        for side in (one, two):
-            lanes = _CARRIER.lanes(side, fmt.width)
-            nan |= to_integers(unpack(lanes, fmt).is_nan, len(side)) != 0
-            key = pattern_key(lanes, fmt)
-            shift = np.uint64(64 - key.width)
-            signed = (to_integers(key, len(side)) << shift).view(np.int64) >> shift.astype(np.int64)
-            keys.append((signed >> fmt.padding).astype(np.float64))
-    return np.where(nan, -1.0, np.abs(keys[0] - keys[1]))
 
 
 @dataclass(frozen=True)

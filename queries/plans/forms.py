@@ -323,7 +323,7 @@ class _Seen:
         a, b, c, d = sample.numbers(asked)
         with np.errstate(all="ignore"):
             sums = a @ b
-        finite = np.isfinite(sums + c + d) & (sums != 0)
+        finite = np.isfinite(np.square(sums) + np.square(c) + np.square(d)) & (sums != 0)
         return cls(asked, sample, sums, c, d, finite) if finite.sum() >= ENOUGH and d[finite].any() else None
 
     @property
@@ -396,7 +396,7 @@ def _simple(value: float, most: float, least: float) -> list[float]:
     """Factors near a value, the simplest first. `most`: the error of an estimate from one result; `least`: from all
     results, not counting that truncated sums are nearer to zero."""
     most = max(most, abs(value) * BIASED)
-    if abs(value) <= least:
+    if not value or abs(value) <= least:
         return [0.0]
     if abs(value - 1) <= most:
         return [1.0]
@@ -411,11 +411,12 @@ def _factors(value: float) -> Iterator[float]:
     yield from (float(f"{value:.{digits}g}") for digits in (1, 2))
     yield 2.0 ** round(np.log2(abs(value))) * np.sign(value)
     size = abs(value)
-    for near in (round(1 / size), round(1 / size**2)):
-        if near in SIDES:
-            yield float(np.sign(value)) * (1 / near if near == round(1 / size) else near**-0.5)
-    if round(size**2) in SIDES:
-        yield float(np.sign(value)) * round(size**2) ** 0.5
+    if 1 / SIDES[-1] <= 2 * size <= 4 * SIDES[-1]:  # of others no square need be a number
+        for near in (round(1 / size), round(1 / size**2)):
+            if near in SIDES:
+                yield float(np.sign(value)) * (1 / near if near == round(1 / size) else near**-0.5)
+        if round(size**2) in SIDES:
+            yield float(np.sign(value)) * round(size**2) ** 0.5
     yield from (float(f"{value:.{digits}g}") for digits in range(3, DIGITS + 1))
 
 

@@ -84,14 +84,16 @@ WHOLE = Summed()
 
 def summed(asked: Signature, sample: Sample) -> Summed:
     """The products that the sums of a sample lack, or contain twice. The sample's results must be much nearer to a
-    multiple of the changed sums than to a multiple of the sums of all products. `WHOLE` if no change is so near, or if
-    too few elements are finite."""
+    multiple of the changed sums than to a multiple of the sums of all products. `WHOLE` if no change is so near, if too
+    few elements are finite, or if every product is zero."""
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
-        finite = np.isfinite(a @ b + c + d)
+        finite = np.isfinite(np.square(a @ b) + np.square(c) + np.square(d))
         if finite.sum() < ELEMENTS:
             return WHOLE
         a[~np.isfinite(a)], b[~np.isfinite(b)], c[~finite], d[~finite] = 0, 0, 0, 0
+        if not (np.abs(a) @ np.abs(b)).any():
+            return WHOLE
         return _Sums(a, b, c, d, finite).change()
 
 
@@ -154,7 +156,7 @@ class _Sums:
     def _apart(self, sums: Numbers, where: NDArray[np.bool_] | None = None) -> float:
         """The distance, in root mean square, of the results from the nearest linear combination of some sums and c."""
         where = self.finite if where is None else where
-        terms = np.stack([one[where] for one in (sums, self.c) if one.any()], axis=1)
+        terms = np.stack([one[where] for one in (sums, self.c) if one.any()] or [sums[where]], axis=1)
         d = self.d[where]
         factors, *_ = np.linalg.lstsq(terms, d, rcond=None)
         return float(np.sqrt(np.mean((d - terms @ factors) ** 2)))

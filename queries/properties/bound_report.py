@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
@@ -33,6 +33,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.units.unit import Unit
 
 MOST_BITS = 128  # the most bits of a coefficient that is shown exactly
 SHOWN = 160  # the most characters of a formula that is shown as proved; the terms of a longer formula are merged
@@ -152,14 +153,9 @@ def constants_of(form: Form, shown: str) -> list[str]:
     return list(lines.values())
 
 
-def conditions_of(premises: Sequence[str], formula: str) -> str:
-    """The premises of a bound, and the meaning of x° in its formula, in words."""
-    return ", ".join(with_raised(premises, formula))
-
-
-def with_raised(premises: Sequence[str], formula: str) -> list[str]:
-    """The premises of a bound, and the meaning of x° in its formula, each once."""
-    return list(dict.fromkeys([*premises, *([raised()] if "°" in formula else [])]))
+def conditions_of(unit: Unit, formula: str) -> list[str]:
+    """The premises of a unit's bound, and the meaning of x° in its formula, in words."""
+    return [*premises_of(unit.result), *([raised(unit)] if "°" in formula else [])]
 
 
 def _count(model: Model, length: int | None) -> int:
@@ -199,7 +195,7 @@ def document_of(result: BoundResult) -> ErrorBound:
     formula = formula_of(result.shown)
     return replace(
         document,
-        premises=with_raised(result.premises, formula),
+        premises=conditions_of(result.model.unit, formula),
         formula=formula,
         terms=terms_of(error_of(result.shown if result.measure == "largest" else result.theorem)),
         window=NumericBound(min=result.window.min, max=result.window.max, bound=up_float(result.number)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mmaprobe.documents.datasheet import P3109Declaration
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.kernel.questions.statements import problems_of
@@ -18,6 +20,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, p3109_name
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import table_lines
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import steps_between
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.operand import DRAWN, NAMED
 
@@ -69,14 +72,6 @@ def format_name(fmt: Format) -> str:
     return p3109_name(fmt).capitalize() or NAMES.get(fmt.name, fmt.name)
 
 
-def steps_between(left: int, right: int, fmt: Format) -> int:
-    """How many numbers of `fmt` lie above one finite pattern's value up to and including the other's; -0 counts as
-    0."""
-    magnitude = fmt.sign_bit - 1 if fmt.signed else (1 << fmt.width) - 1
-    places = [-(one & magnitude) if fmt.signed and one & fmt.sign_bit else one & magnitude for one in (left, right)]
-    return abs(places[0] - places[1])
-
-
 def _kappa(model: Model, options: Options) -> dict[str, Any]:
     try:
         proofs = proofs_of(problems_of(EXACT, model, Inputs()), options, True)
@@ -99,7 +94,8 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
         return {**shown, "kappa": "NaN", "kappa_basis": "an input on which one result alone is a NaN"}
     if any(isinstance(value, str) for value in values):
         return {**shown, "kappa": "infinity", "kappa_basis": "an input on which one result alone is that infinity"}
-    steps = steps_between(*patterns, model.d)
+    one, other = (np.array([pattern], np.uint64) for pattern in patterns)
+    steps = int(steps_between(one, other, model.d)[0])
     basis = "an input whose results are finite and differ; no bound over all inputs is proved"
     return {**shown, "kappa": None, "kappa_basis": basis, "at_least": steps or ABSENT}
 

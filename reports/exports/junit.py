@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import NOTHING, ObservedVector
 from mmaprobe.reports.exports.export import Export
+from mmaprobe.reports.words import explain_command
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
@@ -29,7 +30,7 @@ def suite(rows: Sequence[ObservedVector], name: str, fault: str = "") -> Export:
             ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
         elif not row.agrees:
             failure = ET.SubElement(case, "failure", {"message": row.mismatch_text, "type": "mismatch"})
-            failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
+            failure.text = _text(explain_command(row, name))
     if fault:
         case = ET.SubElement(group, "testcase", {"classname": _text(name), "name": "the file"})
         ET.SubElement(case, "error", {"message": _text(fault), "type": "file"})

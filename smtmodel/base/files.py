@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.base.interrupts import undone_if_ended
 
 #: error handler for reading text: bytes that are not UTF-8 become an error of their line, not of the whole file
 NOT_UTF8 = "surrogateescape"
+STANDARD_INPUT = "standard input"  # what messages call it
 _BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 

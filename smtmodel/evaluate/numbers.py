@@ -128,6 +128,22 @@ def same_results(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.bool_]:
     return np.asarray((one == other) | (nans(one, fmt) & nans(other, fmt)))
 
 
+def steps_between(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.uint64]:
+    """How many steps from one number of a format to the next lie between the numbers of two arrays of patterns. Both
+    zeros are one place, infinities are the outermost ones, and a NaN may be anywhere."""
+    places = [_places(side.astype(np.uint64), fmt) for side in (one, other)]
+    return np.maximum(*places).view(np.uint64) - np.minimum(*places).view(np.uint64)  # up to 2^64 - 1
+
+
+def _places(patterns: Matrix, fmt: Format) -> NDArray[np.int64]:
+    if fmt.complement:
+        unread = 64 - fmt.width
+        return np.asarray((patterns << np.uint64(unread)).view(np.int64) >> unread)
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    negative = (patterns >> np.uint64(fmt.field_width) & np.uint64(1)) != 0
+    return np.where(negative, -fields.view(np.int64), fields.view(np.int64))
+
+
 def without_payload(patterns: Matrix, fmt: Format) -> Matrix:
     """The patterns, with one pattern for all NaNs."""
     return np.where(nans(patterns, fmt), np.uint64(fmt.nan), patterns)

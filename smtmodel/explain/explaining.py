@@ -190,8 +190,10 @@ class _Explainer:
         inputs = {}
         for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
-            subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
-            inputs[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
+            subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction
+            inputs[name] = Input(
+                name, pattern, fmt, subnormal and not (item.is_zero or item.special) and operand in flushing
+            )
         return inputs
 
     # -- nodes

@@ -119,9 +119,11 @@ class Element(Terminal):
         )  # fmt: skip
 
     def _turns(self, formats: Mapping[str, Format]) -> bool | None:
+        """In two's complement the least number is negated to itself."""
         if self.operand not in ("a", "c"):
             return False
-        return True if all(fmt.signed for name, fmt in formats.items() if name in ("a", "c")) else None
+        negated = [fmt for name, fmt in formats.items() if name in ("a", "c")]
+        return True if all(fmt.signed and not fmt.complement for fmt in negated) else None
 
     def key(self, context: Context) -> Hashable:
         constant_value = self._pattern(context).value  # a constant has the same key at every place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -88,6 +89,22 @@ def test_junit(vectors: Path, tmp_path: Path) -> None:
     assert [len(tests[name]) for name in (row["id"], "other", "zeros")] == [0, 1, 1]
     assert tests["other"].find("failure") is not None
     assert tests["zeros"].find("skipped") is not None
+
+
+@pytest.mark.parametrize("file", ["rows of a kernel.jsonl", "-"])
+def test_a_failed_test_says_the_command_that_explains_it(tmp_path: Path, file: str) -> None:
+    """Names are quoted as a shell wants them, and what came on standard input has no line to name."""
+    path, report = tmp_path / file, tmp_path / "report.xml"
+    text = json.dumps({"model": AMPERE, "id": "it's", "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "40000000"})
+    if file != "-":
+        path.write_text(text)
+    words = [str(one) for one in ("evaluate", "-" if file == "-" else path, "--junit", report)]
+    assert CliRunner().invoke(main, words, input=text).exit_code == 1
+    [failure] = ElementTree.parse(report).getroot().iter("failure")
+    program, *explain = shlex.split(failure.text or "")
+    assert program == "mmaprobe"
+    [found] = json.loads(run(*explain, "--json").stdout)["evaluations"]
+    assert (found["observed"], found["d"]) == ("40000000", "3f800000")
 
 
 @pytest.mark.parametrize(("change", "message"), [({}, "nothing was compared"), ({"model": 1}, "model")])

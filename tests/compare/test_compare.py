@@ -575,6 +575,18 @@ def test_matrices_of_instructions_of_two_lengths(files: dict[str, str]) -> None:
         assert f"{d[0, 0]:08x}" == one["results"][word]
 
 
+def test_distances_of_f64_are_whole_numbers() -> None:
+    """Patterns of 64 bits do not fit a floating-point number; a NaN is no distance away, and no least one."""
+    model = parse_reference("ieee/fma/f64")
+    one = np.array([[float("nan"), 1.0, 0.0]]), np.array([[2.0, 1.0 + 2**-52, -0.0]])
+    d = [side.view(np.uint64) for side in one]
+    factors = np.zeros((1, 1), np.uint64), np.zeros((1, 3), np.uint64)
+    found = differing_elements(Problem(model, model), Matrices(*factors, None, (d[0], d[1])))
+    assert found.largest is not None
+    assert found.first is not None
+    assert [found.first.ulps, found.largest.ulps] == [None, 1]
+
+
 def test_traces_end_where_the_matrices_do() -> None:
     """Tiles that one side chains more of than the other, and a last tile cut short: as `simulate` has it."""
     rng = np.random.default_rng(1)

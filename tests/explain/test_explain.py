@@ -765,3 +765,15 @@ steps:
     model, operands = Model("x", parse_unit(text, "x.yaml")), Operands((0x3E01,), (0x3E00,), 0x3F801234)
     assert sum(line.startswith("  p: maximum exponent") for line in drawn(explain(model, operands))) == 1
     assert [step.step for step in losses(model, operands)[0]] == ["p", "round", "q", "d"]
+
+
+@pytest.mark.parametrize("name", ["e4m3fnuz", "binary6p3se", "e2m1_ieee", "e4m3", "int4"])
+def test_subnormal_numbers_alone_are_read_as_zero(name: str) -> None:
+    """No zero, NaN or integer is."""
+    text = f"unit: flushed\nformats: {{a: {name}, b: e4m3, c: none, d: f32}}\nlength: 1\ninputs: {{subnormals: zero}}\n"
+    unit = parse_unit(text + 'steps: {d: "round(exact(a[0] * b[0]), f32, nearest_even)"}\n', "flushed.yaml")
+    model, least = Model("flushed", unit), Fraction(2) ** unit.a.emin
+    for pattern in range(1 << unit.a.width):
+        value = exact_value(pattern, unit.a)
+        small = isinstance(value, Fraction) and 0 < abs(value) < least and not unit.a.is_integer
+        assert explain(model, Operands((pattern,), (0x38,), 0)).inputs["a0"].flushed == small, (pattern, value)

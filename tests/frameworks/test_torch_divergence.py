@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make
 
 import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
-from mmaprobe.differences import few_terms, steps_between  # noqa: E402
+from mmaprobe.differences import FAR, few_terms, steps_apart  # noqa: E402
 from mmaprobe.machines import machine_of  # noqa: E402
 from mmaprobe.queries.plans.rules import Shape  # noqa: E402
 from mmaprobe.smtmodel.arithmetic.formats import format_named  # noqa: E402
@@ -133,10 +133,10 @@ def test_text_page_and_picture(tmp_path: Any) -> None:
 def test_steps_are_the_numbers_between(fmt: str) -> None:
     how = format_named(fmt)
     zero, one = (np.array([bits], np.uint32) for bits in (0, 1 << (how.width - 1) | 3))
-    assert steps_between(zero, one, how)[0] == 3
+    assert steps_apart(zero, one, how)[0] == 3
     nan = np.array([how.nan], np.uint32)
-    assert steps_between(nan, nan, how)[0] == 0
-    assert np.isinf(steps_between(nan, zero, how)[0])
+    assert steps_apart(nan, nan, how)[0] == 0
+    assert steps_apart(nan, zero, how)[0] == FAR
 
 
 def test_same_bits() -> None:

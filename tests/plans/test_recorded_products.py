@@ -686,11 +686,14 @@ def test_runs_added_in_the_narrower_format_that_stores_them_are_found(
     assert any((product(in_format(one, R), *new) == wanted).all() for one in stages)
 
 
-def test_one_element_that_differs_is_named(save: Save) -> None:
+@pytest.mark.parametrize("with_c", [False, True])
+def test_one_element_that_differs_is_named(save: Save, with_c: bool) -> None:
+    """Also where no plan that is near reads C."""
     a, b = factors(24, 64, 20)
     d = product(CHAIN, a, b).copy()
     d.view(np.uint32)[17, 13] += 1
-    found = CliRunner().invoke(main, ["identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}"])
+    files = save(a=a, b=b, **({"c": np.ones_like(d)} if with_c else {}), d=d)
+    found = CliRunner().invoke(main, ["identify", "--gemm", "--device", f"recorded:{','.join(files)}"])
     assert found.exit_code == 1
     told = " ".join(found.stderr.split())
     assert "it differs in 1 element, the first at [17, 13]: " in told
@@ -976,6 +979,30 @@ def test_numbers_that_overflow_warn_of_nothing(kind: Any, size: float) -> None:
     stored_of(asked, sample, forms)
     assert not summed(asked, sample)
     assert not activation_of(asked, sample)
+
+
+@pytest.mark.parametrize(("ones_of_b", "unlike"), [(0, 8), (1, 8), (4, 3)])
+def test_products_of_zeros_say_nothing_of_missing_ones(ones_of_b: int, unlike: int) -> None:
+    """Nothing is inferred, and no equation without a solution is solved, where all products are zero, or all beside the
+    last ones."""
+    a, b, d = np.ones((4, 4), np.float16), np.zeros((4, 4), np.float16), np.zeros((4, 4), np.float16)
+    b[4 - ones_of_b :] = 1
+    d.flat[:unlike] = 1
+    recorded = Recorded(parse_signature("f16,f16,f16", 4), a.view("u2"), b.view("u2"), None, (d.view("u2"),))
+    [sample] = recorded.block(*recorded.looked())
+    assert not summed(recorded.asked, sample)
+
+
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1.7e308])
+def test_results_of_any_size_have_forms(size: float) -> None:
+    """Also where the square of a factor or of a result, or its inverse, is no number of f64."""
+    a, b = factors(6, 6, 6)
+    d = (a.astype(float) @ b.astype(float)) * (size / 100)
+    asked = parse_signature("f16,f16,f64", 6)
+    recorded = Recorded(asked, a.view("u2"), b.view("u2"), None, (d.view("u8"),))
+    [sample] = recorded.block(*recorded.looked())
+    assert forms_of(asked, sample)
+    assert not summed(asked, sample)
 
 
 def test_results_of_other_shapes_are_refused() -> None:

@@ -980,3 +980,17 @@ steps: {{d: 'round(fused(a[0:4] * b[0:4]{term}, F=24), f32, nearest_even)'}}
     with pytest.raises(ParameterError, match="6 is not a chain of") as refused:
         find_bound(Model("small", parse_unit(text, "small.yaml")), Inputs(), 6, believed)
     assert ("takes any K" in str(refused.value)) is planned
+
+
+def test_what_an_integer_counts_as_at_least_is_said(tmp_path: Path) -> None:
+    """Of a format of floating point it is the smallest normal number, of which integers have none."""
+    file = tmp_path / "mixed.yaml"
+    file.write_text("unit: mixed\nformats: {a: e2m1, b: int4, c: none, d: e5m6_ieee}\nlength: 1\nsteps:\n"
+                    '  d: "round(fused(a[0] * b[0], F=1), e5m6_ieee, toward_zero)"\n')  # fmt: skip
+    words = ["prove", "--property", "error-bound", str(file)]
+    document = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
+    assert "b_0°" in document["formula"]
+    meaning = "x° is x, or the smallest normal number of its format (for b, an integer, 2^2) where x is smaller"
+    assert document["premises"][-1].startswith(meaning)
+    assert meaning in CliRunner().invoke(main, words).stderr
+    assert meaning in mmaprobe.bound(file).where

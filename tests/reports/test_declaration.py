@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.properties.declaration import format_name, steps_between
+from mmaprobe.queries.properties.declaration import format_name
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.numbers import steps_between
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.schemas import check
@@ -94,16 +95,22 @@ def test_the_bound_of_annex_e_3_holds(tmp_path: Path) -> None:
         assert abs(got - exact) <= limit
 
 
-@pytest.mark.parametrize("name", ["binary8p4se", "binary6p3se", "e4m3", "f16"])
+@pytest.mark.parametrize("name", ["binary8p4se", "binary6p3se", "e4m3", "f16", "e5m2fnuz", "int8", "uint4"])
 def test_steps_are_counted_as_the_definition_has_it(name: str) -> None:
     fmt, rng = format_named(name), np.random.default_rng(1)
-    finite = {p: v for p in range(1 << fmt.width) if not isinstance(v := exact_value(p, fmt), str)}
-    values = sorted(set(finite.values()))
-    place = {value: k for k, value in enumerate(values)}
-    patterns = list(finite)
-    for left, right in rng.choice(len(patterns), (200, 2)):
-        p, q = patterns[left], patterns[right]
-        assert steps_between(p, q, fmt) == abs(place[finite[p]] - place[finite[q]])
+    finite = {p: v for p in range(1 << fmt.width) if not isinstance(v := exact_value(p, fmt), str) or v == "-0"}
+    values = sorted({0 if value == "-0" else value for value in finite.values()})
+    place = {value: k for k, value in enumerate(values)} | {"-0": values.index(0)}
+    one, other = (np.array(list(finite), np.uint64)[rng.choice(len(finite), 200)] for _ in "lr")
+    wanted = [abs(place[finite[p]] - place[finite[q]]) for p, q in zip(one.tolist(), other.tolist(), strict=True)]
+    assert steps_between(one, other, fmt).tolist() == wanted
+
+
+def test_steps_between_any_two_numbers_of_64_bits_are_counted() -> None:
+    f64, least = format_named("f64"), 1 << 63
+    one, other = (np.array(side, np.uint64) for side in ((0x3FF0 << 48, least | 5, 0), (0x3FF0 << 48 | 1, 7, least)))
+    assert steps_between(one, other, f64).tolist() == [1, 12, 0]
+    assert steps_between(np.array([least]), np.array([least - 1]), format_named("int64")).tolist() == [2**64 - 1]
 
 
 @pytest.mark.parametrize(

@@ -279,3 +279,33 @@ def test_a_unit_that_is_not_symmetric_has_an_input() -> None:
     problem = negations(parse_reference("ieee/fma/f16@length=2,output_rounding=down"))[0]
     (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
     assert proof.verdict == "different"
+
+
+INTEGERS = """unit: integers
+formats: {{a: {}, b: int4, c: {}, d: e5m6_ieee}}
+length: 1
+roundings: {{r: "round(e5m6_ieee, nearest_even)", whole: "round(int4, nearest_even)"}}
+steps: {{d: "{}"}}
+"""
+
+
+@pytest.mark.parametrize(("a", "c", "step", "wanted"), [
+    ("e2m1", "e2m1", "r(exact(a[0] * b[0], c))", True),
+    ("int4", "e2m1", "r(exact(a[0] * b[0], c))", False),
+    ("int4", "e2m1", "r(fused(a[0] * b[0], c, F=4))", False),
+    ("e2m1", "int4", "r(exact(a[0] * b[0], c))", False),
+    ("e2m1", "e2m1", "r(exact(whole(a[0] * b[0]), c))", False),
+])  # fmt: skip
+def test_the_least_integer_has_no_opposite(a: str, c: str, step: str, wanted: bool) -> None:
+    """Negated, it is itself: where this shows in a result, the rule says nothing, and an input is found."""
+    unit = parse_unit(INTEGERS.format(a, c, step), "integers.yaml")
+    (problem,) = negations(Model("integers", unit))
+    (proof,) = proofs_of([problem], Options(timeout=60), confirm=False)
+    assert (proof.verdict == "equal") == wanted
+
+
+def test_a_tree_of_integers_is_refused() -> None:
+    document = document_of(parse_unit(INTEGERS.format("e2m1", "e2m1", "r(exact(a[0] * b[0], c))"), "integers.yaml"))
+    assert not list(Tree(document).check())
+    document["unit"]["a"] = document["unit"]["b"]
+    assert list(Tree(document).check())

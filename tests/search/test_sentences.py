@@ -144,3 +144,46 @@ def test_no_bit_decides_a_result_that_is_the_largest_or_zero_without_it_too(how:
     assert len(alike) > 10
     assert any(deciding.values())
     assert not [case for case, places in deciding.items() if places & alike]
+
+
+@pytest.mark.parametrize("mode", ["a", "b", "c"])
+def test_random_bits_that_are_just_enough_are_the_least_that_raise(mode: str) -> None:
+    """With one less they would not raise, and just too few would with one more."""
+    formats, step = f"{FLOATS}, random: uint3", 'd: "r(exact(a[0] * b[0], c), random)"'
+    formats = formats.replace("d: e3m1_ieee, random: uint3", "random: uint3, d: e3m1_ieee")
+    factors, addends = numbers("e2m1_ieee"), numbers("e3m2_ieee")
+    rows = [*product(factors, factors, addends, range(8))]
+    cases = met(step, rows, formats, how=f"stochastic_{mode}")
+    enough, few = set[int](), set[int]()
+    for place, (a, b, c, random) in enumerate(rows):
+        total = abs(factors[a] * factors[b] + addends[c])
+        if not total:
+            continue
+        share = total / Fraction(2) ** (max(first(total), -2) - 1) % 1 * 8
+        drawn = {"a": share // 1, "b": (share * 2 // 1 + 1) / 2, "c": Fraction(round(share))}[mode] + random
+        enough |= {place} if 8 <= drawn < 9 else set()
+        few |= {place} if 7 <= drawn < 8 else set()
+    assert len(enough) > 100
+    assert cases["d: random bits: just enough to raise"] == enough
+    assert cases["d: random bits: just too few to raise"] == few
+
+
+@pytest.mark.parametrize("formats", ["a: e2m1_ieee, b: e2m1, c: e2m1", "a: e2m1, b: e2m1, c: e2m2b0_ieee"])
+def test_one_bit_of_an_input_is_above_another_term_where_both_are_numbers(formats: str) -> None:
+    """The other term may be one of subnormal factors, and is no infinity."""
+    kinds = formats.split(": ")[1:]
+    sides = [numbers(kind.split(",")[0]) for kind in kinds]
+    rows = [*product(*(range(1 << format_named(kind.split(",")[0]).width) for kind in kinds))]
+    addend = format_named(kinds[2])
+    cases = met('d: "r(exact(a[0] * b[0], c))"', rows, f"{formats}, d: e3m2_ieee")
+    for bit in range(addend.fraction):
+        wanted = set()
+        for place, row in enumerate(rows):
+            a, b, c = (side.get(pattern) for side, pattern in zip(sides, row, strict=True))
+            if a and b and c and row[2] & ~addend.sign_bit == 1 << bit and first(c) > first(a * b):
+                wanted.add(place)
+        assert wanted
+        assert cases[f"c: one bit: subnormal, bit {bit} alone, above another term"] == wanted
+    beside = [places for case, places in cases.items() if case.endswith("above another term")]
+    assert all(pattern in side for places in beside for place in places
+               for side, pattern in zip(sides, rows[place], strict=True))  # fmt: skip

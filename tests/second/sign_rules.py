@@ -42,7 +42,9 @@ def turns(tree: Document, node: int, so_far: Mapping[int, bool]) -> bool:
     kind = what["kind"]
     if kind == "element":
         found = what["operand"] in ("a", "c")
-        need(not found or all(tree.formats[tree.unit[name]]["signed"] for name in "ac"), "an operand has no sign")
+        kinds = [tree.formats[tree.unit[name]] for name in "ac"] if found else []
+        need(all(kind["signed"] for kind in kinds), "an operand has no sign")
+        need(all(kind["specials"] != "complement" for kind in kinds), "a least number is its own opposite")
         return found
     if kind == "zero":
         return True

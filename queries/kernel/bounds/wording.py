@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.nodes.element import flushed_in
 from mmaprobe.smtmodel.nodes.known import power
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
@@ -191,10 +192,12 @@ def _sum_part(name: str, values: dict[int, Fraction]) -> str:
     return name if texts == ["1"] else f"{texts[0]} * {name}"
 
 
-def raised(other_formats: Sequence[str] = ()) -> str:
-    """The meaning of x° in a form; `other_formats`: a phrase for each input whose smallest
-    normal number is that of another format."""
-    besides = f" ({', '.join(other_formats)})" if other_formats else ""
+def raised(unit: Unit | Plan, other_formats: Sequence[str] = ()) -> str:
+    """The meaning of x° in a form; `other_formats`: a phrase for each input whose smallest normal number is that of
+    another format."""
+    sides = [(name, getattr(unit, name)) for name in ("a", "b", *["c"] * unit.addend)]
+    integers = [f"for {name}, an integer, 2^{fmt.emin}" for name, fmt in sides if fmt.is_integer]
+    besides = f" ({', '.join([*other_formats, *integers])})" if other_formats or integers else ""
     return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
 
 
@@ -205,7 +208,7 @@ def raised_in(plan: Plan) -> str:
         formats = [word.rounding.format for word in plan.words_read(side) if word is not None]
         if plan.least_normal(name) > getattr(plan, name).emin:
             fewer.append(f"for {name} that of {max(formats, key=lambda fmt: fmt.emin).name}")
-    return raised(fewer)
+    return raised(plan, fewer)
 
 
 def premises_of(result: Node, kept: Collection[str] = (), rectified: bool = False) -> list[str]:

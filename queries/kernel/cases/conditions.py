@@ -205,15 +205,18 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
     for place in read:
         name, fmt, pattern = every[place]
         cases, partner = _Cases(name), (place + n) % (2 * n) if place < 2 * n else -1
-        term, live = _finite_term(every, place, partner)
+        term, own = _term_of(every, place, partner)
+        live = all_of(
+            [one.term.significand.msb() & _is_number(one) for one in own[1:]] or [truth(pattern.carrier, True)]
+        )
         shown = all_of([live, *(zero[other] for other in read if other not in (place, partner))])
         above = truth(pattern.carrier, False)
         if layout.length and 2 * n in read:  # a smaller second term
             second = (2 * n, -1) if place < 2 * n else (0, n)
-            less, finite = _finite_term(every, *second)
+            less, others = _term_of(every, *second)
             rest = [zero[other] for other in read if other not in (place, partner, *second)]
             far = _distance_to(term.normalised().exponent, less.normalised().exponent)
-            above = all_of([live, finite, less.significand.any(), _beyond(far, 0), *rest])
+            above = all_of([live, *map(_is_number, others), less.significand.any(), _beyond(far, 0), *rest])
         exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction) if fmt.exponent else None
         fraction = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
         if fraction is not None and exponent is not None:
@@ -239,13 +242,14 @@ def _lone_inputs(layout: Layout, operands: Operands[Bits]) -> Met:
     return flags
 
 
-def _finite_term(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Bit]:
-    """The product of two inputs, or one input (`partner` is -1); and whether the second factor, if any, is normal."""
-    own = unpack(every[place][2], every[place][1])
-    if partner < 0:
-        return own.term, truth(own.sign.carrier, True)
-    factor = unpack(every[partner][2], every[partner][1])
-    return multiply(own.term, factor.term), factor.term.significand.msb() & ~factor.is_infinite & ~factor.is_nan
+def _term_of(every: Sequence[tuple[str, Format, Bits]], place: int, partner: int) -> tuple[Term, Sequence[Unpacked]]:
+    """The product of two inputs, or one input (`partner` is -1); and these inputs."""
+    inputs = [unpack(every[one][2], every[one][1]) for one in (place, partner) if one >= 0]
+    return multiply(*(one.term for one in inputs)) if len(inputs) > 1 else inputs[0].term, inputs
+
+
+def _is_number(value: Unpacked) -> Bit:
+    return ~(value.is_infinite | value.is_nan)
 
 
 Values = dict[Node, Unpacked]
@@ -717,7 +721,8 @@ def _round(cases: _Cases, visit: Visit, trace: Trace, values: Values, model: Mod
     raised = is_raised(how.mode, sign, tail, random)
     if is_stochastic(how.mode) and random is not None:
         drawn = draw(how.mode, tail.rest, random)
-        enough = 1 << (drawn.width - 1)
+        drawn = drawn.extract(drawn.width - 1, drawn.width - 1 - random.width)  # in units of R
+        enough = 1 << random.width
         cases.add("random bits", "just enough to raise", drawn.equals(enough) & some)
         cases.add("random bits", "just too few to raise", drawn.equals(enough - 1) & some)
     own = choose(infinite, cases.sign(value), sign)
