@@ -142,7 +142,7 @@ def scaled_unit(rng: random.Random) -> Unit:
         x, y = Element("a", Index(0)), Element("b", Index(0))
         terms: list[Node] = [x, y, Element("c"), Product(x, y)]
         inner = Scale(ExactSum(tuple(rng.sample(terms, rng.randint(1, 3)))), *map(_factor, ("scale_a", "scale_b")))
-        total = ExactSum((inner, *rng.sample(terms, rng.randint(0, 1))))
+        total = inner if rng.random() < 0.2 else ExactSum((inner, *rng.sample(terms, rng.randint(0, 1))))
         try:
             return Unit(a, b, c, 1, Round(total, Rounding(format_named(rng.choice(RESULTS)))), scale, 1)
         except ParameterError:

@@ -303,10 +303,12 @@ def _summed(tree: Document, at: int, ranges: tuple[tuple[int, Sequence[int]], ..
 
 
 def scaled_sum(place: Place) -> Needs:
-    items = place.kind("exact")["items"]
+    if place.kind("exact", "round")["kind"] == "round":
+        place.changes(term=place.new.get("term"))
+        _scaled(place, place.node["term"], place.new["term"])
+        return Needs()
+    items = place.node["items"]
     need(place.new["kind"] == "exact", "what stands for the node is no exact sum")
-    first = place.tree.nodes[items[0]]
-    need(len(items) > 1 or len(first.get("places", ())) > 1, "a single term has its own sign")
     need(len(items) == len(place.new["items"]) and place.at != place.other, "it is the sum of other terms")
     for one, other in zip(items, place.new["items"], strict=True):
         if one != other:

@@ -357,16 +357,14 @@ def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
     return Replacement(other)
 
 
-@rewrite("scaled exact sum in an exact sum", ExactSum)
-def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
-    """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term:
-    scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or a NaN, all terms
-    become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs of all terms, as
-    there are several; a sum of one term is left as it is."""
-    if not _is_several(node):
-        return None
-    items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
-    return None if items == node.items else Replacement(replace(node, items=items))
+@rewrite("scaled exact sum in an exact sum", ExactSum, Round)
+def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
+    """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term,
+    or its rounding: scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or
+    a NaN, all terms become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs
+    of all terms, as it does where they are scaled."""
+    items = [spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.operands]
+    return None if items == list(node.operands) else Replacement(with_operands(node, items))
 
 
 @rewrite("zero added", Round)
