@@ -552,6 +552,20 @@ def first_step(scope: Scope, node: Repeat) -> Replacement | None:
     return Replacement(replace(node, places=rest, start=first) if rest else first)
 
 
+@rewrite("rectified before it is rounded", Relu)
+def rectified_before(_: Scope, node: Relu) -> Replacement | None:
+    """Rounding keeps order, zero, infinities and NaNs in a signed format that has all of these, and gives a zero that
+    is +0 no other sign: what is rounded can be rectified before. What is rectified there already is never below
+    zero."""
+    if (node.nan, node.zero) != ("keep", "positive") or not isinstance(node.term, Round):
+        return None
+    how, inner = node.term.rounding, node.term.term
+    if not (how.format.has_infinity and how.format.signed and how.format.subnormals and how.keeps_nan):
+        return None
+    again = isinstance(inner, Relu) and inner.zero == "positive"
+    return Replacement(replace(node.term, term=inner if again else replace(node, term=inner)))
+
+
 def _with_plus(node: Round) -> Round:
     """The rounding with +0 for exact zero sums."""
     return replace(node, rounding=replace(node.rounding, zero="exact_positive"))
@@ -624,6 +638,7 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 PLAIN: tuple[Rewrite, ...] = (
     product_of_zeros, gated_zero, nested_sum, scaled_sum, no_last_sum_to_zero, read_once, no_sum_to_zero, positive_term,
     unread_sign, neutral_zero_added, zero_added, single_term, rounded_again, zero_after, rounded_in_vain, input_read,
+    rectified_before,
 )  # fmt: skip
 
 
