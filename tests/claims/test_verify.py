@@ -177,12 +177,16 @@ def test_language(text: str) -> None:
 
 
 def test_a_part_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    """It is said which, and what to do."""
     path, other = tmp_path / "mine.yaml", {"p": "ieee/fma/f32", "q": "ieee/fma/f32"}
+    hint = ": leave it out, or name it under claim, where or maximise"
     for claim, code in (("error(p) <= 1", 2), ("error(p) <= error(q)", 0), ("nonzero(c) or zero(c)", 0)):
         path.write_text(text_of(claim=claim, parts=other, expect="holds", terms=1, inputs__where=[]))
         found = run(str(path))
         assert found.exit_code == code, found.output
-        assert ("parts.q: no expression of the claim names this part" in found.stderr) == (code == 2)
+        assert (f"parts.q: no expression of the claim names this part{hint}" in found.stderr) == (code == 2)
+    path.write_text(text_of(claim="error(p) <= 1", parts={**other, "r": "ieee/fma/f32"}, terms=1, inputs__where=[]))
+    assert f"parts.q: no expression of the claim names this part, nor r{hint}" in run(str(path)).stderr
     path.write_text(text_of(claim="error(p) <= 1", parts=other, terms=1, maximise={"quantity": "error(q)"}))
     assert isinstance(claims_named(str(path))[0], Claim)
     for shipped in claims().values():
