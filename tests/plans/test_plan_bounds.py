@@ -342,6 +342,25 @@ def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:
         adds_products(unit)
 
 
+@pytest.mark.parametrize("plan", [False, True])
+def test_an_input_without_an_error_is_called_near_no_bound(plan: bool, tmp_path: Path) -> None:
+    """Products of e2m1 numbers are added without a loss."""
+    unit, file = tmp_path / "unit.yaml", tmp_path / "plan.yaml"
+    unit.write_text(
+        f"unit: tiny\nformats: {{a: e2m1, b: e2m1, c: {'f32' if plan else 'none'}, d: f32}}\nlength: 2\n"
+        f"roundings: {{r: 'round(f32, nearest_even)'}}\nsteps: {{d: 'r(exact(a[0:2] * b[0:2]{', c' * plan}))'}}\n"
+    )
+    file.write_text(
+        "plan: tiny\nformats: {a: e2m1, b: e2m1, c: f32, d: f32}\nunits: {u: unit.yaml}\n"
+        "roundings: {r: 'round(f32, nearest_even)'}\nsteps: {d: 'sum(u, +0)'}\n"
+    )
+    asked = [f"plan:{file}", "--length", "4"] if plan else [str(unit)]
+    done = CliRunner().invoke(main, ["prove", "--property", "error-bound", *asked])
+    assert done.exit_code == 0, done.output
+    assert re.search("^ +none of [0-9]+ inputs has an error$", done.stderr, re.MULTILINE)
+    assert "an error of 0" not in done.stderr
+
+
 def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(FILE.format(step="sum(promote(32, fma, r), c)", d="f32"), encoding="utf-8")
