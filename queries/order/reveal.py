@@ -250,6 +250,7 @@ def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
             probe.calibrate()
         except UnrevealedError as narrow:
             raise probe.fail(failed.reason) if failed else narrow from None
+        probe.stand_by(AGAIN)  # the first masks show an order that is another one for each result
         try:
             return _looked_into(probe, Builder(probe, thorough))
         except UnrevealedError as error:
