@@ -69,10 +69,13 @@ def same_frames(left: Plan, right: Plan) -> bool:
         return False
     sides = zip((left.result, *(one.start for one in left.sums)),
                 (right.result, *(one.start for one in right.sums)), strict=True)  # fmt: skip
-    return all(
-        normal(one) == normal(other) or normal(_form(left, one)) == normal(_form(right, other))
-        for one, other in ((around(left, one), around(right, other)) for one, other in sides)
-    )
+    return all(_alike(left, one, right, other) for one, other in sides)
+
+
+def _alike(left: Plan, one: Node, right: Plan, other: Node) -> bool:
+    """Whether parts of two plans' results compute the same from the plans' sums."""
+    first, second = around(left, one), around(right, other)
+    return normal(first) == normal(second) or normal(_form(left, first)) == normal(_form(right, second))
 
 
 def _form(plan: Plan, node: Node) -> Node:
