@@ -215,7 +215,7 @@ def rectified_unit(rng: random.Random) -> Unit:
 
 #: rule of rewriting -> what makes units to which it applies, where units of other rules hardly do
 MAKERS: dict[str, Callable[[random.Random], Unit]] = {
-    "scaled_sum": scaled_unit, "lossless_sorted": sorted_unit, "rectified_before": rectified_unit,
+    "scaled_sum": scaled_unit, "lossless_sorted": sorted_unit, "rectified": rectified_unit,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.kernel.datapath.ranges import Scope
-from mmaprobe.queries.kernel.equality.rewriting import rectified_before
+from mmaprobe.queries.kernel.equality.rewriting import rectified
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Index, Node, Product, Relu, Round
@@ -47,13 +47,13 @@ def differing(one: Node, other: Node) -> int:
 @pytest.mark.all_inputs
 @pytest.mark.parametrize("name", WHOLE)
 @pytest.mark.parametrize("number", range(len(TERMS)))
-def test_what_is_rounded_is_rectified_before(number: int, name: str) -> None:
+def test_what_is_rounded_is_rectified(number: int, name: str) -> None:
     """In every mode, with rules for zeros and subnormal numbers in turn."""
     for place, mode in enumerate(MODES):
         at = place + number
         how = Rounding(format_named(name), mode, subnormals=TINY[at % len(TINY)], zero=ZEROS[at // 3 % len(ZEROS)])
         node = Relu(Round(TERMS[number], how))
-        found = rectified_before(Scope.of(unit_of(node)), node)
+        found = rectified(Scope.of(unit_of(node)), node)
         assert found is not None
         assert isinstance(found.other, Round)
         assert isinstance(found.other.term, Relu)
@@ -67,7 +67,7 @@ def test_of_other_formats_it_says_nothing(fmt: Format) -> None:
     """A number below zero, or a NaN, would be another number there."""
     how = Rounding(fmt, overflow="infinity")
     node = Relu(Round(TERMS[2], how))
-    assert rectified_before(Scope.of(unit_of(node)), node) is None
+    assert rectified(Scope.of(unit_of(node)), node) is None
     assert differing(node, Round(Relu(TERMS[2]), how)) or fmt.is_integer or not fmt.has_nan
 
 
@@ -75,9 +75,9 @@ def test_of_other_rectifiers_it_says_nothing() -> None:
     """A small number below zero would become -0, and then stay it."""
     how = Rounding(SMALL, subnormals="flush_after")
     for node in (Relu(Round(C, how), zero="keep"), Relu(Round(C, how), nan="zero"), Relu(P), Relu(C)):
-        assert rectified_before(Scope.of(unit_of(node)), node) is None
+        assert rectified(Scope.of(unit_of(node)), node) is None
     lost = Rounding(SMALL, nan=0b1001)  # a number below zero for a NaN
-    assert rectified_before(Scope.of(unit_of(C)), Relu(Round(C, lost))) is None
+    assert rectified(Scope.of(unit_of(C)), Relu(Round(C, lost))) is None
     assert differing(Relu(Round(C, lost)), Round(Relu(C), lost))
 
 

@@ -493,7 +493,7 @@ def _reads(place: Place, at: int, other: int, level: int, how: Plain) -> bool:
         _reads(place, one, two, level, how) for one, two in zip(below, under, strict=True))  # fmt: skip
 
 
-def rectified_before(place: Place) -> Needs:
+def rectified(place: Place) -> Needs:
     what = place.kind("relu")
     need((what["nan"], what["zero"]) == ("keep", "positive"), "it is another rectifier")
     first = place.tree.nodes[what["term"]]
@@ -504,8 +504,8 @@ def rectified_before(place: Place) -> Needs:
     inner = place.tree.nodes[first["term"]]
     again = inner["kind"] == "relu" and inner["zero"] == "positive"
     need(place.new == {**first, "term": place.new.get("term")}, "what stands for the node is something else")
-    rectified = place.tree.nodes[place.new["term"]]
-    need(rectified == (inner if again else {**what, "term": first["term"]}), "something else is rectified")
+    inside = place.tree.nodes[place.new["term"]]
+    need(inside == (inner if again else {**what, "term": first["term"]}), "something else is rectified")
     return Needs()
 
 
@@ -682,5 +682,5 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "product of zeros": product_of_zeros,
     "input read as its own format is rounded": input_read,
     "results so far that are read as they are": read_once,
-    "rectified before it is rounded": rectified_before,
+    "rectified before it is rounded": rectified,
 }

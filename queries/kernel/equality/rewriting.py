@@ -553,7 +553,7 @@ def first_step(scope: Scope, node: Repeat) -> Replacement | None:
 
 
 @rewrite("rectified before it is rounded", Relu)
-def rectified_before(_: Scope, node: Relu) -> Replacement | None:
+def rectified(_: Scope, node: Relu) -> Replacement | None:
     """Rounding keeps order, zero, infinities and NaNs in a signed format that has all of these, and gives a zero that
     is +0 no other sign: what is rounded can be rectified before. What is rectified there already is never below
     zero."""
@@ -638,7 +638,7 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 PLAIN: tuple[Rewrite, ...] = (
     product_of_zeros, gated_zero, nested_sum, scaled_sum, no_last_sum_to_zero, read_once, no_sum_to_zero, positive_term,
     unread_sign, neutral_zero_added, zero_added, single_term, rounded_again, zero_after, rounded_in_vain, input_read,
-    rectified_before,
+    rectified,
 )  # fmt: skip
 
 
