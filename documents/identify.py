@@ -154,6 +154,15 @@ class Differs(Part):
     the number of all"""
 
 
+class Missed(Part):
+    """How many answers the nearest candidate does not give, of new vectors too if the device answers any."""
+
+    finite: Sequence[int]
+    """of answers to finite operands that are finite and below the largest number: how many it does not give, and the
+    number of all"""
+    others: Sequence[int]  #: of all other answers: how many it does not give, and the number of all
+
+
 class Build(Document):
     """The unit of a device about which nothing was known."""
 
@@ -178,7 +187,8 @@ class Build(Document):
     """groups of candidates not searched, as their share of the time was too short"""
     why: str | None = ABSENT  #: why no unit was found, or which question about it was open when the time ended
     nearest: str | None = ABSENT  #: the nearest candidate, as a unit file
-    unexplained: Sequence[Unexplained] = ABSENT  #: answers that the nearest candidate does not give
+    missed: Missed | None = ABSENT  #: how many answers the nearest candidate does not give
+    unexplained: Sequence[Unexplained] = ABSENT  #: some answers that the nearest candidate does not give
     differs: Differs | None = ABSENT  #: where the device differs from the nearest candidate, if a condition says so
 
 

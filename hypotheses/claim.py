@@ -157,7 +157,9 @@ class Claim(Statement):
         named = {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
         idle = [name for name in self.shape.parts if name not in named]
         if 0 < len(idle) < len(self.shape.parts):
-            raise self.file.error(("parts", idle[0]), "no expression of the claim names this part")
+            nor = f", nor {' and '.join(idle[1:])}" if idle[1:] else ""
+            hint = "leave it out, or name it under claim, where or maximise"
+            raise self.file.error(("parts", idle[0]), f"no expression of the claim names this part{nor}: {hint}")
 
     def at(self, terms: int) -> Claim:
         """The claim about `terms` products alone."""

@@ -372,7 +372,9 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
     options = options_of(solver, timeout)
-    outcomes = [decide(one, options) for one in claims_named(os.fspath(claim))]
+    outcomes: list[Outcome[Any]] = []
+    for one in claims_named(os.fspath(claim)):
+        outcomes.append(decide(one, options, outcomes))
     return Cases(Claimed(one.document, _input_of(one), _difference_of(one)) for one in outcomes)
 
 

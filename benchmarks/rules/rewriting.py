@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from mmaprobe.queries.kernel.datapath.ranges import Held, Scope
-from mmaprobe.queries.kernel.equality.rewriting import REWRITES, kind_of, lossless_sorted, scaled_sum
+from mmaprobe.queries.kernel.equality.rewriting import REWRITES, kind_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -142,7 +142,7 @@ def scaled_unit(rng: random.Random) -> Unit:
         x, y = Element("a", Index(0)), Element("b", Index(0))
         terms: list[Node] = [x, y, Element("c"), Product(x, y)]
         inner = Scale(ExactSum(tuple(rng.sample(terms, rng.randint(1, 3)))), *map(_factor, ("scale_a", "scale_b")))
-        total = ExactSum((inner, *rng.sample(terms, rng.randint(0, 1))))
+        total = inner if rng.random() < 0.2 else ExactSum((inner, *rng.sample(terms, rng.randint(0, 1))))
         try:
             return Unit(a, b, c, 1, Round(total, Rounding(format_named(rng.choice(RESULTS)))), scale, 1)
         except ParameterError:
@@ -198,11 +198,32 @@ def sorted_unit(rng: random.Random) -> Unit:
     return Unit(a, b, c, 2, Round(SortedSum(tuple(rng.sample(terms, 3)), (first, first + rng.randint(0, 3))), how))
 
 
+def rectified_unit(rng: random.Random) -> Unit:
+    """A unit that rectifies a rounded number, and rounds it again."""
+    while True:
+        a, b, c = (format_named(rng.choice(names)) for names in (FACTORS, FACTORS, ADDENDS))
+        maker = Plain(rng, 1, {"a": a, "b": b, "c": c}, None)
+        nan: Any = rng.choice(("keep", "keep", "zero"))
+        zero: Any = rng.choice(("positive", "positive", "keep"))
+        try:
+            term = maker.simple()
+            first = Round(Relu(term) if rng.random() < 0.3 else term, maker.rounding())
+            return Unit(a, b, c, 1, Round(Relu(first, nan, zero), maker.rounding()))
+        except ParameterError:
+            continue
+
+
+#: rule of rewriting -> what makes units to which it applies, where units of other rules hardly do
+MAKERS: dict[str, Callable[[random.Random], Unit]] = {
+    "scaled_sum": scaled_unit, "lossless_sorted": sorted_unit, "rectified": rectified_unit,
+}  # fmt: skip
+
+
 def focused(campaign: Campaign, truths: Truths, rng: random.Random, tries: int = 40) -> None:
     """For each rule of rewriting a unit to which it applies, where one is found."""
     for name, rule in REWRITES.items():
         for _ in range(tries):
-            unit = {scaled_sum: scaled_unit, lossless_sorted: sorted_unit}.get(rule, plain_unit)(rng)
+            unit = MAKERS.get(getattr(rule, "__name__", ""), plain_unit)(rng)
             every = list(scoped(Scope.of(unit), unit.result, rng))
             useful = [one for one in every if rule(*one) is not None]
             if useful:

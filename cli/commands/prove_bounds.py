@@ -76,6 +76,8 @@ class UnitBound(OfBound["BoundResult", ErrorBound]):
         say(f"  {_numeric(document.window)}")
         if (near := document.nearest) is None:
             say("  none of the inputs tried is one that the bound is about")
+        elif not near.error:
+            say(f"  {_exact(document.tried)}")
         else:
             say(
                 f"  nearest input found, of any size: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there"
@@ -132,11 +134,18 @@ class PlanBounds(OfBound["PlanBound", PlanErrorBound]):
             say(f"  for K = {row.length}: {row.bound}")
             _show_constants(form, row.bound)
             say(f"    {_numeric(row.window)}")
-            if (near := row.nearest) is not None:
+            if (near := row.nearest) is not None and not near.error:
+                say(f"    {_exact(row.tried)}")
+            elif near is not None:
                 tried, there = f"nearest of {row.tried} inputs", f"{near.ratio:.4f} of the bound there"
                 say(f"    {tried}: an error of {near.error:.6g}, {there} (its numbers: --json)")
         say(f"  where {_premises(document)}")
         _show_proved(document)
+
+
+def _exact(tried: int) -> str:
+    """What is said where no input that was tried has an error."""
+    return f"none of {counted(tried, 'input')} has an error"
 
 
 def _show_theorems(last: Theorem) -> None:

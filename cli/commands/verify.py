@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mmaprobe.documents.verify import Claim as Document
     from mmaprobe.documents.verify import ClaimVector, Shares, Worst
     from mmaprobe.hypotheses.claim_file import Statement
+    from mmaprobe.queries.claims.outcome import Outcome
     from mmaprobe.queries.search.distinguish import Options
 
 LISTED = 64  # products above which those with the same factors share a line; the most lines that are shown
@@ -65,6 +66,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
         maximised(claim)
+    outcomes: list[Outcome[Any]] = []
     documents: list[Document] = []
     failure: MmaprobeError | None = None
     fault: FaultError | None = None
@@ -74,11 +76,12 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if documents:
             allow(options.timeout)
         try:
-            outcome = decide(claim, replace(options, timeout=left(options.timeout)))
+            outcome = decide(claim, replace(options, timeout=left(options.timeout)), outcomes)
         except FaultError as error:  # the other claims have answers all the same
             say(f"{claim.id}: {error}")
             fault = fault or error
             continue
+        outcomes.append(outcome)
         allow(None)  # the outcome is shown, however long its evaluation takes
         progress("")
         document = outcome.document

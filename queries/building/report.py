@@ -13,6 +13,7 @@ from mmaprobe.documents.identify import (
     Differs,
     DiffersWhere,
     EqualModel,
+    Missed,
     NearInstruction,
     Outline,
     Unexplained,
@@ -97,6 +98,7 @@ def document_of(
         left_for_time=built.left,
         why=built.why or None,
         nearest=None if built.nearest is None else text_of(built.nearest),
+        missed=None if built.nearest is None else Missed(finite=built.within, others=built.beyond),
         differs=None if built.description is None else _differs(built.description),
         unexplained=[
             Unexplained.of(vector.to_json(), d=to_hex(d, asked.d), candidate=to_hex(other, asked.d))

@@ -40,12 +40,13 @@ DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"
 class AlgorithmOutcome(Outcome[Claim]):
     """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
     errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
-    the largest such share that an input was found to have, apart from the input that decides; `late`: the time ended
-    before a theorem of such a share was proved."""
+    the largest such share that an input was found to have, apart from the input that decides; `worst`: an input with
+    the largest share of one search; `late`: the time ended before a theorem of such a share was proved."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)
     reached: Fraction | None = None
+    worst: Row | None = None
     late: bool = False
 
     @property
@@ -70,6 +71,12 @@ class AlgorithmOutcome(Outcome[Claim]):
             return None
         several = self.claim.assertion.most is not None
         return ClaimInput(self.claim.at(len(self.row) // 2) if several else self.claim, self.row)
+
+    def known(self, claim: Claim) -> list[Row]:
+        """The inputs found, of any number of products, if another claim has inputs of the same formats."""
+        one, other = self.claim.shape, claim.shape
+        alike = (one.factors, one.addend) == (other.factors, other.addend)
+        return [row for row in (self.row, self.worst) if alike and row is not None]
 
     @property
     def share(self) -> Fraction | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.claim_file import Statement, located
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
+from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.classical import verify_classical
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome
@@ -38,12 +39,16 @@ KINDS: Mapping[type[Statement], Kind] = {
 }
 
 
-def decide(claim: Statement, options: Options) -> Outcome[Any]:
-    """The verdict on a claim. Raises InputError for an ill-formed claim, FaultError where an evaluation contradicts
-    what was proved."""
+def decide(claim: Statement, options: Options, before: Sequence[Outcome[Any]] = ()) -> Outcome[Any]:
+    """The verdict on a claim. `before`: outcomes of other cases, whose inputs a search may use. Raises InputError for
+    an ill-formed claim, FaultError where an evaluation contradicts what was proved."""
     start, kind = time.monotonic(), KINDS[type(claim)]
     with located(claim.file, (kind.key,)):
-        outcome = kind.verify(claim, options)
+        if isinstance(claim, Claim):
+            known = [row for one in before if isinstance(one, AlgorithmOutcome) for row in one.known(claim)]
+            outcome: Outcome[Any] = verify(claim, options, known)
+        else:
+            outcome = kind.verify(claim, options)
     outcome.seconds = time.monotonic() - start
     outcome.check(outcome.interrupted or outcome.seconds >= (options.timeout or math.inf))
     return outcome

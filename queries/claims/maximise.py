@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -86,11 +86,16 @@ def maximise(claim: Statement, options: Options | None = None, most: Fraction | 
         return search.run()
 
 
-def climb(claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool]) -> Worst:
-    """The worst input found by concrete search, which ends as soon as `enough` holds for the best row."""
+def climb(
+    claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool], also: Sequence[Row] = ()
+) -> Worst:
+    """The worst input found by concrete search, which ends as soon as `enough` holds for the best row, and of the
+    inputs `also`."""
     search = _Search(claim, largest, Options(timeout=seconds))
     search.enough = enough
     search.climb(seconds)
+    if also:
+        search.take(also)
     return search.worst
 
 
@@ -179,6 +184,12 @@ class _Search:
                 if self.enough(elite[0][1]):
                     break
         self.worst.asked.append(SearchStep(f"{rounds} rounds of concrete search", (), time.monotonic() - began))
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Take the worst of some inputs, if it is worse than what was found."""
+        value, row = max(zip(self._values(np.array(rows, dtype=np.uint64)), rows, strict=True))
+        if value > (self.worst.value if self.worst.value is not None else -1):
+            self.worst.value, self.worst.row = value, row
 
     def _remaining(self, share: float = 1.0) -> float:
         limit = self.options.timeout or 60.0

@@ -56,7 +56,7 @@ from mmaprobe.queries.tactics.records import Lemma
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import Window
-from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTimeError
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import working_until
 from mmaprobe.smtmodel.base.progress import Notice, Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
@@ -68,6 +68,7 @@ BEFORE = 64 * BATCH  # inputs, at most, simulated before a proof is tried
 SMALL_SHARE = 0.1  # largest share of the time for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # climbing to the worst input: share of the time, most seconds
 REACHED, REACHED_MOST, REACHED_SHARE = 1.0, 20.0, 0.3  # climbing: seconds if proved, if not; share of time
+ALONE, ALONE_SHARE = 1.0, 0.25  # climbing with one product first: most seconds, share of the time for climbing
 SEARCHED = 32  # products, at most, in a term by term search, for a claim about several numbers of products
 BRIEFLY = 4.0  # seconds for the largest share with few products, if more products follow
 LONGER = 12.0  # seconds, about, for the search with more products
@@ -76,17 +77,18 @@ LONG = 10.0  # seconds above which the whole question is announced
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
-def verify(claim: Claim, options: Options | None = None) -> AlgorithmOutcome:
-    """Decide a claim within the time of the options.
+def verify(claim: Claim, options: Options | None = None, known: Sequence[Row] = ()) -> AlgorithmOutcome:
+    """Decide a claim within the time of the options. `known`: inputs of any number of products, perhaps with large
+    shares of the sum of magnitudes.
 
     An interrupt ends the work. Raises InputError for a claim that admits no input, or has a quantity that is not a
     number on an admitted input, and SolverFaultError.
     """
-    return _Verifier(claim, options or Options()).run()
+    return _Verifier(claim, options or Options(), known).run()
 
 
 class _Verifier:
-    def __init__(self, claim: Claim, options: Options) -> None:
+    def __init__(self, claim: Claim, options: Options, known: Sequence[Row] = ()) -> None:
         self.claim, self.options, self.progress = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
@@ -95,7 +97,7 @@ class _Verifier:
         self.batches = 0  # batches of inputs simulated
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
-        self.worst: Row | None = None  # the input with the largest share of the sum of magnitudes
+        self.known = [*known]  # inputs of any number of products, perhaps with large shares
 
     def run(self) -> AlgorithmOutcome:
         outcome = self.outcome
@@ -159,7 +161,7 @@ class _Verifier:
                 wanted, shared = share_claim(self.claim.assertion), True
                 decided = self._reached(wanted, decided, BRIEFLY)
                 found += [] if outcome.reached is None else [outcome.reached]
-                worst += [] if self.worst is None else [self.worst]
+                worst += [] if outcome.worst is None else [outcome.worst]
             if decided:
                 break
         else:
@@ -335,12 +337,30 @@ class _Verifier:
             return decided
         self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
         largest = Largest(wanted.compared, wanted.against, ())
-        worst = climb(self.claim, largest, limit, self._decides)
-        self.outcome.reached, self.worst = worst.value, worst.row
+        self._alone(largest, min(ALONE, ALONE_SHARE * limit))
+        shorter = [padded for row in self.known if (padded := self._padded(row)) is not None]
+        worst = climb(self.claim, largest, limit, self._decides, shorter)
+        self.outcome.reached, self.outcome.worst = worst.value, worst.row
+        self.known += [] if worst.row is None else [worst.row]
         if decided:
             return True
         self._tried("climbing to the largest share", began)
         return self._decided_by(worst.row)
+
+    def _alone(self, largest: Largest, limit: float) -> None:
+        """Climb with one product, whose largest share more products reach with zeros; such inputs are seldom found
+        among those of many products."""
+        if self.claim.terms == 1:
+            return
+        with suppress(ParameterError):  # an expression names more products, or a part takes no single one
+            row = climb(self.claim.at(1), largest, limit, lambda row: False).row
+            self.known += [] if row is None else [row]
+
+    def _padded(self, row: Row) -> Row | None:
+        """An input of fewer products with zeros for the others; None for an input of more."""
+        count, terms = len(row) // 2, self.claim.terms
+        zeros = (0,) * (terms - count)
+        return (*row[:count], *zeros, *row[count:-1], *zeros, row[-1]) if count <= terms else None
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:
         solver = engines_of(self.options.solver)[0]  # several would slow each other down

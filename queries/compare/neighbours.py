@@ -292,7 +292,7 @@ def _changed_units(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
     groups: dict[object, list[Node]] = {}
     formats = {"a": unit.a, "b": unit.b}
     for node in walk(unit.result):
-        if _is_exact(node, formats):
+        if _is_exact(node, formats) or _is_integer(node, unit.formats):
             continue
         groups.setdefault(_parameters(node), []).append(node)
     rank = {kind: number for number, kind in enumerate(FIRST)}
@@ -318,6 +318,11 @@ def _is_exact(node: Node, formats: Mapping[str, Format]) -> bool:
     if not isinstance(node, Round) or node.converts is None or node.converts.operand not in formats:
         return False
     return node.rounding.format.holds(formats[node.converts.operand])
+
+
+def _is_integer(node: Node, formats: Mapping[str, Format]) -> bool:
+    """Whether a node is an integer, of which there is one reading: no integer is subnormal or -0."""
+    return isinstance(node, Element) and formats[node.operand].is_integer
 
 
 def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:

@@ -49,7 +49,7 @@ REWRITES = _by_name({
         "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry lossless_sum "
         "lossless_sorted plain_overflow unreached_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum "
         "positive_term unread_sign nested_sum scaled_sum zero_added single_term rounded_again rounded_twice "
-        "rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read read_once",
+        "rounded_in_vain neutral_zero_added first_step zero_after product_of_zeros input_read read_once rectified",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module

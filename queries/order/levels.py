@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
 from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT
-from mmaprobe.queries.order.probe import RAISED, NoTreeError, Probe
+from mmaprobe.queries.order.probe import RAISED, SINGLY, NoTreeError, Probe
 from mmaprobe.queries.order.tree import (
     Leaf,
     Node,
@@ -27,6 +27,7 @@ from mmaprobe.queries.order.tree import (
 LARGE = 64  # leaves of a group from which on its first leaf is paired with all others before other pairs are asked
 SMALL = 8  # leaves of a group of which every pair is asked, in sums of fewer than LARGE leaves
 FIRST = 4  # pairs that are asked first, if many pairs are similar
+TRIPLES = 32  # triples of leaves whose pairs are asked before every pair is
 SAMPLED = 32  # the least number of further pairs by which a finished tree is checked; more for more than 64 leaves
 SEEDS = 8  # branches whose first leaves are paired with each other
 
@@ -64,13 +65,33 @@ class Builder:
         except MisfitError as error:
             if self.probe.ask_assumed() or self.probe.count_singly():
                 return self.tree()
-            self.probe.stand_by(AGAIN_IN_DOUBT)
-            if self.thorough:
-                raise NoTreeError(f"the answers fit no tree: {error}", tuple(self.probe.questions)) from None
+            many = not self.thorough and len(self.probe.leaves) > SINGLY  # every pair would be many more questions
+            self.probe.stand_by(len(self.probe.questions) if many else AGAIN_IN_DOUBT)
+            reason = str(error) if self.thorough else self._strange_triple() if many else ""
+            if reason:
+                raise NoTreeError(f"the answers fit no tree: {reason}", tuple(self.probe.questions)) from None
             self.thorough = True
             return self.tree()
         self._confirm_span()
         return root
+
+    def _strange_triple(self) -> str:
+        """The reason why no tree fits, from masks on the pairs of some triples of leaves; empty if there is none.
+
+        In a tree two of three leaves meet before the third joins them, so that both masks with the third hide as many,
+        or all meet in one step: in a step that loses nothing, three masks hide two of three branches each."""
+        chance = random.Random(2)
+        triples = [sorted_leaves(chance.sample(self.probe.leaves, 3)) for _ in range(TRIPLES)]
+        self.probe.ask_pairs(pair for triple in triples for pair in combinations(triple, 2))
+        for triple in triples:
+            few, more, most = sorted(self.probe.lost(*pair) for pair in combinations(triple, 2))
+            if more != most and (few + more <= most or (few + more + most) % 2):
+                one, other, third = triple
+                return (
+                    f"masks on pairs of {one}, {other} and {third} hide {few}, {more} and {most} leaves, as in no "
+                    "order of additions; the order may depend on the numbers that are added"
+                )
+        return ""
 
     def _ask_some(self, root: Node | Leaf) -> None:
         """Ask pairs on which the tree does not rest yet; if units are counted in groups, one group for each pair."""

@@ -219,7 +219,7 @@ def reveal(
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(ask, model, model.scale_block, again, addend, any_factor=any_factor)
     try:
-        root, inside = _root(probe, thorough)
+        root, inside = _root(probe, thorough, ends)
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
@@ -240,7 +240,7 @@ def reveal(
     )
 
 
-def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
+def _root(probe: Probe, thorough: bool, ends: bool) -> tuple[Node | Leaf, Inside]:
     """The tree and what is within its fused steps. If the answers for large masks fit no tree, smaller masks are tried,
     but not if units were hidden in part: the device then keeps about as many places as there are, and smaller masks
     show fewer places. Raises UnrevealedError."""
@@ -250,6 +250,8 @@ def _root(probe: Probe, thorough: bool) -> tuple[Node | Leaf, Inside]:
             probe.calibrate()
         except UnrevealedError as narrow:
             raise probe.fail(failed.reason) if failed else narrow from None
+        if ends:  # every question is asked again; the first masks show an order that is drawn anew for each result
+            probe.stand_by(AGAIN)
         try:
             return _looked_into(probe, Builder(probe, thorough))
         except UnrevealedError as error:

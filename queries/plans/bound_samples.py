@@ -79,14 +79,17 @@ class ErrorOfPlan:
         error exceeds its bound."""
         firsts, tried = list[NearPlan](), 0  # the nearest inputs of different matrices
         again = max(1, _steps(length))  # what is compiled for climbing is compiled at once
-        for a, b in _matrices(self.plan, length, rows):
-            if late():
+        for pairs in (_matrices(self.plan, length, rows), _of_all_sizes(self.plan, length)):
+            if any(near.error for near in firsts):
                 break
-            results = _results_of(self.plan, a, b, again)
-            tried += results.size
-            least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
-            if (best := nearest_of(self._measured(a, b, results, least))) is not None:
-                firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
+            for a, b in pairs:
+                if late():
+                    break
+                results = _results_of(self.plan, a, b, again)
+                tried += results.size
+                least = NEARLY * float(firsts[-1].ratio) if len(firsts) == CLIMBERS else 0.0
+                if (best := nearest_of(self._measured(a, b, results, least))) is not None:
+                    firsts = sorted([*firsts, best], key=lambda near: near.ratio, reverse=True)[:CLIMBERS]
         climbed, more = self._climbed(firsts, late)
         return nearest_of(climbed), tried + more
 
@@ -246,6 +249,18 @@ def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple
         less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.least_normal("b")) + plan.b.bias, digits)
         yield _typed(plan, np.where(heads, large, small), np.where(heads[:, None], one, less))
     yield _random(plan, length)
+
+
+def _of_all_sizes(plan: Plan, length: int) -> Iterator[tuple[Matrix, Matrix]]:
+    """A pair of A and B with positive numbers of all exponents, more and more of which are the largest number: in
+    formats of few exponents no other products add up to so many bits that they are rounded."""
+    rng = np.random.default_rng(SEED)
+    sides = []
+    for fmt, shape in ((plan.a, (RANDOM, length)), (plan.b, (RANDOM, length))):
+        any_size = rng.integers(fmt.largest + 1, size=shape, dtype=np.uint64) >> fmt.padding << fmt.padding
+        large = rng.random(shape) < np.linspace(0, 1, RANDOM)[:, None]
+        sides.append(np.where(large, np.uint64(fmt.largest), any_size))
+    yield _typed(plan, sides[0], sides[1].T)
 
 
 def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:

@@ -25,6 +25,7 @@ from mmaprobe.queries.claims import algorithms
 from mmaprobe.queries.claims import verify as verifying
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.error_bound import verify_bound
+from mmaprobe.queries.claims.maximise import Worst
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.overflow import bound
 from mmaprobe.queries.claims.samples import claim_rows
@@ -176,13 +177,50 @@ def test_language(text: str) -> None:
     assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
 
 
+def test_more_products_reach_no_smaller_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a case with fewer products reached, more products reach with zeros."""
+    monkeypatch.setattr(verifying, "REACHED", 0.4)
+    path = tmp_path / "mine.yaml"
+    inputs = {"a": [-5, 5], "b": [-5, 5], "c": "zero"}
+    claim = "error(p) <= 2**-10 * magnitude_sum()"
+    path.write_text(text_of(claim=claim, inputs=inputs, terms="{terms}", cases={"terms": [1, 2, 16]}, expect="holds"))
+    result = run(str(path), "--json")
+    reached = [Fraction(one["shares"]["reached"]) for one in json.loads(result.stdout)["claims"]]
+    assert reached == sorted(reached)
+    climbed = list[int]()
+
+    def climb(claim: Claim, *given: Any) -> Worst:
+        climbed.append(claim.terms)
+        return Worst(claim, given[0], Fraction(1), (0,) * (2 * claim.terms + 1))
+
+    monkeypatch.setattr(verifying, "climb", climb)
+    for one in claims_named(str(path)):
+        decide(one, Options(timeout=30))
+    assert climbed == [1, 1, 2, 1, 16]  # by itself, too, a case begins with one product
+
+
+def test_inputs_of_other_formats_are_no_inputs_of_a_claim() -> None:
+    """Nor are those of more products."""
+    one, two = (claim_of(claim="error(p) <= 2 * magnitude_sum()", terms=terms) for terms in (1, 2))
+    other = claim_of(claim="error(p) <= 2 * magnitude_sum()", inputs__format="f16")
+    row = (0x3F800000,) * 5
+    outcome = algorithms.AlgorithmOutcome(two, row=row)
+    assert (outcome.known(two), outcome.known(one), outcome.known(other)) == ([row], [row], [])
+    assert verifying._Verifier(two, Options())._padded((1, 2, 3)) == (1, 0, 2, 0, 3)
+    assert verifying._Verifier(one, Options())._padded(row) is None
+
+
 def test_a_part_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    """It is said which, and what to do."""
     path, other = tmp_path / "mine.yaml", {"p": "ieee/fma/f32", "q": "ieee/fma/f32"}
+    hint = ": leave it out, or name it under claim, where or maximise"
     for claim, code in (("error(p) <= 1", 2), ("error(p) <= error(q)", 0), ("nonzero(c) or zero(c)", 0)):
         path.write_text(text_of(claim=claim, parts=other, expect="holds", terms=1, inputs__where=[]))
         found = run(str(path))
         assert found.exit_code == code, found.output
-        assert ("parts.q: no expression of the claim names this part" in found.stderr) == (code == 2)
+        assert (f"parts.q: no expression of the claim names this part{hint}" in found.stderr) == (code == 2)
+    path.write_text(text_of(claim="error(p) <= 1", parts={**other, "r": "ieee/fma/f32"}, terms=1, inputs__where=[]))
+    assert f"parts.q: no expression of the claim names this part, nor r{hint}" in run(str(path)).stderr
     path.write_text(text_of(claim="error(p) <= 1", parts=other, terms=1, maximise={"quantity": "error(q)"}))
     assert isinstance(claims_named(str(path))[0], Claim)
     for shipped in claims().values():

@@ -14,9 +14,9 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import parse_row
-from mmaprobe.smtmodel.nodes import FusedSum
+from mmaprobe.smtmodel.nodes import Element, FusedSum
 from mmaprobe.smtmodel.nodes.chains import chain_of
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
@@ -197,6 +197,23 @@ def test_recorded_results_against_a_mutated_model() -> None:
     lines = ", ".join(str(one.vector.line) for one in report.mismatches[:3])
     assert f"one change that gives the results of lines {lines}: fraction_bits=24" in result.stderr
     assert result.stderr.count("maximum exponent") == 3
+
+
+def test_a_unit_of_integers_and_other_numbers_has_neighbours_that_flush_the_others() -> None:
+    text = """unit: mixed
+formats: {a: int8, b: int8, c: %s, d: f32}
+length: 2
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(exact(a[0:2] * b[0:2], c))"}
+"""
+    mixed, whole = (Model("mixed", parse_unit(text % c, "mixed.yaml")) for c in ("f32", "int32"))
+    changes = {f"{name}={value}": near for name, value, near in neighbours(mixed)}
+    flushed = changes["input_subnormals=zero"].unit.result
+    read = {element.operand: element.subnormals for element in of_kind(flushed, Element)}
+    assert read == {"a": "keep", "b": "keep", "c": "zero"}
+    operands = Operands((0, 0), (0, 0), 0x807FFFFF)
+    assert [evaluate_row(one, operands) for one in (mixed, changes["input_subnormals=zero"])] == [0x807FFFFF, 0]
+    assert not any(name.startswith("input_") and name != "input_format" for name, _, _ in neighbours(whole))
 
 
 # -- sums with parameters of their own for each operand

@@ -622,8 +622,9 @@ def test_where_the_nearest_candidate_differs_is_said(wrong: int, message: str, m
     found = Built("unexplained", nearest=nearest, within=(wrong, 50), beyond=(3, 9))
     orders = Orders([joined_branch("fused", ["c", 0])], 3)
     monkeypatch.setattr("mmaprobe.runner.device_unit.built", lambda *_: (found, orders))
-    result = run("--device", "model:ieee/fma/f32")
+    result = run("--device", "model:ieee/fma/f32", "--json")
     assert (result.exit_code, message in result.stderr) == (1, True)
+    assert json.loads(result.stdout)["missed"] == {"finite": [wrong, 50], "others": [3, 9]}
 
 
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

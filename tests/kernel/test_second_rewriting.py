@@ -242,6 +242,7 @@ def scaled(term: Node, right: Node = Q_SCALE) -> Node:
 
 
 SCALED = ExactSum((scaled(P), scaled(C)))
+RECTIFIED = "rectified before it is rounded"
 STEP = r(ExactSum((LOOPED, ACC)), zero="exact_positive")
 FIRST = r(ExactSum((P, ZERO)), zero="exact_positive")
 FLUSHED = r(ExactSum((P, C)), zero="positive", subnormals="flush_after")
@@ -421,7 +422,10 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), fused(SCALED, ACC), "what stands for the node is no exact sum"),
     (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((SCALED,)), "it is the sum of other terms"),
     (SCALED_SUM, ExactSum((P, C)), ExactSum((P, C)), "it is the sum of other terms"),
-    (SCALED_SUM, ExactSum((scaled(FREE_SUM),)), ExactSum((SCALED,)), "a single term has its own sign"),
+    (SCALED_SUM, ExactSum((scaled(FREE_SUM),)), ExactSum((SCALED,)), None),
+    (SCALED_SUM, r(scaled(FREE_SUM)), r(SCALED), None),
+    (SCALED_SUM, r(scaled(FREE_SUM)), r(SCALED, mode="up"), "what stands for the node is something else"),
+    (SCALED_SUM, r(FREE_SUM), r(SCALED), "no scaled sum became a sum of scaled terms"),
     (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((FREE_SUM, ACC)), "another term is scaled"),
     (SCALED_SUM, ExactSum((scaled(FREE_SUM), ACC)), ExactSum((ExactSum((scaled(P), scaled(P))), ACC)),
      "another term is scaled"),
@@ -554,6 +558,14 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
     ("neutral zero added", r(ExactSum((P, ZERO)), mode="down"), r(ExactSum((P,)), mode="down"), None),
     ("neutral zero added", r(ExactSum((P, C, MINUS))), r(ExactSum((P,))), "what stands for the node is something else"),
     ("first step of a loop", loop(STEP), replace(loop(STEP, FIRST), places=(1, 2)), None),
+    (RECTIFIED, Relu(r(P)), r(Relu(P)), None),
+    (RECTIFIED, Relu(r(Relu(P), mode="up")), r(Relu(P), mode="up"), None),
+    (RECTIFIED, Relu(r(P), zero="keep"), r(Relu(P)), "it is another rectifier"),
+    (RECTIFIED, Relu(P), r(Relu(P)), "it is not rounded before"),
+    (RECTIFIED, Relu(r(P, E4M3)), r(Relu(P), E4M3), "the format lacks a sign, zero, infinities or NaNs"),
+    (RECTIFIED, Relu(r(P, nan=1)), r(Relu(P), nan=1), "the format lacks a sign, zero, infinities or NaNs"),
+    (RECTIFIED, Relu(r(P)), r(Relu(P), mode="up"), "what stands for the node is something else"),
+    (RECTIFIED, Relu(r(P)), r(Relu(C)), "something else is rectified"),
     ("first step of a loop", loop(STEP, places=range(1)), FIRST, None),
     ("first step of a loop", loop(STEP),
      replace(loop(STEP, FIRST), places=(2,)), "what stands for the node is something else"),

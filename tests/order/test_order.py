@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import zlib
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from click.testing import CliRunner, Result
 import mmaprobe
 from benchmarks.order import ORDERS, chain_tree, measure
 from mmaprobe.cli.main import main
-from mmaprobe.queries.compare.steady import ContradictionError
+from mmaprobe.queries.compare.steady import AGAIN, ContradictionError
 from mmaprobe.queries.order.ends import never_rounded
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
@@ -730,7 +731,8 @@ def test_a_device_that_changes_late_contradicts_itself(place: int) -> None:
         def again(self, vectors: Sequence[Vector]) -> list[int | None]:
             places = list(range(length))
             places[place : place + 2] = place + 1, place
-            self.function = lambda a, b: one_by_one(a[:, places], b[places])
+            if len(vectors) > AGAIN:  # at the end, not after the first masks
+                self.function = lambda a, b: one_by_one(a[:, places], b[places])
             return super().again(vectors)
 
     asked = parse_signature("f32,f32,f32", length)
@@ -738,11 +740,48 @@ def test_a_device_that_changes_late_contradicts_itself(place: int) -> None:
         revealed(device, asked, time.monotonic() + 300, lambda text: None, ends=True)
 
 
+def test_an_order_that_is_drawn_anew_is_found_out_early() -> None:
+    """By the first masks, which are asked again at once."""
+    chance, asked = np.random.default_rng(1), 0
+
+    def drawn(a: Any, b: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        places = chance.permutation(a.shape[1])
+        return one_by_one(a[:, places], b[places])
+
+    formats = parse_signature("f32,f32,f32", 512)
+    with CallableDevice(drawn, "drawn") as device, pytest.raises(ContradictionError):
+        revealed(device, formats, time.monotonic() + 300, lambda text: None, ends=True)
+    assert asked < 32
+
+
+def test_an_order_that_depends_on_the_numbers_is_no_order() -> None:
+    """Three pairs of leaves say so, before every pair is asked."""
+    asked = 0
+
+    def by_content(vectors: Sequence[Vector]) -> list[int]:
+        nonlocal asked
+        asked += len(vectors)
+        results = []
+        for operands in (vector.operands for vector in vectors):
+            left, right = (np.array(side, np.uint32).view(np.float32) for side in (operands.a, operands.b))
+            places = np.random.default_rng(zlib.crc32(left.tobytes())).permutation(len(left))
+            results.append(int(np.cumsum((left * right)[places], dtype=np.float32)[-1].view(np.uint32)))
+        return results
+
+    with pytest.raises(UnrevealedError, match="as in no order of additions; the order may depend on the numbers"):
+        reveal(by_content, parse_signature("f32,f32,f32", 256), addend=False)
+    assert asked < 256 * 255 // 4
+
+
 def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(CallableDevice):
         asked: int = 0
 
         def again(self, vectors: Sequence[Vector]) -> list[int | None]:
+            if len(vectors) <= AGAIN:  # after the first masks, not at the end
+                return super().again(vectors)
             self.asked += len(vectors)
             monkeypatch.setattr("mmaprobe.runner.device_order.time.monotonic", lambda: float("inf"))
             return super().again(vectors)

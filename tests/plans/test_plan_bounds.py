@@ -34,11 +34,13 @@ from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_boun
 from mmaprobe.queries.plans.bound_samples import ErrorOfPlan
 from mmaprobe.queries.properties.bound import bound_of, chain_of, error_of
 from mmaprobe.reports.plan_sheet import sheet_of_plan
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
-from mmaprobe.smtmodel.nodes import Element, Index
+from mmaprobe.smtmodel.nodes import Element, Index, Round
 from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import partly_filled, unit_of_plan
@@ -47,6 +49,7 @@ from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.words import PLAIN
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from mmaprobe.studies.file import study_named
 from mmaprobe.studies.run import Draw, Product
 from tests.marks import some_slow
@@ -340,6 +343,40 @@ def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:
         bound_of_plan(Plan.chained(Model("rectified", unit)), 4, believed)
     with pytest.raises(RuleError):
         adds_products(unit)
+
+
+@pytest.mark.parametrize("plan", [False, True])
+def test_an_input_without_an_error_is_called_near_no_bound(plan: bool, tmp_path: Path) -> None:
+    """Products of e2m1 numbers are added without a loss."""
+    unit, file = tmp_path / "unit.yaml", tmp_path / "plan.yaml"
+    unit.write_text(
+        f"unit: tiny\nformats: {{a: e2m1, b: e2m1, c: {'f32' if plan else 'none'}, d: f32}}\nlength: 2\n"
+        f"roundings: {{r: 'round(f32, nearest_even)'}}\nsteps: {{d: 'r(exact(a[0:2] * b[0:2]{', c' * plan}))'}}\n"
+    )
+    file.write_text(
+        "plan: tiny\nformats: {a: e2m1, b: e2m1, c: f32, d: f32}\nunits: {u: unit.yaml}\n"
+        "roundings: {r: 'round(f32, nearest_even)'}\nsteps: {d: 'sum(u, +0)'}\n"
+    )
+    asked = [f"plan:{file}", "--length", "4"] if plan else [str(unit)]
+    done = CliRunner().invoke(main, ["prove", "--property", "error-bound", *asked])
+    assert done.exit_code == 0, done.output
+    assert re.search("^ +none of [0-9]+ inputs has an error$", done.stderr, re.MULTILINE)
+    assert "an error of 0" not in done.stderr
+
+
+@pytest.mark.parametrize(("length", "found"), [(2, False), (64, True)])
+def test_errors_of_sums_of_few_exponents_are_found(length: int, found: bool) -> None:
+    """Products of e2m1 numbers, rounded to f16: sums of 11 bits alone have no error."""
+    unit = parse_unit(
+        "unit: tiny\nformats: {a: e2m1, b: e2m1, c: f32, d: f32}\nlength: 4\n"
+        "roundings: {r: 'round(f32, nearest_even)'}\nsteps: {d: 'r(exact(a[0:4] * b[0:4], c))'}\n", "tiny.yaml"
+    )  # fmt: skip
+    plan = Plan.chained(Model("tiny", unit), from_zero=True)
+    plan = plan.with_result(Round(plan.result, Rounding(FORMATS["f16"])))
+    near, tried = ErrorOfPlan(plan, error_of(bound_of_plan(plan, length, believed))).nearest(length)
+    assert near is not None
+    assert tried > 1000
+    assert (near.ratio > Fraction(9, 10)) == found == bool(near.error)
 
 
 def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ USEFUL = [
     (ODD.format("r(exact(a[0:2] * b[0:2], +0 * -0))"), ("product of zeros",)),
     (ODD.format("r(exact(a[0:2] * b[0:2], q(c)))"), ("input read as its own format is rounded",)),
     (READ, ("results so far that are read as they are",)),
+    (ODD.format("r(relu(r(exact(a[0:2] * b[0:2], c))))"), ("rectified before it is rounded",)),
 ]
 
 
@@ -298,6 +299,8 @@ LIMITS = [
     ("input read as its own format is rounded", ODD.format("r(exact(a[0:2] * b[0:2], q(c)))"),
      ODD.format("r(exact(a[0:2] * b[0:2], q(c)))").replace("zero=positive", "zero=ieee")),
     ("results so far that are read as they are", READ, READ.replace("f16", "bf16")),
+    ("rectified before it is rounded", ODD.format("r(relu(r(exact(a[0:2] * b[0:2], c))))"),
+     ODD.format("r(relu(r(exact(a[0:2] * b[0:2], c)), zero=keep))")),
     ("scaled exact sum in an exact sum", SCALED_SUM.format("ue8m0"),
      SCALED_SUM.format("ue8m0").replace("scale(exact", "scale(fused").replace("]), s", "], F=3), s")),
     ("exact sum in an exact sum", NESTED,

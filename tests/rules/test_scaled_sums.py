@@ -37,6 +37,8 @@ SUMS = [
     ExactSum((Scale(ExactSum((FusedSum((X, Y), 1), Cut(ExactSum((X, C)), 2))), P, Q), Y)),
     ExactSum((Scale(ExactSum((Each(1, range(2), PLACED), C)), P, Q), X)),
     ExactSum((Each(1, range(2), Scale(ExactSum((PLACED, C)), P, Q)),)),
+    ExactSum((Scale(ExactSum((X, C)), P, Q),)),
+    ExactSum((Scale(ExactSum((X,)), P, Q),)),
 ]
 
 
@@ -87,6 +89,20 @@ def test_the_sum_of_scaled_terms_is_the_same_on_every_input(name: str, number: i
     assert not differing(FusedSum((total, X), 1), FusedSum((other, X), 1), scale, how)
 
 
+@pytest.mark.all_inputs
+@pytest.mark.parametrize("name", POSITIVE)
+@pytest.mark.parametrize("terms", [(X, C), (X,), (Product(X, Y), C, Y)], ids=len)
+def test_the_rounding_of_a_scaled_sum_is_that_of_the_sum_of_scaled_terms(name: str, terms: tuple[Node, ...]) -> None:
+    scale, scaled = factor(*POSITIVE[name]), Scale(ExactSum(terms), P, Q)
+    scope = Scope.of(unit_of(scaled, scale, Rounding(WIDE)))
+    for place, mode in enumerate(MODES):
+        how = Rounding(WIDE, mode, zero=ZEROS[(place + len(terms)) % len(ZEROS)])
+        found = scaled_sum(scope, Round(scaled, how))
+        assert found is not None
+        assert found.other == Round(ExactSum(tuple(Scale(term, P, Q) for term in terms)), how)
+        assert not differing(scaled, found.other.term, scale, how)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_of_other_factors_it_says_nothing(name: str) -> None:
     """An infinite one makes a NaN of terms of both signs, but not of their sum; of negative ones nothing was shown."""
@@ -95,17 +111,6 @@ def test_of_other_factors_it_says_nothing(name: str) -> None:
     assert scaled_sum(Scope.of(unit_of(total, scale, how)), total) is None
     if name == "infinite":
         assert differing(total, with_scaled_terms(total), scale, how)
-
-
-def test_a_scaled_sum_that_is_alone_is_left_as_it_is() -> None:
-    """A negative sum times zero is +0 where exact zero sums are +0, as the sum of its terms times zero: the rule could
-    say more."""
-    scale, how = factor("none", False), Rounding(WIDE, zero="exact_positive")
-    single, terms = (
-        ExactSum((node,)) for node in (Scale(ExactSum((X, C)), P, Q), ExactSum((Scale(X, P, Q), Scale(C, P, Q))))
-    )
-    assert scaled_sum(Scope.of(unit_of(single, scale, how)), single) is None
-    assert not differing(single, terms, scale, how)
 
 
 def test_what_is_not_exact_is_left_as_it_is() -> None:
@@ -126,14 +131,18 @@ scale_block: 2
 roundings: {{r: "round(f32, nearest_even)"}}
 steps: {{d: "r({sum})"}}
 """
+PRODUCTS = "scale(exact(a[0:2] * b[0:2]), scale_a[0], scale_b[0])"
 INSIDE = "exact(scale(exact(a[0:2] * b[0:2]), scale_a[0], scale_b[0]), c)"
 EACH_TERM = "exact(scale(a[0] * b[0], scale_a[0], scale_b[0]), c, scale(a[1] * b[1], scale_a[0], scale_b[0]))"
 
 
-def test_units_that_scale_are_proved_equal_by_rewriting(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("total", "terms"), [(INSIDE, EACH_TERM), (PRODUCTS, EACH_TERM.replace(" c,", ""))], ids=["added", "alone"]
+)
+def test_units_that_scale_are_proved_equal_by_rewriting(total: str, terms: str, tmp_path: Path) -> None:
     """And the certificate is checked."""
     files = []
-    for name, text in (("sum", INSIDE), ("terms", EACH_TERM)):
+    for name, text in (("sum", total), ("terms", terms)):
         (tmp_path / f"{name}.yaml").write_text(UNIT.format(name=name, scale="ue8m0", sum=text))
         files.append(str(tmp_path / f"{name}.yaml"))
     done = CliRunner().invoke(main, ["prove", *files, "--timeout", "20", "--certificate", str(tmp_path / "proof")])

@@ -303,10 +303,12 @@ def _summed(tree: Document, at: int, ranges: tuple[tuple[int, Sequence[int]], ..
 
 
 def scaled_sum(place: Place) -> Needs:
-    items = place.kind("exact")["items"]
+    if place.kind("exact", "round")["kind"] == "round":
+        place.changes(term=place.new.get("term"))
+        _scaled(place, place.node["term"], place.new["term"])
+        return Needs()
+    items = place.node["items"]
     need(place.new["kind"] == "exact", "what stands for the node is no exact sum")
-    first = place.tree.nodes[items[0]]
-    need(len(items) > 1 or len(first.get("places", ())) > 1, "a single term has its own sign")
     need(len(items) == len(place.new["items"]) and place.at != place.other, "it is the sum of other terms")
     for one, other in zip(items, place.new["items"], strict=True):
         if one != other:
@@ -491,6 +493,22 @@ def _reads(place: Place, at: int, other: int, level: int, how: Plain) -> bool:
         _reads(place, one, two, level, how) for one, two in zip(below, under, strict=True))  # fmt: skip
 
 
+def rectified(place: Place) -> Needs:
+    what = place.kind("relu")
+    need((what["nan"], what["zero"]) == ("keep", "positive"), "it is another rectifier")
+    first = place.tree.nodes[what["term"]]
+    need(first["kind"] == "round", "it is not rounded before")
+    how, fmt = first["rounding"], place.tree.formats[first["rounding"]["format"]]
+    whole = fmt["specials"] in ("ieee", "extended") and fmt["signed"] and fmt["subnormals"]
+    need(whole and nan_as(how, fmt) == "nan", "the format lacks a sign, zero, infinities or NaNs")
+    inner = place.tree.nodes[first["term"]]
+    again = inner["kind"] == "relu" and inner["zero"] == "positive"
+    need(place.new == {**first, "term": place.new.get("term")}, "what stands for the node is something else")
+    inside = place.tree.nodes[place.new["term"]]
+    need(inside == (inner if again else {**what, "term": first["term"]}), "something else is rectified")
+    return Needs()
+
+
 def lossless_sum(place: Place) -> Needs:
     what = place.kind("fused")
     need(not what["sticky"] and what["carry_bits"] is None, "it wraps, or has a sticky bit")
@@ -664,4 +682,5 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "product of zeros": product_of_zeros,
     "input read as its own format is rounded": input_read,
     "results so far that are read as they are": read_once,
+    "rectified before it is rounded": rectified,
 }

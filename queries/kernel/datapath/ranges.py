@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Gate, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, of_kind
+from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -120,9 +121,9 @@ class Scope:
     unsigned: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(unit: Unit) -> Scope:
-        """The scope of a unit's result. Raises RuleError for a unit that takes random bits, or whose roundings make
-        numbers of infinities: the rules of rewriting do not hold for these."""
+    def of(unit: Unit | Plan) -> Scope:
+        """The scope of the result of a unit, or of a plan over its sums. Raises RuleError for a unit that takes random
+        bits, or whose roundings make numbers of infinities: the rules of rewriting do not hold for these."""
         rounded = [node.rounding for node in of_kind(unit.result, Round)]
         if any(how.stochastic or how.bounds_infinity for how in rounded):
             raise RuleError("units that take random bits, or make numbers of infinities, are not rewritten")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mmaprobe.queries.kernel.datapath.ranges import Scope
 from mmaprobe.queries.kernel.equality.plan_units import (
     AtLength,
     Tails,
@@ -14,9 +15,10 @@ from mmaprobe.queries.kernel.equality.plan_units import (
     plan_key,
     units_agree,
 )
+from mmaprobe.queries.kernel.equality.rewriting import form_of
 from mmaprobe.queries.kernel.equality.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Constant, Node
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans.loop import around
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -62,12 +64,26 @@ def same_sums(left: Plan, right: Plan, sums: Sequence[Theorem]) -> Made:
 
 def same_frames(left: Plan, right: Plan) -> bool:
     """Whether two plans take the same inputs, have equally many sums of products with the same starts, and compute the
-    result from their sums in the same way."""
+    result from their sums in the same way, or in ways that have one form by the rules of rewriting."""
     if (left.a, left.b, left.c, len(left.sums)) != (right.a, right.b, right.c, len(right.sums)):
         return False
     sides = zip((left.result, *(one.start for one in left.sums)),
                 (right.result, *(one.start for one in right.sums)), strict=True)  # fmt: skip
-    return all(normal(around(left, one)) == normal(around(right, other)) for one, other in sides)
+    return all(_alike(left, one, right, other) for one, other in sides)
+
+
+def _alike(left: Plan, one: Node, right: Plan, other: Node) -> bool:
+    """Whether parts of two plans' results compute the same from the plans' sums."""
+    first, second = around(left, one), around(right, other)
+    return normal(first) == normal(second) or normal(_form(left, first)) == normal(_form(right, second))
+
+
+def _form(plan: Plan, node: Node) -> Node:
+    """A part of a plan's result, over its sums, rewritten; as it is, where the rules do not hold (`Scope.of`)."""
+    try:
+        return form_of(Scope.of(plan), node)
+    except RuleError:
+        return node
 
 
 def _check_frames(name: str, left: Plan, right: Plan) -> None:

@@ -357,16 +357,14 @@ def nested_sum(_: Scope, node: ExactSum) -> Replacement | None:
     return Replacement(other)
 
 
-@rewrite("scaled exact sum in an exact sum", ExactSum)
-def scaled_sum(scope: Scope, node: ExactSum) -> Replacement | None:
-    """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term:
-    scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or a NaN, all terms
-    become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs of all terms, as
-    there are several; a sum of one term is left as it is."""
-    if not _is_several(node):
-        return None
-    items = tuple(spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.items)
-    return None if items == node.items else Replacement(replace(node, items=items))
+@rewrite("scaled exact sum in an exact sum", ExactSum, Round)
+def scaled_sum(scope: Scope, node: Node) -> Replacement | None:
+    """Nothing is lost where an exact sum is scaled, nor between the scaled sum and an exact sum that has it as a term,
+    or its rounding: scaling each of its terms is the same, if no factor is infinite or negative. If a factor is zero or
+    a NaN, all terms become zero or NaN, and an infinite term times zero a NaN. The sign of a zero depends on the signs
+    of all terms, as it does where they are scaled."""
+    items = [spread(item, lambda factor: scope.known(factor).is_magnitude) for item in node.operands]
+    return None if items == list(node.operands) else Replacement(with_operands(node, items))
 
 
 @rewrite("zero added", Round)
@@ -554,6 +552,20 @@ def first_step(scope: Scope, node: Repeat) -> Replacement | None:
     return Replacement(replace(node, places=rest, start=first) if rest else first)
 
 
+@rewrite("rectified before it is rounded", Relu)
+def rectified(_: Scope, node: Relu) -> Replacement | None:
+    """Rounding keeps order, zero, infinities and NaNs in a signed format that has all of these, and gives a zero that
+    is +0 no other sign: what is rounded can be rectified before. What is rectified there already is never below
+    zero."""
+    if (node.nan, node.zero) != ("keep", "positive") or not isinstance(node.term, Round):
+        return None
+    how, inner = node.term.rounding, node.term.term
+    if not (how.format.has_infinity and how.format.signed and how.format.subnormals and how.keeps_nan):
+        return None
+    again = isinstance(inner, Relu) and inner.zero == "positive"
+    return Replacement(replace(node.term, term=inner if again else replace(node, term=inner)))
+
+
 def _with_plus(node: Round) -> Round:
     """The rounding with +0 for exact zero sums."""
     return replace(node, rounding=replace(node.rounding, zero="exact_positive"))
@@ -626,6 +638,7 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 PLAIN: tuple[Rewrite, ...] = (
     product_of_zeros, gated_zero, nested_sum, scaled_sum, no_last_sum_to_zero, read_once, no_sum_to_zero, positive_term,
     unread_sign, neutral_zero_added, zero_added, single_term, rounded_again, zero_after, rounded_in_vain, input_read,
+    rectified,
 )  # fmt: skip
 
 
