@@ -133,7 +133,7 @@ SABOTAGE: list[tuple[str, int, str, Any]] = [
     ("promote(1, mma, r)", 12, *LOSSLESS), ("promote(1, mma, r)", 12, *NO_GROWTH), ("mma", 12, *NO_GROWTH),
     ("compensate(1, mma, r)", 4, *LOSSLESS), ("halve(2, mma, r)", 12, *LOSSLESS),
     ("compensate(1, mma, r, by=kahan)", 12, "_kahan", lambda unit, times: (NOUGHT, number(4))),
-    ("split(3, mma, r)", 12, "_apart", lambda forms: forms[0]),
+    ("split(3, mma, r)", 12, "_disjoint_sum", lambda forms: forms[0]),
     ("mma", 2, "_sums_of", lambda form, pair: NOUGHT),
     ("promote(2, mma, r)", 12, "_sums_of", lambda form, pair: NOUGHT),
 ]  # fmt: skip
@@ -170,7 +170,7 @@ def test_a_little_too_small_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> N
         ("sum(halve(8, fma, r), c)", None, "larger", lambda forms: forms[0]),
         ("sum(split(2, mma, r), c)", 64, "_within", lambda plan, fmt: frozenset()),
         ("multiword/markidis", 64, "_of_pair", lambda limit, pair: replace(limit, most=NOUGHT, where=())),
-        ("sum(split(2, mma, r), c)", 64, "_apart", lambda forms: larger([forms[0], forms[-1]])),
+        ("sum(split(2, mma, r), c)", 64, "_disjoint_sum", lambda forms: larger([forms[0], forms[-1]])),
     ]
     for case in broken:
         step, length, *changed = case

@@ -84,7 +84,7 @@ def twice(unit: str) -> Plan:
         (lambda: every_sum(tiny(), 3), "too many"),
         (lambda: every_sum(tiny(), 0), "from 1 on"),
         (lambda: every_error(tiny(), 1, 4, -1, Fraction(1), False), "from 0 on"),
-        (lambda: every_product(tiny(), parse_plan_path("plan:triton/bf16x3"), 1), "other formats"),
+        (lambda: every_product(tiny(), parse_plan_path("plan:triton/bf16x3"), 1), "different formats"),
         (lambda: every_product(*[tiny("shared(a))), shared(b)", "shared(a))), c")] * 2, 1), "reads c"),
         (lambda: every_sum(twice(UNIT), 1), "not every product"),
         (lambda: every_sum(tiny(unit=UNIT.replace("length: 1", "length: 2").replace("[0]", "[0:2]")), 2), "no chain"),
