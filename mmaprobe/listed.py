@@ -385,7 +385,9 @@ def _nodes() -> list[lists.ListedNode]:
 def _format_summary(fmt: Format) -> str:
     if fmt.is_integer:
         return f"{fmt.width} bits: {'' if fmt.signed else 'unsigned '}integers"
-    return f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}"
+    ends = {"highest": fmt.width - fmt.field_width - int(fmt.signed), "lowest": fmt.padding}
+    unread = [f"; {counted(count, f'{which} bit')} not read" for which, count in ends.items() if count]
+    return f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}{''.join(unread)}"
 
 
 def _formats() -> list[lists.ListedThing]:
