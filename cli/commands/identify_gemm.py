@@ -12,7 +12,7 @@ import click
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, left, state
+from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, allow, left, state
 from mmaprobe.smtmodel.base.wording import counted, some_of
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def map_gemm(question: Question) -> int:
     except TimeUp as error:
         raise OutOfTimeError(f"the time was over before a product was asked: give more{given}") from error
     failure = mapper.searched()
+    allow(None)  # what was found is shown, however late it comes
     progress("")
     mapped = mapper.findings
     if mapped.asked or failure is None:
@@ -103,6 +104,7 @@ def plans_of_files(question: Question) -> int:
     with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
         recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
     [given] = plans_of_results(recorded, (), progress, left(question.timeout))
+    allow(None)
     progress("")
     for sentence in sentences(given, recorded, question.timeout):
         say_wrapped(sentence)

@@ -17,7 +17,7 @@ from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progr
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.question import DeviceQuestion
 from mmaprobe.smtmodel.base.errors import MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.interrupts import allow, begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def order(
         except ContradictionError as error:
             failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
         description = opened.description
+    allow(None)  # what was found is shown, however late it comes
     progress("")
     seconds = time.monotonic() - start
     title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)

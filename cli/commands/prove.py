@@ -19,6 +19,7 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import COMPARE_HELP, DESIGN, EXIT, FIXED, FLAGS, JSON, inputs_option, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.hypotheses.properties import Property
+from mmaprobe.smtmodel.base.interrupts import allow
 
 if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
@@ -108,6 +109,7 @@ def prove(
     line = CommandLine(tuple(map(Named, models)), as_json=as_json, **asked)
     statement = next(kind for kind, is_asked in KINDS.items() if is_asked(line))(line)
     decided = statement.conjecture.decide(options, confirm)
+    allow(None)  # the verdict is shown, however late it comes
     options.progress("")
     statement.show(decided.found, decided.document)
     into = None if decided.document.verdict == "unknown" else certificate

@@ -112,6 +112,26 @@ def test_vectors_found_before_an_interrupt_are_kept(tmp_path: Path) -> None:
         assert 1 <= len(output.read_text().splitlines()) <= count
 
 
+def test_a_verdict_is_shown_however_late_it_comes() -> None:
+    """The time limit is for the proof: a verdict that comes at its end is not lost while it is printed."""
+    text = """
+    from mmaprobe.cli.commands.prove_models import Models
+
+    shown = Models.show
+
+    def late(*rest):
+        time.sleep(3)
+        shown(*rest)
+
+    Models.show = late
+    main(["prove", given, given, "--timeout", "2"])
+    """
+    code, errors = run(text, HARD[1])
+    assert code == 0, errors
+    assert "equal: proved in" in errors
+    assert "time ran out" not in errors
+
+
 def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
     """With what it started, and without what it was writing."""
     text = """
