@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.documents.verify import Claim as Document
-    from mmaprobe.documents.verify import ClaimVector, Shares, Worst
+    from mmaprobe.documents.verify import ClaimVector, Worst
     from mmaprobe.hypotheses.claim_file import Statement
     from mmaprobe.queries.claims.outcome import Outcome
     from mmaprobe.queries.search.distinguish import Options
@@ -152,7 +152,7 @@ def _show(document: Document, claim: Statement) -> None:
     if document.counterexample is not None:
         show_counterexample(document.counterexample)
     if document.shares:
-        say(f"  error or difference, as a share of the sum of magnitudes: {_shares(document.shares)}")
+        say(f"  error or difference, as a share of the sum of magnitudes: {_shares(document)}")
         if claim.where and document.shares.proved is not None:
             say("  the proved share holds for all inputs in the windows, also those that `where` leaves out")
     by = _by(document)
@@ -171,14 +171,17 @@ def _show(document: Document, claim: Statement) -> None:
     say()
 
 
-def _shares(shares: Shares) -> str:
+def _shares(document: Document) -> str:
     """The share that is proved, rounded up, and the share that is reached, rounded down."""
     from mmaprobe.queries.kernel.bounds.wording import down_text, up_text
 
+    shares = document.shares
     nothing = "nothing is proved" + " in the time given" * (shares.late is True)
     proved = nothing if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
-    reached = "nothing" if shares.reached is None else f"{down_text(Fraction(shares.reached))}"
-    return f"{proved}; {reached} is reached"
+    if shares.reached is None:
+        return f"{proved}; nothing is reached"
+    other = ", if not by the input above" * (document.vector is not None)
+    return f"{proved}; {down_text(Fraction(shares.reached))} is reached{other}"
 
 
 def _show_worst(worst: Worst) -> None:

@@ -57,11 +57,17 @@ def show_answer(answered: Answered) -> None:
 def _verdict(pair: PairAnswer) -> str:
     outcome = pair.outcome
     steps = [
-        f"{counted(len(step.free), 'product')} free{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
+        f"{_free(step.free, outcome.problem.length)}{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
         for step in outcome.steps
     ]
     asked = "; ".join(["found by simulation"] * outcome.simulated + steps)
     return pair_text(pair.document(), asked, f", {counted(len(outcome.witnesses), 'vector')}")
+
+
+def _free(products: Sequence[int], length: int) -> str:
+    """The products that a query leaves free, the others being zero, in words."""
+    few = f"product{'s' * (len(products) > 1)} {', '.join(map(str, products))}"
+    return f"{few if len(products) < length else 'all products'} free"
 
 
 def show_operands(model: Model, operands: Operands[int]) -> None:
