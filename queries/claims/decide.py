@@ -19,12 +19,13 @@ from mmaprobe.queries.claims.properties import verify_property
 from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.claims.wraps import verify_wraps
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import Row
 
 
 class Kind(NamedTuple):
     """How claims of a kind are decided, and the key of a claim's file to which errors of the decision refer."""
 
-    verify: Callable[[Any, Options], Outcome[Any]]
+    verify: Callable[..., Outcome[Any]]
     key: str
 
 
@@ -44,11 +45,14 @@ def decide(claim: Statement, options: Options, before: Sequence[Outcome[Any]] = 
     an ill-formed claim, FaultError where an evaluation contradicts what was proved."""
     start, kind = time.monotonic(), KINDS[type(claim)]
     with located(claim.file, (kind.key,)):
-        if isinstance(claim, Claim):
-            known = [row for one in before if isinstance(one, AlgorithmOutcome) for row in one.known(claim)]
-            outcome: Outcome[Any] = verify(claim, options, known)
-        else:
-            outcome = kind.verify(claim, options)
+        outcome = kind.verify(claim, options, *_inputs(claim, before))
     outcome.seconds = time.monotonic() - start
     outcome.check(outcome.interrupted or outcome.seconds >= (options.timeout or math.inf))
     return outcome
+
+
+def _inputs(claim: Statement, before: Sequence[Outcome[Any]]) -> list[list[Row]]:
+    """For a claim about algorithms, a further argument of its prover: the inputs found for other cases."""
+    if not isinstance(claim, Claim):
+        return []
+    return [[row for one in before if isinstance(one, AlgorithmOutcome) for row in one.known(claim)]]

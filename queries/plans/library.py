@@ -39,6 +39,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, Param
 from mmaprobe.smtmodel.base.interrupts import CutShort, TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant
@@ -83,6 +84,7 @@ ORDERING = 0.4  # share of the learning time for all orders
 UNITS = 4  # the least number of uses of a known unit in K for which its cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
+TIED = 8  # the exponent of sums half way between two results
 DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
 AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
 POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
@@ -529,17 +531,22 @@ class Mapper(Candidates):
         return [plan for plan in plans if form_of(self.asked, plan) in forms]
 
     def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
-        """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape, for
-        values of c that distinguish the steps after the sum. Of equally good plans, the first."""
+        """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape,
+        where sums are half way between two results, and for values of c that distinguish the steps after the sum. Of
+        equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
-        for _ in range(DIRECTED if len(plans) > 1 else 0):
-            drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
+        integers = any(fmt.is_integer for fmt in (self.asked.a, self.asked.b, self.asked.c, self.asked.d))
+        for number in range(integers, 1 + DIRECTED if len(plans) > 1 else 0):
+            if number == 0:
+                drawn = self._tied(looked.shape, rows, columns)
+            else:
+                drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
             sample = Sample(*(side[None] for side in drawn))
             open_at = looked.unexplained.reshape(sample.d.shape)
             every = [self.results(plan, sample) for plan in plans]
             gives = [0 if one is None else int((self.agreeing(one, sample) & open_at).sum()) for one in every]
             before, plans = plans, [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
-            if len(plans) in (1, len(before)):
+            if len(plans) == 1 or (number and len(plans) == len(before)):
                 break
         return plans[0]
 
@@ -978,6 +985,29 @@ class Mapper(Candidates):
         c, at = c if self.asked.addend else np.zeros_like(c), np.ix_(rows, columns)
         if chosen is not None:
             c[at] = chosen(a[rows], b[:, columns], c[at])
+        return self._asked_product(a, b, c, rows, columns)
+
+    def _tied(self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, ...]:
+        """A, B, C and D at some rows and columns of a product whose sums lie half way between two numbers of the format
+        of d, with a c far smaller than these. Two roundings after the sum then often give another number than one."""
+        asked, sizes = self.asked, (shape.rows, shape.columns)
+        top = min(TIED, asked.b.emax - 1, asked.d.emax - 2)
+        half = top - asked.d.fraction - 1  # the exponent of half a unit in the last place of the sums
+        bits = min(asked.a.fraction, asked.d.fraction)
+        a, b = np.zeros((shape.rows, shape.length)), np.zeros((shape.length, shape.columns))
+        a[:, 0], b[0] = 1 + self.rng.integers(0, 1 << bits, shape.rows) / (1 << bits), 2.0**top
+        a[:, 1:2], b[1:2] = 2.0 ** (half // 2), 2.0 ** (half - half // 2)
+        below = self.rng.integers(1, max(2, half - asked.c.unit + 1), sizes)
+        c = np.where(self.rng.integers(0, 2, sizes), 1, -1) * 2.0 ** (half - below)
+        sides = ((a, asked.a), (b, asked.b), (c, asked.c))
+        x, y, z = (from_numbers(side, fmt, "toward_zero").astype(kind_of(fmt)) for side, fmt in sides)
+        return self._asked_product(x, y, z, rows, columns)
+
+    def _asked_product(
+        self, a: Matrix, b: Matrix, c: Matrix, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[Matrix, ...]:
+        """A, B, C and the library's D at some rows and columns."""
+        at = np.ix_(rows, columns)
         begun = time.monotonic()
         d = self.multiply(a, b, c)
         self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation

@@ -1305,6 +1305,27 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
     assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")
 
 
+@pytest.mark.parametrize(
+    ("end", "plan"),
+    [
+        ("(t + c.astype(np.float32)).astype(np.float16)", "r2(r(exact(sum(fma, +0), c)))"),
+        ("(t + c.astype(np.float64)).astype(np.float16)", "r(exact(sum(fma, +0), c))"),
+    ],
+)
+def test_a_sum_that_is_rounded_twice_is_told_from_one_that_is_rounded_once(tmp_path: Path, end: str, plan: str) -> None:
+    """Of random elements one of 100,000 shows it: sums half way between two results, and a small c, are asked."""
+    path = tmp_path / "biased.py"
+    path.write_text(
+        "import numpy as np\ndef f(a, b, c):\n    t = np.zeros((len(a), b.shape[1]), np.float32)\n"
+        "    for k in range(a.shape[1]):\n        t = t + np.float32(a[:, k : k + 1]) * np.float32(b[k])\n"
+        f"    return {end}\n"
+    )
+    device = ["--device", f"python:{path}:f", "--formats", "f16,f16,f16,f16", "--shape", "16,16,24"]
+    done = CliRunner().invoke(main, ["identify", "--gemm", *device])
+    assert done.exit_code == 0, done.output
+    assert f"all products: {plan}\n" in done.output
+
+
 def test_a_function_that_adds_a_row_of_its_own_is_told_so_at_once(tmp_path: Path) -> None:
     path = tmp_path / "biased.py"
     path.write_text("import numpy as np\ndef f(a, b):\n    return np.float32(a) @ np.float32(b) - np.float32(1)\n")

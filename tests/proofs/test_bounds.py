@@ -702,7 +702,7 @@ def test_a_step_of_an_induction_is_of_any_place_and_gives_what_is_assumed() -> N
     composer.formats[node.level] = frozenset({unit.c, unit.d})
     goal: Any = composer.of(node.body, ()).goal
     step = assumed(replace(goal, places=((node.level, 0),)))
-    with pytest.raises(RuleError, match="of any place"):
+    with pytest.raises(RuleError, match="for every place of the loop"):
         RULES["repeated"](node, (), start, step)
     with pytest.raises(RuleError, match="assumes something else"):
         induction.step_of(goal, enclosures.Assumption(node.level, frozenset({unit.a})))

@@ -3,7 +3,7 @@ a verdict is a fault."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
@@ -35,7 +35,7 @@ from mmaprobe.queries.kernel.questions.truncating import truncating_steps
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.admitted_rows import admitted_rows
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.witness import replay
+from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.base.errors import FaultError, InputError, ParameterError
@@ -158,7 +158,7 @@ def test_a_contradicted_claim_is_a_fault(
     """A prover that calls a false claim true, with a theorem that nobody proved, is not believed: exit code 4, no
     verdict, both said."""
 
-    def proves(claim: Statement, options: Options) -> Outcome[Any]:
+    def proves(claim: Statement, options: Options, known: Sequence[Row] = ()) -> Outcome[Any]:
         return made(claim, theorem=assumed(*of_claim(claim).goals), asked=[SearchStep("nothing")])
 
     kind = type(claim_of(**parts))

@@ -270,8 +270,12 @@ def test_addends_are_not_rounded_to_the_grid(folder: Path, key: str, c: str, men
         ("rows: 3", "rows: 3\ngrid: f17", "mine.yaml:4: grid: 'f17' is none of"),
         ("rows: 3", "rows: 3\naddend_factor: 2", "mine.yaml:4: addend_factor: only a study of kind `bias` has addends"),
         ("[triangular]", "[cauchy]", "mine.yaml:4: distributions"),
-        ("id: mine", "id: mine\nkind: sum", "mine.yaml:2: kind: a sum has no `rows`"),
-        ("id: mine\nsizes: [8, 4]\nrows: 3", "id: mine\nkind: sum\nformat: f64\nsizes: [8, 4]", "numbers of f32"),
+        ("id: mine", "id: mine\nkind: sum", "mine.yaml:2: kind: a study of kind `sum` has no `rows`"),
+        (
+            "id: mine\nsizes: [8, 4]\nrows: 3",
+            "id: mine\nkind: sum\nformat: f64\nsizes: [8, 4]",
+            "and its format is f32",
+        ),
         ("label: f32", "label: ./mine-plan.yaml", "mine.yaml:8: curves.1: a second curve with the label"),
         (
             "plan: ./mine-plan.yaml",
