@@ -148,6 +148,21 @@ def allow(seconds: float | None) -> None:
     _set_timer()
 
 
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """A block of the main thread whose time does not count: the time limit of the command moves by as much."""
+    began, soft, hard = time.monotonic(), state.soft, state.hard
+    state.soft = state.hard = None
+    _set_timer()
+    try:
+        yield
+    finally:
+        spent = time.monotonic() - began
+        state.begun += spent
+        state.soft, state.hard = (None if limit is None else limit + spent for limit in (soft, hard))
+        _set_timer()
+
+
 def why_ended() -> str:
     """The reason why work ended early: a time limit, or an interrupt."""
     return "out of time" if state.late else "interrupted"

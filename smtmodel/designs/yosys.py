@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.interrupts import uncounted
 from mmaprobe.smtmodel.designs.design import Design, netlist_text
 from mmaprobe.smtmodel.designs.program import MissingProgramError, run_program
 from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, translated, written_at
@@ -141,8 +142,9 @@ class _Reader:
 @cache
 def _compile(program: str) -> None:
     """Have the packaged Yosys compiled for this machine, where it is not yet: it takes a minute, as the program says
-    itself on standard error."""
-    subprocess.run([program, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    itself on standard error, and counts toward no time limit, since a compilation that is cut short begins anew."""
+    with uncounted():
+        subprocess.run([program, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
 def read_design(

@@ -248,6 +248,18 @@ def test_the_first_limit_counts_from_where_the_program_began(monkeypatch: pytest
     assert interrupts.left(None) is None
 
 
+def test_time_that_does_not_count_moves_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(interrupts.time, "monotonic", lambda: now)
+    for name, value in (("begun", 90.0), ("soft", 110.0), ("hard", 112.0)):
+        monkeypatch.setattr(interrupts.state, name, value)
+    with interrupts.uncounted():
+        assert (interrupts.state.soft, interrupts.state.hard) == (None, None)
+        now = 140.0
+    assert (interrupts.state.begun, interrupts.state.soft, interrupts.state.hard) == (130.0, 150.0, 152.0)
+    assert interrupts.left(20.0) == 10.0
+
+
 def test_a_latch_is_set_once_for_all() -> None:
     latch, heard = Latch(), list[bool]()
     assert not latch.wait(0.01)
