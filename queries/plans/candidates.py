@@ -124,7 +124,7 @@ class Candidates:
         unit = model.length
         yield Chain(model)
         ones = [Chain(step) for step in self.steps((model.a, model.b)) if unit > 1 and step.d == model.d == step.c]
-        if length % unit:
+        if length > unit and length % unit:  # at a smaller K a tail is all
             yield from (Chain(model, tail) for tail in ones)
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
         yield from (self._in_known_format(one, model) for one in usual(model, length, partial(self.kept, model)))

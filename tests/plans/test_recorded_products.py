@@ -143,6 +143,16 @@ def test_a_plan_that_reads_subnormal_factors_as_zeros_says_so(save: Save) -> Non
         assert (f"{said}sum(cdna2" in text) is not tiny
 
 
+def test_a_unit_of_more_products_than_k_has_no_tail() -> None:
+    """Its tail would be all of the sum, and be named beside a unit that takes no product."""
+    unit = parse_reference("x86/amx/tdpbf16ps")
+    for length, tails in (unit.length - 1, False), (unit.length + 1, True):
+        candidates = Candidates(parse_signature("bf16,bf16,f32", length))
+        chains = [one for one in candidates.stages(unit, length) if isinstance(one, Chain)]
+        assert Chain(unit) in chains
+        assert any(one.tail is not None for one in chains) is tails
+
+
 def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save, tmp_path: Path) -> None:
     """Of the formats in the files; `compare` finds the same plan, whatever the other result."""
     a, b = factors(24, 192, 20)
