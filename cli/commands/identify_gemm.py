@@ -118,7 +118,7 @@ def plans_of_files(question: Question) -> int:
         print_json(document_of_product(given, [*named.values()], recorded.length, time.monotonic() - start))
     if state.interrupted:
         raise Interrupted
-    return 0 if given.plans else 3 if given.untried else 1
+    return 0 if given.plans else 3 if given.untried or not given.tried else 1
 
 
 def _recorded_files(text: str, c: Path | None) -> dict[str, Path]:

@@ -45,6 +45,8 @@ def sentences(
 ) -> list[str]:  # fmt: skip
     """A sentence for each fact, with lists as further lines. `seconds`: the time given; `first`: plans that are
     named before the others."""
+    from mmaprobe.queries.plans.candidates import INTEGERS
+
     lines = found.products.sentences()
     others = " of the others" if found.left_out and not found.products.instead else " of these" if lines else ""
     names = found.names(first)
@@ -54,6 +56,8 @@ def sentences(
         lines.append(f"{names[0]}{others} gives {looked}{_listed(also, found.alike(names[0]))}")
         lines += _apart(found, names[0], len(names), recorded)
         lines += _flushes(next(plan for plan in (*first, *found.plans) if plan.reference == names[0]), recorded)
+    elif not found.tried and recorded.asked.d.is_integer:
+        lines.append(f"no plan is looked for{others}: {INTEGERS}")
     elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: {why_not_done()} before the first one")
     else:

@@ -56,6 +56,13 @@ LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "vo
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
+#: why no plan is looked for where the results are integers
+INTEGERS = (
+    "sums of integers are the same in every order while none leaves the format of the results: `mmaprobe simulate "
+    "--model` computes them with a unit of the table, and a claim `wraps` says from which K a sum can leave it"
+)
+
+
 class Candidates:
     """Candidate units and stages for products with the formats of `asked`, and whether a plan reproduces results."""
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
-from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
+from mmaprobe.queries.plans.candidates import CHUNK, INTEGERS, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
@@ -246,6 +246,8 @@ class Mapper(Candidates):
         least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(asked)
+        if asked.d.is_integer:
+            raise ParameterError("formats", f"no plan is looked for: {INTEGERS}")
         self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
         self.least = tuple(-(-side // multiple) * multiple for side in least)
         self.most = tuple(side - side % multiple for side in top.sides)

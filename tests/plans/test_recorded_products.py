@@ -143,6 +143,21 @@ def test_a_plan_that_reads_subnormal_factors_as_zeros_says_so(save: Save) -> Non
         assert (f"{said}sum(cdna2" in text) is not tiny
 
 
+def test_no_plan_is_looked_for_where_results_are_integers(save: Save, tmp_path: Path) -> None:
+    """Of a recording and of a function; nothing is said of the time."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((12, 40), (40, 12)))
+    files = save(a=a, b=b, d=a.astype(np.int32) @ b.astype(np.int32))
+    path = tmp_path / "integers.py"
+    path.write_text("import numpy as np\ndef f(a, b):\n    return a.astype(np.int32) @ b.astype(np.int32)\n")
+    words = "identify", "--gemm", "--formats", "int8,int8,int32"
+    for device, code in ((f"recorded:{','.join(files)}",), 3), ((f"python:{path}:f", "--length", "40"), 2):
+        done = CliRunner().invoke(main, [*words, "--device", *device])
+        assert done.exit_code == code, done.output
+        assert "no plan is looked for: sums of integers are the same in every order" in " ".join(done.output.split())
+        assert "time" not in done.output
+
+
 def test_a_unit_of_more_products_than_k_has_no_tail() -> None:
     """Its tail would be all of the sum, and be named beside a unit that takes no product."""
     unit = parse_reference("x86/amx/tdpbf16ps")
