@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import lru_cache
 
@@ -10,11 +11,15 @@ from mmaprobe.queries.plans.candidates import likelihood
 from mmaprobe.queries.plans.results import PlansOfResult
 from mmaprobe.reports.plan_sheet import stage_words
 from mmaprobe.smtmodel.arithmetic.display import number_text
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, Literal, Relu, Round
 from mmaprobe.smtmodel.nodes.node import of_kind
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.joins import rounding_words
+from mmaprobe.smtmodel.plans.partitions import Equal, Interleaved
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import Parted
 
 C = "C:"  # key of the place where C is added
 LOOKED = 12  # the most plans of each result that are compared with those of the other
@@ -26,10 +31,11 @@ def products_left_out(results: Sequence[PlansOfResult]) -> list[str]:
     return [f"of the products, {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
-def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tuple[Plan, Plan] | None:
+def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool, length: int) -> tuple[Plan, Plan] | None:
     """The pair of plans, one of each side, with the fewest differences; of several such pairs the pair with the
     likeliest units, then the pair whose references differ least. None if a side has no plan. `with_c`: the products had
-    a C."""
+    a C; `length`: their K, at which a plan named has all the runs that it says, if there is such a plan."""
+    ones, others = ([plan for plan in side if _has_all_runs(plan, length)] or side for side in (ones, others))
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
 
     def apart(pair: tuple[Plan, Plan]) -> tuple[int, int, int]:
@@ -39,6 +45,16 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan], with_c: bool) -> tu
         return len(why_they_differ(*pair, with_c)), unlikely, len(one) + len(other) - 2 * alike
 
     return min(pairs, key=apart, default=None)
+
+
+def _has_all_runs(plan: Plan, length: int) -> bool:
+    """Whether a sum in a number of equal runs, or in turns of accumulators, has as many of these for K = `length`."""
+    for stage in (products.stage for products in plan.sums):
+        if isinstance(stage, Parted) and isinstance(divided := stage.partition, (Equal, Interleaved)):
+            with suppress(ParameterError):
+                if len(divided.cut(Span.of(length), stage).parts) < divided.ways:
+                    return False
+    return True
 
 
 def why_they_differ(one: Plan, other: Plan, with_c: bool) -> list[str]:

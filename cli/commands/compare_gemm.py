@@ -124,7 +124,7 @@ def _plans(
     given = plans_of_results(recorded, places, progress, left(seconds))
     progress("")
     addend = recorded.asked.addend
-    pair, why = most_alike(given[0].plans, given[1].plans, addend), list[str]()
+    pair, why = most_alike(given[0].plans, given[1].plans, addend, recorded.length), list[str]()
     if pair is not None:
         why = [*products_left_out(given), *why_they_differ(*pair, addend)]
         for sentence in why:

@@ -143,6 +143,22 @@ def test_a_plan_that_reads_subnormal_factors_as_zeros_says_so(save: Save) -> Non
         assert (f"{said}sum(cdna2" in text) is not tiny
 
 
+def test_of_two_results_no_plan_with_missing_runs_is_named_first(save: Save) -> None:
+    """One chain and two runs of 64: both are also three runs of which some are missing at this K."""
+    unit = Chain(parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3"))
+    rng, fmt = np.random.default_rng(8), FORMATS["e4m3"]
+    a, b = (
+        rng.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn).view(np.uint8) for shape in ((32, 128), (128, 32))
+    )
+    sums = (Round(Products(unit, Constant()), Rounding(FORMATS["f32"])), Products(in_runs(2, unit, R), Constant()))
+    d1, d2 = (simulate(a, b, None, Plan(fmt, fmt, FORMATS["f32"], one)).view(np.float32) for one in sums)
+    files = save(a=a, b=b, d1=d1, d2=d2)
+    _, found, text = run("compare", "--gemm", *files, "--formats", "e4m3,e4m3,f32", "--timeout", "60")
+    assert "runs of K" in text
+    assert "3 runs of K" not in text
+    assert next(iter(found["gemm"]["plans"]["D1"]["plans"])).startswith(("r(sum(", "sum(hopper"))
+
+
 def test_no_plan_is_looked_for_where_results_are_integers(save: Save, tmp_path: Path) -> None:
     """Of a recording and of a function; nothing is said of the time."""
     rng = np.random.default_rng(5)
