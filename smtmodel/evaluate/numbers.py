@@ -140,7 +140,7 @@ def _places(patterns: Matrix, fmt: Format) -> NDArray[np.int64]:
         unread = 64 - fmt.width
         return np.asarray((patterns << np.uint64(unread)).view(np.int64) >> unread)
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    negative = (patterns >> np.uint64(fmt.field_width) & np.uint64(1)) != 0
+    negative = (patterns >> np.uint64(fmt.field_width) & np.uint64(fmt.signed)) != 0
     return np.where(negative, -fields.view(np.int64), fields.view(np.int64))
 
 

@@ -113,6 +113,11 @@ def test_steps_between_any_two_numbers_of_64_bits_are_counted() -> None:
     assert steps_between(np.array([least]), np.array([least - 1]), format_named("int64")).tolist() == [2**64 - 1]
 
 
+def test_a_bit_that_a_format_does_not_read_is_no_sign() -> None:
+    one, other = np.array([0x81, 0x85], np.uint64), np.array([0x01, 0x02], np.uint64)
+    assert steps_between(one, other, format_named("ue4m3")).tolist() == [0, 3]
+
+
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
