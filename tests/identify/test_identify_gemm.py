@@ -1312,8 +1312,12 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
         ("(t + c.astype(np.float64)).astype(np.float16)", "r(exact(sum(fma, +0), c))"),
     ],
 )
-def test_a_sum_that_is_rounded_twice_is_told_from_one_that_is_rounded_once(tmp_path: Path, end: str, plan: str) -> None:
-    """Of random elements one of 100,000 shows it: sums half way between two results, and a small c, are asked."""
+def test_a_sum_that_is_rounded_twice_is_told_from_one_that_is_rounded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, plan: str
+) -> None:
+    """Of random elements one of 100,000 shows it: sums half way between two results, and a small c, are asked. They
+    alone tell it, without the further products whose c is chosen, which show it for some shapes."""
+    monkeypatch.setattr(gemm_plans, "DIRECTED", 0)
     path = tmp_path / "biased.py"
     path.write_text(
         "import numpy as np\ndef f(a, b, c):\n    t = np.zeros((len(a), b.shape[1]), np.float32)\n"
