@@ -45,8 +45,6 @@ def sentences(
 ) -> list[str]:  # fmt: skip
     """A sentence for each fact, with lists as further lines. `seconds`: the time given; `first`: plans that are
     named before the others."""
-    from mmaprobe.queries.plans.candidates import INTEGERS
-
     lines = found.products.sentences()
     others = " of the others" if found.left_out and not found.products.instead else " of these" if lines else ""
     names = found.names(first)
@@ -56,8 +54,6 @@ def sentences(
         lines.append(f"{names[0]}{others} gives {looked}{_listed(also, found.alike(names[0]))}")
         lines += _apart(found, names[0], len(names), recorded)
         lines += _flushes(next(plan for plan in (*first, *found.plans) if plan.reference == names[0]), recorded)
-    elif not found.tried and recorded.asked.d.is_integer:
-        lines.append(f"no plan is looked for{others}: {INTEGERS}")
     elif not found.tried:
         lines.append(f"no plan was compared with the results{others}: {why_not_done()} before the first one")
     else:
@@ -169,7 +165,8 @@ def _apart(found: PlansOfResult, name: str, count: int, recorded: Recorded) -> l
             words = f"{give} something else{than} in {differ} of {some[0].asked:,} new elements"
             if wide:
                 words = f"{give} the same in new elements like these, but something else{than} in {differ} of "
-                words += f"{some[0].asked:,} elements of numbers of all exponents"
+                numbers = "integers near the largest" if recorded.asked.a.is_integer else "numbers of all exponents"
+                words += f"{some[0].asked:,} elements of {numbers}"
             lines.append(_listed(words, [one.plans[0].reference for one in some]))
             more = f"more rows and columns, recorded too, tells them apart: {some[0].asked:,} elements or more"
             lines.append("a product of " + ("such numbers, recorded too, tells them apart" if wide else more))

@@ -13,6 +13,7 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 
 ENOUGH = 16  # finite results, at least
 NEAR = 0.02  # distance from an activation of the sums, as a share of the results: both as root mean square
+EXACT = 2.0**-40  # a line, or ReLU, that is so near, as a share of the results, is what they are
 NEARER = 8.0  # a line, or ReLU, is at least this many times as far
 
 Numbers = NDArray[np.float64]
@@ -51,6 +52,8 @@ def activation_of(asked: Signature, sample: Sample) -> str:
         rectified = bool((d >= 0).all())
         if rectified:
             others.append(_rms(d - slopes[0] * np.maximum(x, 0)))
+        if min(others) <= EXACT * size:
+            return ""
         least = min(NEAR * size, min(others) / NEARER)
         leaky = np.where(x > 0, slopes[0] * x, slopes[1] * x)
         apart = {name: _rms(d - activation(x)) for name, activation in ACTIVATIONS.items()}

@@ -3,7 +3,7 @@
 A recording shows few roundings, and a recording stored in a narrow format hides most of these. New elements have the
 recorded numbers in other places. Elements of a few products that cancel show single roundings of sums; elements of
 numbers half way between two numbers of a narrower format show the rounding of inputs. Recorded numbers of few exponents
-hide most of what plans do to small ones, so that elements of numbers of all exponents follow.
+hide most of what plans do to small ones, so that elements of numbers of all exponents follow, or of large integers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from math import ceil, log2
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Candidates
-from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
+from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample, near_ends
 from mmaprobe.queries.plans.unit_stages import TILES
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -50,7 +50,8 @@ class Input:
 class Other:
     """A plan, under all its names, that gives every recorded element, as the plan named first does. `differ`: the
     number of the `asked` new elements on which the two plans differ; `shown`: such an element with few nonzero
-    products; `wide`: these elements have numbers of all exponents, and no element like the recorded ones differs."""
+    products; `wide`: these elements have numbers of all exponents, or large integers, and no element like the recorded
+    ones differs."""
 
     plans: tuple[Plan, ...]
     differ: int
@@ -81,8 +82,8 @@ def same_sizes(plan: Plan, length: int) -> tuple[int, int] | None:
 
 
 class Apart:
-    """New elements like those of a recorded product, then elements of numbers of all exponents, on which a plan is
-    compared with others."""
+    """New elements like those of a recorded product, then elements of numbers of all exponents, or of large integers,
+    on which a plan is compared with others."""
 
     def __init__(self, recorded: Recorded, candidates: Candidates, plan: Plan) -> None:
         self._recorded, self._candidates, self._plan = recorded, candidates, plan
@@ -94,10 +95,13 @@ class Apart:
 
     @cached_property
     def _wide(self) -> list[tuple[Sample, Matrix]]:
-        asked = self._recorded.asked
+        asked, chance = self._recorded.asked, np.random.default_rng(SEED)
+        if self._candidates.integers:
+            largest = (near_ends(chance, fmt, np.zeros(POOL, np.bool_)) for fmt in (asked.a, asked.b))
+            return self._answered(_samples(self._recorded, *largest))
         if any(fmt.is_integer for fmt in (asked.a, asked.b, asked.d)):
-            return []  # their numbers have one exponent
-        chance, most = np.random.default_rng(SEED), asked.d.emax - ceil(log2(asked.length)) - 1
+            return []  # numbers of one exponent
+        most = asked.d.emax - ceil(log2(asked.length)) - 1
         pools = (_of_all_exponents(fmt, most // 2, chance) for fmt in (asked.a, asked.b))
         return self._answered(_samples(self._recorded, *pools))
 

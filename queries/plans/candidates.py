@@ -56,13 +56,6 @@ LIKELY = ("ieee", "hopper", "ampere", "turing", "blackwell", "ada-lovelace", "vo
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
-#: why no plan is looked for where the results are integers
-INTEGERS = (
-    "sums of integers are the same in every order while none leaves the format of the results: `mmaprobe simulate "
-    "--model` computes them with a unit of the table, and a claim `wraps` says from which K a sum can leave it"
-)
-
-
 class Candidates:
     """Candidate units and stages for products with the formats of `asked`, and whether a plan reproduces results."""
 
@@ -130,11 +123,20 @@ class Candidates:
         accumulator promoted, K split, sums that take products in turn, lanes and halves of single products."""
         unit = model.length
         yield Chain(model)
+        if self.in_any_order(model, length):
+            return
         ones = [Chain(step) for step in self.steps((model.a, model.b)) if unit > 1 and step.d == model.d == step.c]
         if length > unit and length % unit:  # at a smaller K a tail is all
             yield from (Chain(model, tail) for tail in ones)
             yield from (Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones))
         yield from (self._in_known_format(one, model) for one in usual(model, length, partial(self.kept, model)))
+
+    def in_any_order(self, model: Model, length: int) -> bool:
+        """Whether the sum of `length` products is the same in every order: integers that stay within the format of the
+        unit's results."""
+        largest = [max(map(abs, fmt.interval)) for fmt in (model.a, model.b)]
+        starts = self.asked.addend and self.asked.c.is_integer
+        return model.d.is_integer and not starts and length * largest[0] * largest[1] <= model.d.most
 
     def kept(self, model: Model, keeping: Keeping = "stored") -> Sequence[PartRoundings]:
         """How the sums of parts by a unit may be kept: stored in a narrower format, and added in the unit's format, or
@@ -154,6 +156,8 @@ class Candidates:
         """Sums of units in a format of fewer bits than the units and the results have, if some form has this format: a
         unit's result is rounded to it at every step, or at the end; or the results of a unit from +0 are added, with
         one rounding."""
+        if self.integers:  # many of their sums have few bits
+            return
         fewer = {form.format for form in forms} - {self.asked.d, FORMATS["f32"], FORMATS["f64"]}
         for model, fmt in product(models, fewer):
             if fmt != model.d and model.d.holds(fmt):
@@ -207,6 +211,11 @@ class Candidates:
         once, or the factors are neither f32 nor f64."""
         fused = isinstance(tree, Node) and any(node.kind != "binary" for node in nodes_of(tree))
         return fused or self.narrow
+
+    @property
+    def integers(self) -> bool:
+        """Whether the factors are integers, whose sums no unit rounds."""
+        return self.asked.a.is_integer and self.asked.b.is_integer
 
     @property
     def narrow(self) -> bool:
@@ -339,10 +348,11 @@ def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
     return None
 
 
-def outline(plan: Plan) -> tuple[int, int, str]:
-    """The place of a plan among plans that give the same results: the plan with the shortest text, without the names of
-    units, comes first, then the plan with the likeliest unit."""
+def outline(plan: Plan) -> tuple[bool, int, int, str]:
+    """The place of a plan among plans that give the same results: plans that do not round sums of integers come first;
+    then the plan with the shortest text, without the names of units; then the plan with the likeliest unit."""
+    rounds = any(model.a.is_integer and not model.d.is_integer for model in plan.models)
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)
-    return len(text), min(map(likelihood, plan.models)), plan.reference
+    return rounds, len(text), min(map(likelihood, plan.models)), plan.reference

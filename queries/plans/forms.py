@@ -39,6 +39,8 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
     "bf16": ("nearest_even", "toward_zero", "nearest_away"),
     "f16": ("nearest_even", "toward_zero"),
 }
+#: how numbers are rounded to integers by libraries, besides to nearest even
+TO_INTEGERS: tuple[Mode, ...] = ("nearest_away", "toward_zero", "down")
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before further steps
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings left out of names
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
@@ -163,7 +165,8 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
     near forms the likeliest first; if too few results are finite, all usual forms. Last come the usual forms of sums in
     a format of fewer bits than the results', if that format holds all results."""
-    names = dict.fromkeys(("f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
+    integers = ("int32",) if asked.a.is_integer and asked.b.is_integer else ()
+    names = dict.fromkeys((*integers, "f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
     fewer = None if seen is None else seen.fewer_bits
@@ -196,7 +199,8 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         return usual
     apart: list[tuple[float, Form, Numbers]] = []
     for convert, exact in seen.conversions:
-        for form in dict.fromkeys(_every(asked, fmt, convert, seen.scalars(exact), seen.rectified)):
+        every = (_every(asked, fmt, convert, seen.scalars(exact), seen.rectified, how) for how in _hows(fmt))
+        for form in dict.fromkeys(chain.from_iterable(every)):
             squares = seen.squares(form, exact)
             size = float(np.sqrt(np.mean(squares)))
             if np.isfinite(size):
@@ -252,22 +256,29 @@ def _of_bits(fmt: Format, bits: int) -> Format:
     return rows.get((fmt.exponent, bits, "ieee")) or format_named(f"e{fmt.exponent}m{bits}_ieee")
 
 
+def _hows(fmt: Format) -> list[Rounding]:
+    """How steps after a sum of a format are rounded."""
+    names = ("f32", "f64") if fmt.is_integer else ("f64" if fmt.name == "f64" else "f32",)
+    return [Rounding(FORMATS[name]) for name in names]
+
+
 def _every(
-    asked: Signature, fmt: Format, convert: Conversion, scalars: Sequence[tuple[float, float]], rectified: bool
-) -> Iterator[Form]:
-    """The forms of a sum of a format, the likeliest first."""
+    asked: Signature, fmt: Format, convert: Conversion, scalars: Sequence[tuple[float, float]], rectified: bool,
+    how: Rounding,
+) -> Iterator[Form]:  # fmt: skip
+    """The forms of a sum of a format, the likeliest first. `how`: the rounding of steps after the sum."""
     hole, c, out, form = Given(0, fmt), Element("c"), Rounding(asked.d), partial(Form, asked, fmt, convert)
-    how = Rounding(FORMATS["f64" if fmt.name == "f64" else "f32"])
     stored = [Rounding(FORMATS[name]) for name in dict.fromkeys((asked.d.name, *NARROW)) if name in FORMATS]
     stored = [one for one in stored if one.format != fmt and fmt.holds(one.format)]
+    to_integers = [Rounding(asked.d, mode) for mode in TO_INTEGERS if asked.d.is_integer]
 
     def ended(start: Element | Constant, terms: Iterable[Node]) -> Iterator[Form]:
         for term in terms:
             if term == hole and fmt == asked.d and not rectified:
                 yield form(start, hole)
                 continue
-            for one in _rounded(term, how, out):
-                yield form(start, Round(Relu(one) if rectified else one, out))
+            for one, last in product(_rounded(term, how, out), outs):
+                yield form(start, Round(Relu(one) if rectified else one, last))
 
     def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
         """Alpha times the sum, plus beta times c: each product fused with the addition, rounded, or stored as well."""
@@ -277,14 +288,19 @@ def _every(
             for one, end in product(_times(alpha, total, how, stored), _times(beta, at, how, [out])):
                 yield ExactSum((one, end))
 
-    holes: list[Node] = [hole, *(Round(hole, one) for one in stored)]
+    converted = [how] if fmt.is_integer and not how.format.holds(fmt) else []
+    holes: list[Node] = [hole, *(Round(hole, one) for one in (*converted, *stored))]
     for alpha, beta in scalars:
+        outs = [out, *(to_integers if alpha != 1 else [])]  # a sum of integers is an integer
         if not asked.addend or alpha == beta:
             start = c if asked.addend else Constant()
-            yield from ended(start, scaled(alpha, 0, hole, None))
+            for total in holes[: 1 + (bool(converted) and asked.addend and alpha != 1)]:
+                yield from ended(start, scaled(alpha, 0, total, None))
         for total in holes if asked.addend and beta else ():
             yield from ended(Constant(), scaled(alpha, beta, total, c))
         for total in () if asked.addend and beta else holes[0 if asked.addend else 1 :]:
+            if alpha == 1 and total == Round(hole, out):  # already rounded to the format of the results
+                continue
             yield from ended(Constant(), scaled(alpha, 0, total, None))
         if (alpha, beta) in ((1, 0), (1, 1)) and fmt != asked.d and not rectified:
             start = c if beta else Constant()
@@ -324,6 +340,9 @@ class _Seen:
         with np.errstate(all="ignore"):
             sums = a @ b
         finite = np.isfinite(np.square(sums) + np.square(c) + np.square(d)) & (sums != 0)
+        if asked.d.is_integer:  # the ends say less of a sum than other integers
+            least, most = map(float, asked.d.interval)
+            finite &= (d > least) & (d < most)
         return cls(asked, sample, sums, c, d, finite) if finite.sum() >= ENOUGH and d[finite].any() else None
 
     @property
@@ -364,14 +383,31 @@ class _Seen:
         _, _, left = self._fitted(exact)
         return float(np.sqrt(np.mean(left**2))) if len(left) else float("inf")
 
-    def _fitted(self, exact: Numbers) -> tuple[Numbers, NDArray[np.floating], Numbers]:
+    @cached_property
+    def _weights(self) -> Numbers:
+        """What each result counts in a fit: a sum of integers is exact, so that the error is that of its rounding,
+        which is relative to the result."""
+        if not (self.asked.a.is_integer and self.asked.b.is_integer) or self.asked.d.is_integer:
+            return np.ones_like(self.d)
+        return 1 / np.maximum(np.abs(self.d), 2.0**self.asked.d.emin)
+
+    @property
+    def _unrounded(self) -> list[Numbers]:
+        """By how much results may be smaller than numbers that were rounded to them, in the mean: integers that were
+        rounded toward zero, or down, are half of one too small."""
+        zeros = np.zeros_like(self.d)
+        return [zeros, *([np.sign(self.d) / 2, zeros + 0.5] if self.asked.d.is_integer else [])]
+
+    def _fitted(self, exact: Numbers, moved: Numbers | float = 0.0) -> tuple[Numbers, NDArray[np.floating], Numbers]:
         """The terms of the results (exact sums, and c if there is one), their factors by least squares, and the
-        remaining errors."""
+        remaining errors; of results that are larger by `moved`."""
+        d = self.d + moved
         chosen = self.finite & np.isfinite(exact) & ((self.d > 0) if self.rectified else True)
         with_c = self.asked.addend and bool(self.c[chosen].any())
-        terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1)
-        solution, *_ = np.linalg.lstsq(terms, self.d[chosen], rcond=None)
-        return terms, solution, np.asarray(self.d[chosen] - terms @ solution)
+        terms = np.stack([exact[chosen], *([self.c[chosen]] if with_c else [])], axis=1) * self._weights[chosen, None]
+        d = (d * self._weights)[chosen]
+        solution, *_ = np.linalg.lstsq(terms, d, rcond=None)
+        return terms, solution, np.asarray(d - terms @ solution)
 
     def squares(self, form: Form, exact: Numbers) -> Numbers:
         """The squared distances of a form's results, with exact sums, from the sample's."""
@@ -383,7 +419,8 @@ class _Seen:
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
         and 0, if the numbers admit these, or the simplest factors that they admit."""
-        terms, solution, left = self._fitted(exact)
+        every = [self._fitted(exact, moved) for moved in self._unrounded]
+        terms, solution, left = min(every, key=lambda fitted: float(np.sum(fitted[2] ** 2)))
         with np.errstate(all="ignore"):
             errors = [float(np.sqrt(np.mean(left**2)) / np.sqrt(np.mean(side**2))) for side in terms.T]
         count = np.sqrt(len(left))
@@ -442,6 +479,9 @@ def _value(node: Node, sums: Numbers, c: Numbers) -> Numbers:
 
 def _rounded_to(numbers: Numbers, how: Rounding) -> Numbers:
     """Numbers rounded: by NumPy, where NumPy has this rounding."""
+    if how.format.is_integer and how.mode == "nearest_even":
+        least, most = map(float, how.format.interval)
+        return np.asarray(np.clip(np.rint(numbers), least, most))
     kind = type_of(how.format)
     if how.mode == "nearest_even" and format_of(kind) == how.format:
         with np.errstate(all="ignore"):  # numbers beyond the format are infinities

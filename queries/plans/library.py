@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
-from mmaprobe.queries.plans.candidates import CHUNK, INTEGERS, Candidates, likelihood, outline
+from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
-from mmaprobe.queries.plans.recorded import Sample, random_patterns
+from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
 from mmaprobe.queries.plans.results import SECONDS
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
@@ -84,7 +84,10 @@ ORDERING = 0.4  # share of the learning time for all orders
 UNITS = 4  # the least number of uses of a known unit in K for which its cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
-TIED = 8  # the exponent of sums half way between two results
+TIED, DEEP = (
+    8,
+    32,
+)  # the exponent of sums half way between two results, and how far below a product may lie that decides
 DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
 AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
 POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
@@ -246,8 +249,6 @@ class Mapper(Candidates):
         least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(asked)
-        if asked.d.is_integer:
-            raise ParameterError("formats", f"no plan is looked for: {INTEGERS}")
         self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
         self.least = tuple(-(-side // multiple) * multiple for side in least)
         self.most = tuple(side - side % multiple for side in top.sides)
@@ -259,7 +260,9 @@ class Mapper(Candidates):
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
         self.findings = Mapped()
-        own = ((Chain(model), next(plain(asked, model.d))) for model in self.steps((asked.a, asked.b)))
+        likeliest = islice(self.units((asked.a, asked.b)), 1) if self.integers else ()
+        steps = chain(likeliest, self.steps((asked.a, asked.b)))
+        own = ((Chain(model), next(plain(asked, model.d))) for model in steps)
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(with_sums(self.known[0], lambda sums: Products(sums.stage, Constant(True))))
@@ -522,8 +525,6 @@ class Mapper(Candidates):
         """For each format of sums, the plans of one form: the likeliest form that no result refutes. The forms around
         the most frequent stage of each format are compared on values of c for which different steps after the sum give
         different results; for random c, narrow results rarely differ."""
-        if not self.asked.addend:
-            return plans
         stages: dict[Format, Counter[Stage]] = {}
         for plan in plans:
             stages.setdefault((stage := plan.sums[0].stage).d, Counter())[stage] += 1
@@ -534,23 +535,33 @@ class Mapper(Candidates):
 
     def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
         """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape,
-        where sums are half way between two results, and for values of c that distinguish the steps after the sum. Of
-        equally good plans, the first."""
+        for sums and values of c that distinguish the steps after the sum. Of equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
-        integers = any(fmt.is_integer for fmt in (self.asked.a, self.asked.b, self.asked.c, self.asked.d))
-        for number in range(integers, 1 + DIRECTED if len(plans) > 1 else 0):
-            if number == 0:
-                drawn = self._tied(looked.shape, rows, columns)
-            else:
-                drawn = self._drawn(looked.shape, rows, columns, False, partial(self._telling_c, plans))
-            sample = Sample(*(side[None] for side in drawn))
-            open_at = looked.unexplained.reshape(sample.d.shape)
-            every = [self.results(plan, sample) for plan in plans]
-            gives = [0 if one is None else int((self.agreeing(one, sample) & open_at).sum()) for one in every]
-            before, plans = plans, [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
-            if len(plans) == 1 or (number and len(plans) == len(before)):
+        before: list[Plan] = []
+        while self.integers and len(plans) != len(before):
+            before = plans
+            if (drawn := self._telling_sums(plans, looked.shape, rows, columns)) is not None:
+                plans = self._giving_most_of(drawn, plans, looked)
+        exact = self.integers or any(fmt.is_integer for fmt in (self.asked.a, self.asked.b, self.asked.c, self.asked.d))
+        for number in range(exact, 1 + DIRECTED if self.asked.addend else 1):
+            if len(plans) == 1 or (number > 1 + exact and len(plans) == len(before)):
                 break
+            before, with_c = plans, partial(self._telling_c, plans)
+            drawn = (
+                self._drawn(looked.shape, rows, columns, self.integers, with_c)
+                if number
+                else self._tied(looked.shape, rows, columns)
+            )
+            plans = self._giving_most_of(drawn, plans, looked)
         return plans[0]
+
+    def _giving_most_of(self, drawn: tuple[Matrix, ...], plans: list[Plan], looked: Looked) -> list[Plan]:
+        """The plans that reproduce most of the elements of a new product of a shape that are unexplained there."""
+        sample = Sample(*(side[None] for side in drawn))
+        open_at = looked.unexplained.reshape(sample.d.shape)
+        every = [self.results(plan, sample) for plan in plans]
+        gives = [0 if one is None else int((self.agreeing(one, sample) & open_at).sum()) for one in every]
+        return [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
 
     def _telling_c(self, plans: Sequence[Plan], a: Matrix, b: Matrix, c: Matrix) -> Matrix:
         """For each element of a product, a random c for which as many plans as possible differ from the first plan in
@@ -565,6 +576,30 @@ class Mapper(Candidates):
         results = [one.ended(np.broadcast_to(sums.reshape(1, -1), many.shape), many) for one in ends]
         differ = (np.array(results) != results[0]).sum(axis=0)
         return np.take_along_axis(many, differ.argmax(axis=0)[None], axis=0).reshape(c.shape)
+
+    def _telling_sums(
+        self, plans: Sequence[Plan], shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[Matrix, ...] | None:
+        """A, B, C (zeros) and D at some rows and columns of a product of integers, with one sum in each row, for which
+        some plan differs from the first one in the steps after the sum; None if no such sum is found."""
+        asked, places = self.asked, shape.length - 1
+        base = 1 << min(asked.a.fraction, asked.b.fraction)
+        top = base * int(asked.a.most) * places + base - 1 if places else int(asked.a.most)
+        least = -top if asked.a.signed else 0
+        wide = self.rng.integers(least, top, CHOICES, endpoint=True) >> self.rng.integers(0, top.bit_length(), CHOICES)
+        sums = np.append(np.arange(max(least, -CHOICES), min(top, CHOICES) + 1), wide)
+        forms = [form_of(asked, plan) for plan in plans]
+        patterns, c = from_numbers(sums.astype(np.float64), forms[0].format, "nearest_even"), kind_of(asked.c)
+        results = np.array([one.ended(patterns, np.zeros(sums.shape, c)) for one in forms])
+        told = sums[(results != results[0]).any(axis=0)]
+        if not told.size:
+            return None
+        chosen = np.resize(self.rng.permutation(told), (shape.rows, 1))
+        a, b = np.zeros((shape.rows, shape.length)), np.full((shape.length, shape.columns), float(base))
+        a[:, :1], b[:1] = chosen % base if places else chosen, 1
+        a[:, 1:] = chosen // base // max(places, 1) + (np.arange(places) < chosen // base % max(places, 1))
+        x, y = (from_numbers(side, fmt).astype(kind_of(fmt)) for side, fmt in ((a, asked.a), (b, asked.b)))
+        return self._asked_product(x, y, np.zeros((shape.rows, shape.columns), c), rows, columns)
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
         """The plans that reproduce at least `share` times as many of the elements in `asked` as the best plan does."""
@@ -593,7 +628,7 @@ class Mapper(Candidates):
         usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
         if not (affordable := self._affordable(looked)):
             yield from (*usual, self._cut(steps, looked))
-        asks = affordable or not self._units_likely
+        asks = (affordable or not self._units_likely) and not self.integers  # no order of theirs shows
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is not None:
             usual_ones, others = (
@@ -624,6 +659,8 @@ class Mapper(Candidates):
         open_at = np.flatnonzero(looked.unexplained)[:HELD]
         sample = Sample.joined([looked.alone(int(number)) for number in open_at])
         for model in models:
+            if self.in_any_order(model, looked.shape.length):
+                continue
             cuts = cuts_of(model, self._forms(looked), [sample], results, self.kept(model, "shown"), within=within)
             stages = dict.fromkeys(stage for _, stage, _ in cuts)
             yield from chain(self.stages(model, looked.shape.length) if stages else (), stages)
@@ -972,13 +1009,18 @@ class Mapper(Candidates):
     ) -> tuple[Matrix, ...]:  # fmt: skip
         """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
         pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
-        format of d otherwise hides, and shows the step at which c is added. `chosen`: the function that chooses c at
+        format of d otherwise hides, and shows the step at which c is added; of integers, which are summed without
+        error, all products of an element are large and have one sign instead. `chosen`: the function that chooses c at
         these rows and columns from A, B and a random c. `powers`: other powers of two for the sizes of A, B and C."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         powers = powers or [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
         a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
-        if cancels:
+        if self.integers:
+            a, b, positive = self._integers(shape, large=cancels)
+            if cancels and self.asked.c.is_integer:  # most sums are beyond an end, or near it
+                c = near_ends(self.rng, self.asked.c, positive ^ (self.rng.integers(0, 4, c.shape) > 0))
+        elif cancels:
             order = self.rng.permutation(shape.length)
             half = shape.length // 2
             one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
@@ -989,9 +1031,27 @@ class Mapper(Candidates):
             c[at] = chosen(a[rows], b[:, columns], c[at])
         return self._asked_product(a, b, c, rows, columns)
 
+    def _integers(self, shape: Shape, *, large: bool) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+        """Random integers as A and B: of as many bits in all of a row, or column; or, with `large`, near one end of the
+        format, in half of the rows near the other end from some place on; and, for each element, whether its first
+        products are positive then."""
+        ends, places = ((shape.rows, 1), (1, shape.columns)), np.arange(shape.length)
+        rows, columns = (self.rng.integers(0, 2, size) > 0 for size in ends)
+        turned = places >= self.rng.integers(1, 2 * shape.length + 1, ends[0])
+
+        def side(fmt: Format, least: NDArray[np.bool_], size: tuple[int, int]) -> Matrix:
+            if large:
+                return near_ends(self.rng, fmt, least)
+            return random_integers(self.rng, fmt, least.shape, self.rng.integers(1, fmt.width + 1, size))
+
+        a = side(self.asked.a, rows ^ turned, ends[0])
+        b = side(self.asked.b, np.broadcast_to(columns, (shape.length, shape.columns)), ends[1])
+        return a, b, (rows & self.asked.a.signed) == (columns & self.asked.b.signed)
+
     def _tied(self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, ...]:
         """A, B, C and D at some rows and columns of a product whose sums lie half way between two numbers of the format
-        of d, with a c far smaller than these. Two roundings after the sum then often give another number than one."""
+        of d, but for a far smaller c or, without c, a far smaller product. Two roundings after the sum then often give
+        another number than one."""
         asked, sizes = self.asked, (shape.rows, shape.columns)
         top = min(TIED, asked.b.emax - 1, asked.d.emax - 2)
         half = top - asked.d.fraction - 1  # the exponent of half a unit in the last place of the sums
@@ -999,8 +1059,12 @@ class Mapper(Candidates):
         a, b = np.zeros((shape.rows, shape.length)), np.zeros((shape.length, shape.columns))
         a[:, 0], b[0] = 1 + self.rng.integers(0, 1 << bits, shape.rows) / (1 << bits), 2.0**top
         a[:, 1:2], b[1:2] = 2.0 ** (half // 2), 2.0 ** (half - half // 2)
-        below = self.rng.integers(1, max(2, half - asked.c.unit + 1), sizes)
+        least = asked.c.unit if asked.addend else max(asked.a.unit + asked.b.unit, half - DEEP)
+        below = self.rng.integers(1, max(2, half - least + 1), sizes)
         c = np.where(self.rng.integers(0, 2, sizes), 1, -1) * 2.0 ** (half - below)
+        if not asked.addend:
+            b[2:3] = 2.0 ** max(asked.b.unit, least // 2)
+            a[:, 2:3], c = c[:, :1] / b[2:3, :1], np.zeros(sizes)
         sides = ((a, asked.a), (b, asked.b), (c, asked.c))
         x, y, z = (from_numbers(side, fmt, "toward_zero").astype(kind_of(fmt)) for side, fmt in sides)
         return self._asked_product(x, y, z, rows, columns)

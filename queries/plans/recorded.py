@@ -20,6 +20,7 @@ LOOKED = 4096  # elements that a plan has to give before it is named, or all, if
 #: the most elements that are looked at for a small K, since few do not tell short sums apart, and the products in them
 MOST_ELEMENTS, WORK = 32768, 1 << 23
 PART = 256  # elements that are computed together
+ENDS = 8  # one of so many random integers is near an end of its format
 SEED = 1  # the seed of the choice of rows and columns
 
 Places = NDArray[np.int64]
@@ -133,9 +134,30 @@ class Recorded:
 
 
 def random_patterns(rng: np.random.Generator, fmt: Format, size: tuple[int, ...], low: int, high: int) -> Matrix:
-    """Patterns of random numbers of several sizes, by powers of two from 2^low to 2^high."""
+    """Patterns of random numbers of several sizes, by powers of two from 2^low to 2^high; of an integer format, of
+    random integers of all sizes, of which one in ENDS is near the least or the largest."""
+    if fmt.is_integer:
+        every = random_integers(rng, fmt, size, rng.integers(1, fmt.width + 1, size))
+        return np.where(rng.integers(0, ENDS, size), every, near_ends(rng, fmt, rng.integers(0, 2, size) > 0))
     numbers = np.ldexp(rng.standard_normal(size), rng.integers(low, high + 1, size))
     return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
+
+
+def random_integers(rng: np.random.Generator, fmt: Format, size: tuple[int, ...], bits: NDArray[np.int64]) -> Matrix:
+    """Patterns of random integers. `bits`: of how many bits, a sign counted, for all of `size` or each row or column of
+    it."""
+    wide, shifts = rng.integers(0, 1 << 64, size, np.uint64), (64 - bits).astype(np.uint64)
+    every = (wide.view(np.int64) >> shifts.view(np.int64)).view(np.uint64) if fmt.signed else wide >> shifts
+    return (every & np.uint64((1 << fmt.width) - 1)).astype(kind_of(fmt))
+
+
+def near_ends(rng: np.random.Generator, fmt: Format, least: NDArray[np.bool_]) -> Matrix:
+    """Patterns of random integers, near the least number of a format where `least` says so, near the largest elsewhere;
+    as far from it as half of the bits can say."""
+    near = rng.integers(0, 1 << fmt.width // 2, least.shape, np.uint64)
+    first = fmt.sign_bit  # of the least number
+    largest = np.uint64((first or 1 << fmt.width) - 1)
+    return np.where(least, np.uint64(first) + near, largest - near).astype(kind_of(fmt))
 
 
 def _in_parts(rows: Places, columns: Places) -> Iterator[Places]:

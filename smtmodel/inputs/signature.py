@@ -120,8 +120,8 @@ def parse_signature(formats: str, length: int, scale: str | None = None, longest
         raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
     check_number("length", length, (1, longest))
     fmts = [format_named(name) for name in names]
-    for name, fmt in zip(names, fmts, strict=True):
-        if not fmt.signed:
+    for place, (name, fmt) in enumerate(zip(names, fmts, strict=True)):
+        if not (fmt.signed or (fmt.is_integer and place < 2)):  # factors may be unsigned integers
             raise ParameterError("formats", f"{name} is a format of scale factors, not of operands or results")
     a, b, *rest = fmts
     factor, block = (None, 1) if scale is None else _scale(scale, length)

@@ -159,19 +159,29 @@ def test_of_two_results_no_plan_with_missing_runs_is_named_first(save: Save) -> 
     assert next(iter(found["gemm"]["plans"]["D1"]["plans"])).startswith(("r(sum(", "sum(hopper"))
 
 
-def test_no_plan_is_looked_for_where_results_are_integers(save: Save, tmp_path: Path) -> None:
-    """Of a recording and of a function; nothing is said of the time."""
+@pytest.mark.parametrize(
+    ("kind", "length", "plan", "others"),
+    [
+        (np.int32, 40, "sum(hopper/wgmma/m64n8k32.s32.s8.s8, +0)", ""),
+        (
+            np.float32,
+            1300,
+            "r(sum(hopper/wgmma/m64n8k32.s32.s8.s8, +0))",
+            "elements of integers near the largest: r(sum(",
+        ),
+    ],
+)
+def test_sums_of_integers_are_found(save: Save, kind: type, length: int, plan: str, others: str) -> None:
+    """Added as integers, which f32 rounds only where they are large: no recorded element is."""
     rng = np.random.default_rng(5)
-    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((12, 40), (40, 12)))
-    files = save(a=a, b=b, d=a.astype(np.int32) @ b.astype(np.int32))
-    path = tmp_path / "integers.py"
-    path.write_text("import numpy as np\ndef f(a, b):\n    return a.astype(np.int32) @ b.astype(np.int32)\n")
-    words = "identify", "--gemm", "--formats", "int8,int8,int32"
-    for device, code in ((f"recorded:{','.join(files)}",), 3), ((f"python:{path}:f", "--length", "40"), 2):
-        done = CliRunner().invoke(main, [*words, "--device", *device])
-        assert done.exit_code == code, done.output
-        assert "no plan is looked for: sums of integers are the same in every order" in " ".join(done.output.split())
-        assert "time" not in done.output
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((12, length), (length, 12)))
+    files = save(a=a, b=b, d=(a.astype(np.int64) @ b.astype(np.int64)).astype(kind))
+    words = "identify", "--gemm", "--device", f"recorded:{','.join(files)}", "--formats"
+    done = CliRunner().invoke(main, [*words, f"int8,int8,{'int32' if kind is np.int32 else 'f32'}"])
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.output.split())
+    assert text.startswith(f"{plan} gives all of the 144 elements looked at")
+    assert others in text
 
 
 def test_a_unit_of_more_products_than_k_has_no_tail() -> None:
@@ -412,8 +422,8 @@ def test_accumulators_of_parts_of_k_are_found(save: Save, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("order", ["sequential", "backwards"])
 def test_k_is_cut_at_more_tiles_where_nothing_else_is_found(order: Order) -> None:
-    a, b = factors(4, 1100, 4)
-    asked, stage = parse_signature("f16,f16,f32", 1100), in_runs_at((176, 816), CHAIN, R, order)
+    a, b = factors(4, 1300, 4)
+    asked, stage = parse_signature("f16,f16,f32", 1300), in_runs_at((176, 816), CHAIN, R, order)
     d = product(stage, a, b).view(np.uint32)
     recorded = Recorded(asked, a.view(np.uint16), b.view(np.uint16), None, (d,))
     [sample] = recorded.elements([0, 1, 2, 3] * 4, [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4)
