@@ -637,7 +637,8 @@ class Mapper(Candidates):
             )  # where d is narrow, nested stages give this K as well as the stage that gives every K
             together = self.asked.d.width <= NARROW_D
             yield from [chain(usual_ones, others)] if together else [usual_ones, others]
-        if affordable and (tree is None or self.asked.d.width <= NARROW_D):  # a narrow d may hide steps of the order
+        lossless = isinstance(tree, Node) and tree.kind != "binary"  # as compensated sums nearly are
+        if affordable and (tree is None or lossless or self.asked.d.width <= NARROW_D):  # a narrow d hides steps too
             yield from (*usual, self._cut(steps, looked))
         if tree is None or self.of_units(tree) or len(taken) > 1:  # longer units are slow to evaluate
             yield self.shipped()

@@ -7,23 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
-from typing import Literal
+from typing import Literal, get_args
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Stage
-from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
+from mmaprobe.smtmodel.plans.engine import Way
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Compensate, Order, Promote
 from mmaprobe.smtmodel.plans.named import (
     in_format,
     in_halves,
     in_multiples,
+    in_passes,
     in_runs,
     in_vectors,
     interleaved,
     promoted,
 )  # fmt: skip
-from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal
+from mmaprobe.smtmodel.plans.partitions import SPLITS, Equal, Runs
 from mmaprobe.smtmodel.plans.stages import Parted
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
@@ -59,6 +61,8 @@ USUAL: tuple[tuple[str, Sequence[Order], Keeping], ...] = (
     ("equal runs", OTHERWISE, "as it is"),
     ("loops", IN_ORDER, "as it is"),
     ("in turn", ORDERS, "as it is"),
+    ("in passes", IN_ORDER, "as it is"),
+    ("compensated", IN_ORDER, "as it is"),
     ("rest first", IN_ORDER, "as it is"),
     ("rest first in runs", IN_ORDER, "as it is"),
     ("runs", IN_ORDER, "stored"),
@@ -71,7 +75,7 @@ USUAL: tuple[tuple[str, Sequence[Order], Keeping], ...] = (
 def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted]]:
     """The cuts of the table for K = `length`, around a unit whose accumulator has the format of `how`."""
     unit, last = chain.model.length, chain if chain.d == how.format else in_format(chain, how)
-    sizes = (size for size in dict.fromkeys((128, 2 * unit, 4 * unit, *RUNS)) if unit < size < length)
+    sizes = [size for size in dict.fromkeys((128, 2 * unit, 4 * unit, *RUNS)) if unit < size < length]
     runs = [promoted(size, chain, how) for size in sizes if not size % unit]
     grains = product((grain for grain in TILES if not grain % unit and grain != unit), SPLITS)
     dealt = (Equal(ways, grain, "even") for grain, ways in product(DEALT, SPLITS) if not grain % unit)
@@ -85,6 +89,9 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
         "equal runs": [in_runs(ways, chain, how, grain=grain) for grain, ways in grains if grain * ways < 2 * length],
         "even runs": [Parted(cut, Add(how), chain) for cut in dealt if cut.uneven(length)],
         "loops": _loops(chain, how, length) if unit == 1 and chain.d == how.format else (),
+        "in passes": [in_passes(ways, chain, turn * unit) for turn in GRAINS for ways in WAYS if ways * turn * unit < length],
+        "compensated": [Parted(Runs(size), Compensate(how, way), chain) for way in get_args(Way)
+                        for size in (unit, *sizes) if not size % unit],
         "in turn": [interleaved(ways, chain, how, "sequential", turn * unit, last) for turn, ways in turns],
         "rest first": heads,
         "rest first in runs": (in_runs(ways, head, how, grain=grain) for head, ways in product(heads, SPLITS)
