@@ -102,7 +102,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             )
         if largest and not outcome.interrupted:
             allow(options.timeout)
-            worst = maximise(claim, options, outcome.most).document
+            worst = maximise(claim, options, outcome.most, outcome.known(claim)).document
             progress("")
             _show_worst(worst)
             document = replace(document, worst=worst)
@@ -160,7 +160,7 @@ def _show(document: Document, claim: Statement) -> None:
     if document.verdict == "unknown":
         say(f"  {stopped_text(document)}; tried")
         for step in document.asked[:TRIED]:
-            say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")
+            say(f"    {step.what}: {', '.join(step.answers) or 'undecided'}")
         if len(document.asked) > TRIED:
             say(f"    and {counted(len(document.asked) - TRIED, 'further step')} (--json lists them)")
     else:

@@ -14,6 +14,7 @@ import numpy as np
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.verify import Shares
 from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.names import WITNESS
@@ -72,8 +73,9 @@ class AlgorithmOutcome(Outcome[Claim]):
         several = self.claim.assertion.most is not None
         return ClaimInput(self.claim.at(len(self.row) // 2) if several else self.claim, self.row)
 
-    def known(self, claim: Claim) -> list[Row]:
-        """The inputs found, of any number of products, if another claim has inputs of the same formats."""
+    def known(self, claim: Statement) -> list[Row]:
+        if not isinstance(claim, Claim):
+            return []
         one, other = self.claim.shape, claim.shape
         alike = (one.factors, one.addend) == (other.factors, other.addend)
         return [row for row in (self.row, self.worst) if alike and row is not None]

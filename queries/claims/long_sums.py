@@ -162,6 +162,7 @@ class LongSums:
         self.asked = [tree for tree in claim.assertion.conditions if not any(on_each(tree, side) for side in "ab")]
         self.rng = np.random.default_rng(1)
         self.known = [Side(row[start : start + len(row) // 2]) for row in known for start in (0, len(row) // 2)]
+        self.open: tuple[int, Sequence[Pair]] = 0, []  # products of the search at work, and its worst pairs of sides
         self.numbers = [Numbers(claim, side, self.rng) for side in "ab"]
 
     def worst(self, seconds: float) -> Iterator[list[Long]]:
@@ -173,7 +174,13 @@ class LongSums:
         for place, count in enumerate(counts):
             until = began + seconds * (place + 1) / len(counts)
             elite = self._searched(count, elite, until)
+            self.open = 0, []
             yield [self._exactly(count, *pair) for pair in elite[:MEASURED]]
+
+    def unfinished(self) -> list[Long]:
+        """Of a search that was interrupted, the worst input with the number of products of the search so far."""
+        count, elite = self.open
+        return [self._exactly(count, *pair) for pair in elite[:1]]
 
     def simplest(self, long: Long) -> Long:
         """A simpler input that decides like `long`: with all products equal, if such an input decides; then with half
@@ -217,6 +224,7 @@ class LongSums:
                         ranked[place, left[row], right[column]] = ratio
             elite = sorted(ranked, key=lambda pair: -ranked[pair])[:ELITE]
             ranked = {pair: ranked[pair] for pair in elite}
+            self.open = count, elite
             if time.monotonic() >= until:
                 return elite
             fresh = [([], list({b: 0 for _, _, b in elite})[: COLUMNS // 2])]
