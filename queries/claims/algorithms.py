@@ -42,7 +42,8 @@ class AlgorithmOutcome(Outcome[Claim]):
     """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
     errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
     the largest such share that an input was found to have, apart from the input that decides; `worst`: an input with
-    the largest share of one search; `late`: the time ended before a theorem of such a share was proved."""
+    the largest share of one search; `late`: the work ended before it was known that no theorem of
+    such a share is proved."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)

@@ -93,7 +93,7 @@ class _Verifier:
         self.claim, self.options, self.progress = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
-        self.outcome = AlgorithmOutcome(claim)
+        self.outcome = AlgorithmOutcome(claim, late=True)
         self.admitted = False
         self.batches = 0  # batches of inputs simulated
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
@@ -192,10 +192,9 @@ class _Verifier:
                 if hit := next((one for one in longs if one.decides), None):
                     self.outcome.row = sums.simplest(hit).row
                     break
-        except (KeyboardInterrupt, OutOfTimeError):
+        finally:  # of a search that is interrupted, too
             if shared:
-                self._reach(*(one.share for one in sums.unfinished() if one.share is not None))
-            raise
+                self._reach(*([sums.least] if sums.least else []))
         none = "" if found else ", of which none is found that meets the conditions"
         self._tried(f"sums of up to {most} products{none}", began)
         return found
@@ -213,9 +212,6 @@ class _Verifier:
             if proves is not None:
                 outcome.theorem = proves(claim.assertion, outcome.within)
                 outcome.lemmas = settle.asked
-        except OutOfTimeError:
-            outcome.late = True
-            raise
         except RuleError as error:
             outcome.late = self.remaining() == 0
             if proves is not None:
@@ -357,6 +353,7 @@ class _Verifier:
         """Whether the least share proved, or the largest share found, decides a claim that compares with a share of the
         sum of magnitudes. `decided`: an input has decided already; both shares are computed all the same."""
         if (share := self._share) is None:
+            self.outcome.late = False
             return False
         self._bounded(self.claim, within_of, None if decided else compares)
         return self._reached(share, decided) or self.outcome.theorem is not None

@@ -125,10 +125,20 @@ def test_long_sums_count_as_reached_if_their_search_is_interrupted(monkeypatch: 
         return results(sums, left, right)
 
     monkeypatch.setattr(LongSums, "_results", interrupted)
-    short, reached = Fraction(2, 1 << 20), verifying.verify(claim_of("2**-17"), Options(timeout=30)).reached
-    assert looked == [256] * 5  # the last one is measured
+    found = verifying.verify(claim_of("2**-17"), Options(timeout=30))
+    reached = found.reached
+    assert looked == [256] * 4
     assert reached is not None
-    assert reached > short  # than any sum of 32 products
+    assert found.share is not None
+    assert Fraction(1, 1 << 19) < reached < found.share  # more than any sum of 32 products
+
+
+def test_what_is_reached_in_long_double_is_no_more_than_some_input_has() -> None:
+    """And hardly less."""
+    for seed in range(3):
+        sums = LongSums(claim_of("2**-17"), [(0x3C00 + seed, 0x3C01, 0x3C00, 0x3C01 + seed, 0)])
+        exact = max(one.share for longs in sums.worst(0) for one in longs if one.share is not None)
+        assert exact * (1 - Fraction(1, 1 << 30)) < sums.least <= exact
 
 
 def test_inputs_are_admitted_and_their_errors_exact() -> None:
