@@ -160,7 +160,7 @@ def _show(document: Document, claim: Statement) -> None:
     if document.verdict == "unknown":
         say(f"  {stopped_text(document)}; tried")
         for step in document.asked[:TRIED]:
-            say(f"    {step.what}: {', '.join(step.answers) or 'undecided'}")
+            say(f"    {': '.join(filter(None, (step.what, ', '.join(step.answers))))}")
         if len(document.asked) > TRIED:
             say(f"    and {counted(len(document.asked) - TRIED, 'further step')} (--json lists them)")
     else:
