@@ -179,7 +179,7 @@ def _shares(document: Document) -> str:
     nothing = "nothing is proved" + " in the time given" * (shares.late is True)
     proved = nothing if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
     if shares.reached is None:
-        return f"{proved}; nothing is reached"
+        return f"{proved}; no input that counts was looked at"
     other = ", if not by the input above" * (document.vector is not None)
     return f"{proved}; {down_text(Fraction(shares.reached))} is reached{other}"
 

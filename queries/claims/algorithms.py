@@ -13,7 +13,7 @@ import numpy as np
 
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.verify import Shares
-from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim import Claim, Largest
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
@@ -62,7 +62,7 @@ class AlgorithmOutcome(Outcome[Claim]):
         if self.row is not None:
             return None
         rows = claim_rows(self.claim, LATE if late else CHECKED, SEED)
-        hits = np.flatnonzero(evaluate_claim(self.claim, rows).deciding)
+        hits = np.flatnonzero(evaluate_claim(self.claim, rows, compared_with_magnitudes(self.claim)).deciding)
         return (row_text(self.claim.layout, rows[hits[0]].tolist()), "the opposite") if len(hits) else None
 
     @property
@@ -135,6 +135,14 @@ class AlgorithmOutcome(Outcome[Claim]):
         values = free_values(decided.claim.layout, addend, decided.row)
         texts = claim_texts(self.claim) | document_texts(WITNESS, {"values": values})
         return write_certificate(directory, options, texts)
+
+
+def compared_with_magnitudes(claim: Claim) -> Largest | None:
+    """The quantity that a claim compares with the sum of magnitudes; None for another claim."""
+    with suppress(RuleError):
+        wanted = share_claim(claim.assertion)
+        return Largest(wanted.compared, wanted.against, ())
+    return None
 
 
 def _in_unit(tree: ast.expr, unit: str) -> ast.expr:

@@ -21,15 +21,15 @@ import numpy as np
 from pysmt.fnode import FNode
 
 from mmaprobe.hypotheses.claim import Claim, Largest
-from mmaprobe.queries.claims.algorithms import DECIDED, AlgorithmOutcome
+from mmaprobe.queries.claims.algorithms import DECIDED, AlgorithmOutcome, compared_with_magnitudes
 from mmaprobe.queries.claims.faults import no_number
-from mmaprobe.queries.claims.long_sums import LongSums
+from mmaprobe.queries.claims.long_sums import Long, LongSums
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import SearchStep
 from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.stages import Stages
-from mmaprobe.queries.kernel.bounds.unit_shares import compares, for_every_length, share_claim
+from mmaprobe.queries.kernel.bounds.unit_shares import compares, for_every_length
 from mmaprobe.queries.kernel.lemmas import settled
 from mmaprobe.queries.kernel.questions.scene import conditions, symbolic_scene
 from mmaprobe.queries.kernel.terms.undecided import (
@@ -99,6 +99,7 @@ class _Verifier:
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.known = [*known]  # inputs of any number of products, perhaps with large shares
+        self.compared = dict[int, Largest | None]()  # by number of products
         self.best = dict[int, tuple[Fraction, Row]]()  # by number of products: the largest share found, and its input
 
     def run(self) -> AlgorithmOutcome:
@@ -108,9 +109,11 @@ class _Verifier:
                 self._run()
         except KeyboardInterrupt:
             outcome.interrupted = True
-            outcome.asked.append(SearchStep(self.doing))
+            if outcome.row is None:  # the last attempt is the one that found it
+                outcome.asked.append(SearchStep(self.doing))
         except OutOfTimeError as late:
-            self._tried(f"{self.doing}: {late}", self.start)
+            if outcome.row is None:
+                self._tried(f"{self.doing}: {late}", self.start)
         return outcome
 
     def _doing(self, text: str) -> None:
@@ -180,6 +183,7 @@ class _Verifier:
         left = self.remaining(REACHED_SHARE)
         limit = LONGER if left is None else min(LONGER, left)
         self.options.progress(Wait("searching longer sums", limit))
+        hit: Long | None = None
         try:
             for longs in sums.worst(limit):
                 for one in longs:
@@ -190,13 +194,15 @@ class _Verifier:
                 if shared:
                     self._reach(*shares)
                 if hit := next((one for one in longs if one.decides), None):
-                    self.outcome.row = sums.simplest(hit).row
                     break
         finally:  # of a search that is interrupted, too
             if shared:
                 self._reach(*([sums.least] if sums.least else []))
         none = "" if found else ", of which none is found that meets the conditions"
         self._tried(f"sums of up to {most} products{none}", began)
+        if hit is not None:
+            self.outcome.row = hit.row
+            self.outcome.row = sums.simplest(hit).row
         return found
 
     def _bounded(
@@ -269,11 +275,10 @@ class _Verifier:
 
     @property
     def _share(self) -> Largest | None:
-        """The quantity that the claim compares with the sum of magnitudes; None for another claim."""
-        with suppress(RuleError):
-            wanted = share_claim(self.claim.assertion)
-            return Largest(wanted.compared, wanted.against, ())
-        return None
+        """`compared_with_magnitudes` of the claim with its present number of products."""
+        if self.claim.terms not in self.compared:
+            self.compared[self.claim.terms] = compared_with_magnitudes(self.claim)
+        return self.compared[self.claim.terms]
 
     def _keep(self, share: Fraction, row: Row) -> None:
         """Keep an input if no other has so large a share."""
@@ -311,11 +316,12 @@ class _Verifier:
         return bool(self._evaluated([row]).deciding[0])
 
     def _evaluated(self, rows: Sequence[Row]) -> ClaimBatch:
-        return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64))
+        return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64), self._share)
 
     def _decide(self, row: Row) -> None:
         limit = self.remaining(SHRINK_SHARE)
         limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
+        self.outcome.row = row  # also if the work ends before it is small
         self.outcome.row = shrink_rows(self.claim.layout, row, lambda rows: self._evaluated(rows).deciding, limit)
 
     def _at_fault(self, row: Row) -> NoReturn:

@@ -243,6 +243,25 @@ def test_what_is_reached_counts_every_simulated_input(
     assert outcome.document.shares.late is True  # that nothing is proved is for want of time
 
 
+def test_an_input_that_was_found_before_an_interrupt_is_said_to_be_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim refuted by simulation was said to be refuted by the search that an interrupt ended; and what was found
+    is not lost if the interrupt comes before it is small."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(claim="error(p) <= 2**-60 * magnitude_sum()"))
+
+    def ended(*given: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    for place, name in ((verifying, "climb"), (verifying, "shrink_rows"), (verifying, "within_of")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, ended)
+            found = run(str(path))
+        assert "mine: refuted" in found.stderr
+        assert "by the input above, replayed (4096 simulated inputs)" in found.stderr
+
+
 def test_what_climbing_found_is_reached_if_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And `--maximise` finds no less than what is reached."""
     claim = claim_of(claim="error(p) <= 2**-9 * magnitude_sum()", expect="holds")
