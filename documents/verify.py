@@ -85,7 +85,7 @@ class Shares(Part):
     """the least share that is proved never to be exceeded, as a fraction: by any input in the windows, also one that
     `where` leaves out"""
     reached: str | None  #: the largest share that was found, as a fraction
-    late: bool = ABSENT  #: the time ended before a share was proved
+    late: bool = ABSENT  #: the time, or an interrupt, ended the work before a share was proved
 
 
 class Claim(Part):

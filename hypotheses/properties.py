@@ -25,12 +25,15 @@ STATEMENTS: Mapping[str, str] = {
 }
 
 
-def statement_of(wanted: str, addend: bool = True, exchanged: str = "products that one step adds") -> str:
+def statement_of(
+    wanted: str, addend: bool = True, exchanged: str = "products that one step adds", others: str = ""
+) -> str:
     """A property in words, of a model that reads c (`addend`) or not. `exchanged`: the products that order-independent
-    exchanges, in words."""
+    exchanges, in words; `others`: the products of which it says nothing."""
     c = {"negated": "a and c", "rising": "c rises, or one product", "terms": "products and c"}
     none = {"negated": "a", "rising": "one product rises", "terms": "products"}
-    return STATEMENTS[wanted].format(exchanged=exchanged, **(c if addend else none))
+    said = STATEMENTS[wanted].format(exchanged=exchanged, **(c if addend else none))
+    return f"{said}; it says nothing of {others}" if wanted == "order-independent" and others else said
 
 
 FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"

@@ -257,8 +257,10 @@ def _lines(
 
 def properties_of(model: Model) -> dict[str, str]:
     """The properties that are asked of a model, each with its line's name."""
+    exchanged, others = exchanged_text(model)
+    apart = f", not of {others}" if others else ""
     return {
-        "order-independent": f"Independent of the order of {exchanged_text(model).removesuffix(',')}",
+        "order-independent": f"Independent of the order of {exchanged.removesuffix(',')}{apart}",
         "sign-symmetric": f"Symmetric in sign (negating every a {'and c ' if model.addend else ''}negates d)",
         "monotonic-addend": "Monotonic in the addend",
     }

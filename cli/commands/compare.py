@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName, Seconds, WholeNumber
+from mmaprobe.cli.choice import Choice, FileName, Length, Seconds, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.factors import factor_options
@@ -31,6 +32,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.reading import open_input
 from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
+from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.interrupts import Interrupted, begun, state, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -45,8 +47,21 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.inputs.signature import Signature
     from mmaprobe.smtmodel.inputs.vectors import Vector
 
-FILE = FileName()
+OF_TWO = "compare DEVICE DEVICE --formats A,B,D --length K"
 OWN_FORMATS = "devices and --model have their formats: leave out --formats"
+
+
+class Matrix(FileName):
+    """The name of a matrix file, which is no device."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from mmaprobe.runner.devices import FORMS
+
+        kinds = re.findall(r"(?:^|\s)(\w+):", FORMS)
+        if str(value).partition(":")[0] in kinds and not is_file(str(value)):
+            files = "--gemm takes four files, before devices: compare --gemm A B D1 D2 DEVICE DEVICE"
+            self.fail(f"{value} is a device. {files}; without files: {OF_TWO}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 @click.command(cls=Command)
@@ -91,14 +106,15 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 )
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT
-@click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
+@click.option("--gemm", nargs=4, type=Matrix(), metavar="A B D1 D2", help="Matrices, and two results of their product.")
 @ADDEND
 @click.option(
     "--formats",
     metavar="A,B,D",
-    help="With --gemm and no model: the formats of the matrices, A,B,D, or A,B,C,D with --c; for files whose types do "
-    "not say the formats, such as files of FP8 numbers.",
+    help="Where no model says them, as for two functions: the formats, A,B,D, or A,B,C,D if they take c. With --gemm "
+    "for files whose types do not say the formats, such as files of FP8 numbers.",
 )
+@click.option("--length", type=Length(), metavar="K", help="With --formats, without --gemm: the number of products.")
 @CONVERT
 @factor_options
 @click.option(
@@ -114,8 +130,8 @@ OWN_FORMATS = "devices and --model have their formats: leave out --formats"
 def compare(
     names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
-    save: Path | None, as_json: bool, expect: str, addend: Path | None, formats: str | None, convert: Any,
-    **factors: Path | None,
+    save: Path | None, as_json: bool, expect: str, addend: Path | None, formats: str | None, length: int | None,
+    convert: Any, **factors: Path | None,
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
@@ -135,6 +151,7 @@ def compare(
     \b
     mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl
     mmaprobe compare command:./one command:./other --model ampere/mma/m16n8k16.f32.bf16.bf16.f32
+    mmaprobe compare python:one.py:product python:other.py:product --formats f16,f16,f32 --length 64
     mmaprobe compare recorded:answers.jsonl model:volta/mma/m8n8k4.f32.f16.f16.f32
     mmaprobe compare recorded:all.jsonl@A100 recorded:all.jsonl@H100
     mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --save found.yaml
@@ -143,14 +160,20 @@ def compare(
     proves nothing), with --expect same the other way round; 2 bad input, 3 a device failed, the time ran out (with
     --gemm and no devices: before a result had a plan), or a device contradicts itself so that no difference is certain.
     """
+    from mmaprobe.smtmodel.inputs.signature import parse_signature
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2 [--c C]")
-    if not gemm:
-        refuse("it goes with --gemm", "addend", "formats", "convert", *factors)
+    if gemm:
+        refuse("the matrices have their products", "length")
+    else:
+        refuse("it goes with --gemm", "addend", "convert", *factors)
+        if (formats is None) != (length is None):
+            missing = "--length" if length is None else "--formats"
+            raise click.UsageError(f"Missing option '{missing}': {OF_TWO}")
     if reference is not None:
-        refuse(OWN_FORMATS, "formats")
+        refuse(OWN_FORMATS, "formats", "length")
     if names or not gemm:
         refuse("it is for the plans of two results: it goes with --gemm, without devices", "save")
     if reference is not None:
@@ -171,7 +194,8 @@ def compare(
     files = Files(gemm, addend, scales, formats, convert, save) if gemm else None
     until = None if timeout is None else begun() + timeout
     comparison = Comparison(count or (1 if gemm else 3), progress, until)
-    run = _Run(comparison, Report(comparison), compare, reference)
+    asked = None if formats is None or length is None else parse_signature(formats, length)
+    run = _Run(comparison, Report(comparison), compare, reference, asked)
     failure: MmaprobeError | None = None
     with ExitStack() as stack:
         try:
@@ -192,12 +216,14 @@ def compare(
 
 @dataclass
 class _Run:
-    """One comparison: its two sides, what was asked of them and found."""
+    """One comparison: its two sides, what was asked of them and found. `signature`: the formats and the number of
+    products that the options say."""
 
     comparison: Comparison
     report: Report
     compare: Any
     reference: str | None
+    signature: Signature | None
     sides: list[ComparedDevice] = field(default_factory=list)
     recordings: list[RecordedDevice] = field(default_factory=list)
 
@@ -225,7 +251,9 @@ class _Run:
             refuse("both devices say which instruction they are", "reference")
         lead = asked or next((device.model for device in devices if device.model), None)
         if lead is not None:
-            refuse(OWN_FORMATS, "formats")
+            refuse(OWN_FORMATS, "formats", "length")
+        elif self.signature is not None:
+            lead = self.signature
         elif devices and files is not None and not self.recordings:
             lead = self._formats(files, products=load_matrix(files.sides[0], mapped=True).shape[-1])
         for device in devices:
@@ -239,7 +267,7 @@ class _Run:
                     lead = _recorded_model(others[0], None) if others else None
                 if lead is None:
                     raise InputError(
-                        "--model: neither device says the formats and the length of its vectors: give a model"
+                        f"neither device says the formats and the length of its vectors: {OF_TWO}; or --model MODEL"
                     )
                 self.sides.append(_side(device, device.model or lead))
         if len(devices) == 2 and devices[0].name == devices[1].name:

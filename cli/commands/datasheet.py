@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.model import Model
 
 T = TypeVar("T")
+TWO = (
+    "what two units do differently: mmaprobe compare model:ONE model:OTHER; whether results ever differ: "
+    "mmaprobe prove ONE OTHER, also of plans"
+)
 
 
 @click.command(cls=Command)
 @click.argument(
-    "subject",
+    "subjects",
     metavar="[MODEL | PLAN | ARCH | GPU | IDENTIFIED.json]",
-    required=False,
+    nargs=-1,
     shell_complete=models_or_architectures,
 )
 @click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
@@ -52,7 +56,7 @@ T = TypeVar("T")
 @STORE
 @click.option("--json", "as_json", is_flag=True, help="With --disclosure or --p3109: one JSON document.")
 def datasheet(
-    subject: str | None, every: bool, output: Path | None, disclosure: str | None, p3109: bool, limit: float,
+    subjects: tuple[str, ...], every: bool, output: Path | None, disclosure: str | None, p3109: bool, limit: float,
     store: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
@@ -60,7 +64,7 @@ def datasheet(
     The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
     `identify --json` printed for an unknown device.
     Properties are proved by answers in the store, or by solvers within --limit seconds each; what is not answered is
-    called open.
+    called open. What two units do differently: `mmaprobe compare model:ONE model:OTHER`.
     The page is written at once with what is known, and again with the answers; an interrupt keeps those that came.
 
     \b
@@ -77,6 +81,9 @@ def datasheet(
     from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
     from mmaprobe.reports.latex import latex_of_sheets
 
+    if len(subjects) > 1:
+        raise click.UsageError(f"a sheet has one subject, not {len(subjects)}; {TWO}")
+    subject = subjects[0] if subjects else None
     if disclosure is not None or p3109:
         if every or output is not None:
             raise click.UsageError(

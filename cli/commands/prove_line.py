@@ -58,7 +58,8 @@ class CommandLine:
     def plan_hint(self) -> str:
         """What to do about plans where models are needed."""
         k, without = ("K", "") if self.length is None else (self.length, ", without --length")
-        return f"; a plan is a model at one K{without}: plan:NAME@length={k}" if self.names_plan else ""
+        name = self.sides[0].text if len(self.sides) == 1 else "plan:NAME"
+        return f"; a plan is a model at one K{without}: {name}@length={k}" if self.names_plan else ""
 
 
 class Statement(ABC, Generic[Found, AnyDocument]):

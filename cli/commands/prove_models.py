@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from mmaprobe.queries.tactics.records import Proof
     from mmaprobe.smtmodel.evaluate.model import Model
 
+#: where order-independent holds of a unit with several steps
+ORDERS = (
+    "sums whose steps add other products are other plans; where two differ: mmaprobe distinguish "
+    "plan:ONE@length=K plan:OTHER@length=K"
+)
 NAMED = 3  # the most lemmas whose names are in the first line
 
 
@@ -30,7 +35,8 @@ class Models(OfResults["list[Proof]", Prove]):
     def check(self) -> None:
         super().check()
         if self.line.length is not None:
-            raise click.UsageError(f"--length is for two plans, two units that take K in tiles, and {ERROR_BOUND}")
+            text = f"--length is for two plans, two units that take K in tiles, and {ERROR_BOUND}"
+            raise click.UsageError(f"{text}{self.line.plan_hint}")
         if self.line.wanted.startswith("monotonic"):
             refuse(FALLING, "compare")
 
@@ -54,6 +60,8 @@ class Models(OfResults["list[Proof]", Prove]):
         problem = self.conjecture.problems[0]
         say(_headline(document))
         show_zeros(problem.zeros)
+        if document.verdict == "holds" and "it says nothing of" in document.statement:
+            say(f"  {ORDERS}")
         if document.property == "equal" and problem.left.length != problem.right.length:
             say(f"  about {counted(problem.length, 'product')}; further products of the longer model have factors +0")
         if self.line.explain:

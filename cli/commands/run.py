@@ -87,11 +87,11 @@ def run(
         except MmaprobeError as error:  # earlier answers count
             failure = error
         except KeyboardInterrupt:
-            _summary(session, output, name)
+            _summary(session, output, name, whole=False)
             raise
     progress("")
     if session.answered or failure is None:
-        _summary(session, output, name)
+        _summary(session, output, name, whole=failure is None)
     if as_json:
         print_json(session.document(name, output, failure))
     if failure is not None:
@@ -105,20 +105,17 @@ def _write(row: dict[str, Any]) -> None:
     check_reader()
 
 
-def _summary(session: VectorRun, output: str | None, file: str) -> None:
+def _summary(session: VectorRun, output: str | None, file: str, whole: bool) -> None:
     """Print the number of answers, the hypotheses that agree with them, with --check the answers that differ from
-    their model's, and the command that shows which candidates are left."""
+    their model's, and the command that shows which candidates are left. `whole`: nothing ended the run early."""
     from mmaprobe.cli.text.vectors import SHOWN, show_mismatch
 
     for line in session.standings.lines():
         say(line)
     say(f"{counted(session.answered, 'vector')} answered by {session.name}")
-    if session.check:
-        say(
-            f"{counted(len(session.wrong), 'answer')} not the model's"
-            if session.wrong
-            else "every answer is its model's"
-        )
+    if session.check and session.answered:
+        right = f"every answer{'' if whole else ' so far'} is its model's"
+        say(f"{counted(len(session.wrong), 'answer')} not the model's" if session.wrong else right)
         for row in session.wrong[:SHOWN]:
             show_mismatch(row, file)
         if session.shape is not None:

@@ -102,7 +102,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             )
         if largest and not outcome.interrupted:
             allow(options.timeout)
-            worst = maximise(claim, options, outcome.most).document
+            worst = maximise(claim, options, outcome.most, outcome.known(claim)).document
             progress("")
             _show_worst(worst)
             document = replace(document, worst=worst)
@@ -160,7 +160,7 @@ def _show(document: Document, claim: Statement) -> None:
     if document.verdict == "unknown":
         say(f"  {stopped_text(document)}; tried")
         for step in document.asked[:TRIED]:
-            say(f"    {step.what}: {', '.join(step.answers) or 'nothing found'}")
+            say(f"    {': '.join(filter(None, (step.what, ', '.join(step.answers))))}")
         if len(document.asked) > TRIED:
             say(f"    and {counted(len(document.asked) - TRIED, 'further step')} (--json lists them)")
     else:
@@ -179,7 +179,7 @@ def _shares(document: Document) -> str:
     nothing = "nothing is proved" + " in the time given" * (shares.late is True)
     proved = nothing if shares.proved is None else f"{up_text(Fraction(shares.proved))} is proved"
     if shares.reached is None:
-        return f"{proved}; nothing is reached"
+        return f"{proved}; no input that counts was looked at"
     other = ", if not by the input above" * (document.vector is not None)
     return f"{proved}; {down_text(Fraction(shares.reached))} is reached{other}"
 

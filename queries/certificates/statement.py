@@ -160,7 +160,7 @@ def _property(texts: Mapping[str, str]) -> Iterator[str]:
 def _statement(wanted: str, text: str) -> str:
     """A property of the unit of a file, in words."""
     unit = parse_unit(text, UNIT)
-    return statement_of(wanted, unit.addend, exchanged_text(Model(UNIT, unit)))
+    return statement_of(wanted, unit.addend, *exchanged_text(Model(UNIT, unit)))
 
 
 def _compared(document: Mapping[str, Any]) -> Iterator[str]:

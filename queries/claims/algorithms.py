@@ -13,7 +13,8 @@ import numpy as np
 
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.verify import Shares
-from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim import Claim, Largest
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.names import WITNESS
@@ -41,7 +42,8 @@ class AlgorithmOutcome(Outcome[Claim]):
     """`row`: the input that decides, replayed, in the order of the claim's layout; `within`: theorems that bound the
     errors or the difference, which the claim compares with the sum of magnitudes, by a share of this sum; `reached`:
     the largest such share that an input was found to have, apart from the input that decides; `worst`: an input with
-    the largest share of one search; `late`: the time ended before a theorem of such a share was proved."""
+    the largest share of one search; `late`: the work ended before it was known that no theorem of
+    such a share is proved."""
 
     row: Row | None = None
     within: list[Theorem] = field(default_factory=list)
@@ -60,7 +62,7 @@ class AlgorithmOutcome(Outcome[Claim]):
         if self.row is not None:
             return None
         rows = claim_rows(self.claim, LATE if late else CHECKED, SEED)
-        hits = np.flatnonzero(evaluate_claim(self.claim, rows).deciding)
+        hits = np.flatnonzero(evaluate_claim(self.claim, rows, compared_with_magnitudes(self.claim)).deciding)
         return (row_text(self.claim.layout, rows[hits[0]].tolist()), "the opposite") if len(hits) else None
 
     @property
@@ -72,8 +74,9 @@ class AlgorithmOutcome(Outcome[Claim]):
         several = self.claim.assertion.most is not None
         return ClaimInput(self.claim.at(len(self.row) // 2) if several else self.claim, self.row)
 
-    def known(self, claim: Claim) -> list[Row]:
-        """The inputs found, of any number of products, if another claim has inputs of the same formats."""
+    def known(self, claim: Statement) -> list[Row]:
+        if not isinstance(claim, Claim):
+            return []
         one, other = self.claim.shape, claim.shape
         alike = (one.factors, one.addend) == (other.factors, other.addend)
         return [row for row in (self.row, self.worst) if alike and row is not None]
@@ -132,6 +135,14 @@ class AlgorithmOutcome(Outcome[Claim]):
         values = free_values(decided.claim.layout, addend, decided.row)
         texts = claim_texts(self.claim) | document_texts(WITNESS, {"values": values})
         return write_certificate(directory, options, texts)
+
+
+def compared_with_magnitudes(claim: Claim) -> Largest | None:
+    """The quantity that a claim compares with the sum of magnitudes; None for another claim."""
+    with suppress(RuleError):
+        wanted = share_claim(claim.assertion)
+        return Largest(wanted.compared, wanted.against, ())
+    return None
 
 
 def _in_unit(tree: ast.expr, unit: str) -> ast.expr:

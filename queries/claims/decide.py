@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.claim_file import Statement, located
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
-from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.classical import verify_classical
 from mmaprobe.queries.claims.error_bound import verify_bound
 from mmaprobe.queries.claims.outcome import Outcome
@@ -55,4 +54,4 @@ def _inputs(claim: Statement, before: Sequence[Outcome[Any]]) -> list[list[Row]]
     """For a claim about algorithms, a further argument of its prover: the inputs found for other cases."""
     if not isinstance(claim, Claim):
         return []
-    return [[row for one in before if isinstance(one, AlgorithmOutcome) for row in one.known(claim)]]
+    return [[row for one in before for row in one.known(claim)]]

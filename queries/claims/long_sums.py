@@ -11,6 +11,7 @@ inputs.
 from __future__ import annotations
 
 import ast
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ SCOUTED = (256, 2048)  # numbers of products, about, that are searched before th
 ROWS, COLUMNS, ELITE = 48, 8, 10  # sides tried at a time, of A and of B, and pairs of sides that are kept
 MEASURED = 3  # inputs of each number of products on which the claim is evaluated exactly
 TRIED = 64  # the most inputs of a matrix product that are tested for conditions on whole inputs
+#: of a share in long double, what it loses at most for each product; and its part that is left, rounded to f64
+ROUNDED, NEARLY = Fraction(4 * float(np.finfo(np.longdouble).eps)), 1 - Fraction(1, 1 << 50)
 DRAWN = 1 << 12  # numbers drawn for a side
 
 
@@ -162,6 +165,7 @@ class LongSums:
         self.asked = [tree for tree in claim.assertion.conditions if not any(on_each(tree, side) for side in "ab")]
         self.rng = np.random.default_rng(1)
         self.known = [Side(row[start : start + len(row) // 2]) for row in known for start in (0, len(row) // 2)]
+        self.least = Fraction(0)  # a share that some input reaches, also where the search is interrupted
         self.numbers = [Numbers(claim, side, self.rng) for side in "ab"]
 
     def worst(self, seconds: float) -> Iterator[list[Long]]:
@@ -217,6 +221,8 @@ class LongSums:
                         ranked[place, left[row], right[column]] = ratio
             elite = sorted(ranked, key=lambda pair: -ranked[pair])[:ELITE]
             ranked = {pair: ranked[pair] for pair in elite}
+            finite = [ratio for ratio in ranked.values() if math.isfinite(ratio)]
+            self.least = max([self.least, *(Fraction(ratio) * NEARLY - count * ROUNDED for ratio in finite)])
             if time.monotonic() >= until:
                 return elite
             fresh = [([], list({b: 0 for _, _, b in elite})[: COLUMNS // 2])]

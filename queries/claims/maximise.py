@@ -18,15 +18,15 @@ from mmaprobe.hypotheses.claim_file import Statement, located
 from mmaprobe.queries.claims.outcome import SearchStep
 from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows, mutated
 from mmaprobe.queries.claims.vectors import ClaimInput
-from mmaprobe.queries.kernel.questions.scene import columns_of, conditions, scene_of, symbolic_scene
+from mmaprobe.queries.kernel.questions.scene import columns_of, scene_of, symbolic_scene
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.search.scene import meets_quantity
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed
-from mmaprobe.smtmodel.algorithms.scene import Scene, Truth
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.progress import Share, Wait
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
@@ -36,6 +36,7 @@ from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 ELITE = 64  # inputs, the best so far, that are changed
 RESTART = 30  # rounds without a better input after which the search begins anew, from other inputs
 SEARCH_SHARE = 0.5  # share of the time for the concrete search
+Found = Callable[[Fraction, Row], None]
 
 
 @dataclass
@@ -77,25 +78,28 @@ class Worst:
         )
 
 
-def maximise(claim: Statement, options: Options | None = None, most: Fraction | None = None) -> Worst:
-    """Search within the time of the options. `most`: a value that is proved never to be exceeded. Raises InputError for
-    a claim without a quantity to maximise."""
+def maximise(
+    claim: Statement, options: Options | None = None, most: Fraction | None = None, also: Sequence[Row] = ()
+) -> Worst:
+    """Search within the time of the options. `most`: a value that is proved never to be exceeded; `also`: inputs found
+    before, of any number of products. Raises InputError for a claim without a quantity to maximise."""
     with located(claim.file, ("maximise",)):
-        search = _Search(*maximised(claim), options or Options())
+        claim, largest = maximised(claim)
+        search = _Search(claim, largest, options or Options())
         search.worst.most = most
-        return search.run()
+        return search.run([row for row in also if len(row) == len(claim.layout.formats)])
 
 
 def climb(
-    claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool], also: Sequence[Row] = ()
-) -> Worst:
-    """The worst input found by concrete search, which ends as soon as `enough` holds for the best row, and of the
-    inputs `also`."""
+    claim: Claim, largest: Largest, seconds: float, enough: Callable[[Row], bool], also: Sequence[Row] = (),
+    found: Found | None = None, looked: Callable[[Table], object] | None = None,
+) -> Worst:  # fmt: skip
+    """The worst of the inputs `also` and of those found by concrete search, which ends as soon as `enough` holds for
+    the best row. `found` takes every worst input so far, `looked` all inputs that are evaluated."""
     search = _Search(claim, largest, Options(timeout=seconds))
-    search.enough = enough
-    search.climb(seconds)
-    if also:
-        search.take(also)
+    search.enough, search.found, search.looked = enough, found or search.found, looked or search.looked
+    search.take(also)
+    search.climb(seconds - (time.monotonic() - search.start))
     return search.worst
 
 
@@ -113,10 +117,13 @@ class _Search:
         self.worst = Worst(claim, largest)
         self.rng = np.random.default_rng(1)
         self.enough: Callable[[Row], bool] = lambda row: False
+        self.found: Found = lambda value, row: None
+        self.looked: Callable[[Table], object] = lambda table: None
         self.units = 0, 0  # exponents of the last places of the quantity and of its unit
 
-    def run(self) -> Worst:
+    def run(self, also: Sequence[Row]) -> Worst:
         try:
+            self.take(also)
             self.climb(SEARCH_SHARE * (self.options.timeout or 60.0))
             self._bisect()
         except KeyboardInterrupt:
@@ -126,24 +133,18 @@ class _Search:
         self.worst.seconds = time.monotonic() - self.start
         return self.worst
 
-    def _meets(self, scene: Scene) -> tuple[Bit, Bit, Fixed, Fixed]:
-        """Whether an input counts; whether it is left out because a result is no number; the quantity, and its unit."""
-        inner = (scene.truth(tree) for tree in self.largest.where)
-        asked = conditions(self.claim.assertion, scene).then(*inner)
-        (quantity, reads), (unit, others) = map(scene.quantity, (self.largest.quantity, self.largest.unit))
-        positive = fixed.less(fixed.number(scene.carrier, 0), unit)
-        asked = asked.then(Truth.of(positive, {**reads, **others}))
-        return asked.met, asked.at_fault, quantity, unit
-
     def _recorded(self, *columns: Bits) -> tuple[Bit, Bit, Bits, Bits]:
-        """`_meets` with the quantity and its unit as bits; the exponents of their last places go into `units`."""
-        counts, left_out, quantity, unit = self._meets(scene_of(self.claim.assertion, columns))
+        """`meets_quantity` with the quantity and its unit as bits; the exponents of their last places go into
+        `units`."""
+        scene = scene_of(self.claim.assertion, columns)
+        counts, left_out, quantity, unit = meets_quantity(self.claim, self.largest, scene)
         self.units = quantity.unit, unit.unit
         return counts, left_out, quantity.bits, unit.bits
 
     def _values(self, table: Table) -> list[Fraction]:
         """quantity / unit of every row; -1 for a row that does not count."""
         count = len(table)
+        self.looked(table)
         with np.errstate(over="ignore"):
             counts, left_out, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim.assertion, table))
             quantity, unit = (Fixed(own, place) for own, place in zip(bits, self.units, strict=True))
@@ -178,7 +179,7 @@ class _Search:
             idle = 0 if elite and elite[0][0] > best else idle + 1
             rounds += 1
             if elite and (self.worst.value is None or elite[0][0] > self.worst.value):
-                self.worst.value, self.worst.row = elite[0]
+                self._found(*elite[0])
                 text, spent = f"{rounds} rounds: {float(elite[0][0]):.6g}", time.monotonic() - began
                 self.options.progress(Share(text, min(spent, seconds), seconds, "rounds"))
                 if self.enough(elite[0][1]):
@@ -187,9 +188,14 @@ class _Search:
 
     def take(self, rows: Sequence[Row]) -> None:
         """Take the worst of some inputs, if it is worse than what was found."""
-        value, row = max(zip(self._values(np.array(rows, dtype=np.uint64)), rows, strict=True))
+        values = self._values(np.array(rows, dtype=np.uint64)) if rows else ()
+        value, row = max(zip(values, rows, strict=True), default=(Fraction(-1), ()))
         if value > (self.worst.value if self.worst.value is not None else -1):
-            self.worst.value, self.worst.row = value, row
+            self._found(value, row)
+
+    def _found(self, value: Fraction, row: Row) -> None:
+        self.worst.value, self.worst.row = value, row
+        self.found(value, row)
 
     def _remaining(self, share: float = 1.0) -> float:
         limit = self.options.timeout or 60.0
@@ -234,7 +240,7 @@ class _Search:
 
     def _query(self, target: Fraction) -> Query:
         scene, symbols = symbolic_scene(self.claim.assertion)
-        counts, _, quantity, unit = self._meets(scene)
+        counts, _, quantity, unit = meets_quantity(self.claim, self.largest, scene)
         goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
         return Query(symbols, (counts.node, goal.node))
 

@@ -26,6 +26,7 @@ from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.contradiction import raise_contradiction
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.tactics.records import Lemma, Proof
 
@@ -86,6 +87,10 @@ class Outcome(Generic[Stated]):
     def input(self) -> ClaimInput | None:
         """The input that decides, of a claim about algorithms."""
         return None
+
+    def known(self, claim: Statement) -> list[Row]:
+        """The inputs found, of any number of products, if another claim has inputs of the same formats."""
+        return []
 
     @property
     def most(self) -> Fraction | None:

@@ -21,15 +21,15 @@ import numpy as np
 from pysmt.fnode import FNode
 
 from mmaprobe.hypotheses.claim import Claim, Largest
-from mmaprobe.queries.claims.algorithms import DECIDED, AlgorithmOutcome
+from mmaprobe.queries.claims.algorithms import DECIDED, AlgorithmOutcome, compared_with_magnitudes
 from mmaprobe.queries.claims.faults import no_number
-from mmaprobe.queries.claims.long_sums import LongSums
+from mmaprobe.queries.claims.long_sums import Long, LongSums
 from mmaprobe.queries.claims.maximise import climb
 from mmaprobe.queries.claims.outcome import SearchStep
 from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows
 from mmaprobe.queries.claims.shares import within_lengths, within_of
 from mmaprobe.queries.claims.stages import Stages
-from mmaprobe.queries.kernel.bounds.unit_shares import ShareClaim, compares, for_every_length, share_claim
+from mmaprobe.queries.kernel.bounds.unit_shares import compares, for_every_length
 from mmaprobe.queries.kernel.lemmas import settled
 from mmaprobe.queries.kernel.questions.scene import conditions, symbolic_scene
 from mmaprobe.queries.kernel.terms.undecided import (
@@ -44,6 +44,7 @@ from mmaprobe.queries.kernel.terms.undecided import (
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.scene import ClaimBatch, build_query, evaluate_claim
 from mmaprobe.queries.search.witness import Row, answered_row, shrink_rows
 from mmaprobe.queries.solvers.asking import Engines, SolverFaultError
@@ -92,12 +93,14 @@ class _Verifier:
         self.claim, self.options, self.progress = claim, replace(options, progress=self._doing), options.progress
         self.doing = "the first inputs"
         self.start = time.monotonic()
-        self.outcome = AlgorithmOutcome(claim)
+        self.outcome = AlgorithmOutcome(claim, late=True)
         self.admitted = False
         self.batches = 0  # batches of inputs simulated
         self.apart: list[Lemma] = []  # about first words and conditions, not about the question
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
         self.known = [*known]  # inputs of any number of products, perhaps with large shares
+        self.compared = dict[int, Largest | None]()  # by number of products
+        self.best = dict[int, tuple[Fraction, Row]]()  # by number of products: the largest share found, and its input
 
     def run(self) -> AlgorithmOutcome:
         outcome = self.outcome
@@ -106,9 +109,11 @@ class _Verifier:
                 self._run()
         except KeyboardInterrupt:
             outcome.interrupted = True
-            outcome.asked.append(SearchStep(self.doing))
+            if outcome.row is None:  # the last attempt is the one that found it
+                outcome.asked.append(SearchStep(self.doing))
         except OutOfTimeError as late:
-            self._tried(f"{self.doing}: {late}", self.start)
+            if outcome.row is None:
+                self._tried(f"{self.doing}: {late}", self.start)
         return outcome
 
     def _doing(self, text: str) -> None:
@@ -150,49 +155,54 @@ class _Verifier:
 
     def _lengths(self) -> None:
         """Decide a claim about several numbers of products: search a few of these numbers, and prove all together."""
-        whole, outcome, found = self.claim, self.outcome, list[Fraction]()
+        whole, found = self.claim, False
         least, most = whole.terms, whole.assertion.most or whole.terms
         self._bounded(whole, within_lengths, for_every_length)
-        worst, shared = list[Row](), False
         short = [whole.at(count) for count in sorted({least, max(least, min(most, SEARCHED) // least * least)})]
         for self.claim in short:
             decided = self._simulate(SAMPLE_LEAST, 4 * BATCH)
-            with suppress(RuleError):  # the claim compares with no share
-                wanted, shared = share_claim(self.claim.assertion), True
-                decided = self._reached(wanted, decided, BRIEFLY)
-                found += [] if outcome.reached is None else [outcome.reached]
-                worst += [] if outcome.worst is None else [outcome.worst]
+            if (largest := self._share) is not None:
+                decided = self._reached(largest, decided, BRIEFLY)
             if decided:
                 break
         else:
-            found += self._longer(whole, worst)
-        outcome.reached = max(found, default=None) if shared else None
-        if not self.admitted and not found:
+            found = self._longer(whole)
+        if not self.admitted and not self.best and not found:
             for self.claim in short:
                 if not self._nothing_admitted():
                     return
             raise self._no_input()
 
-    def _longer(self, whole: Claim, known: Sequence[Row]) -> list[Fraction]:
-        """Search with more and more products, up to the claim's largest number or until an input decides; returns the
-        largest share of the sum of magnitudes found for each."""
-        most, found, began = whole.assertion.most, list[Fraction](), time.monotonic()
-        sums = LongSums(whole, known)
+    def _longer(self, whole: Claim) -> bool:
+        """Search with more and more products, up to the claim's largest number or until an input decides. Whether any
+        input found counts."""
+        most, found, began = whole.assertion.most, False, time.monotonic()
+        sums, shared = LongSums(whole, [row for _, row in self.best.values()]), self._share is not None
         if most is None or most <= SEARCHED or not sums.compared:
-            return []
+            return False
         left = self.remaining(REACHED_SHARE)
         limit = LONGER if left is None else min(LONGER, left)
         self.options.progress(Wait("searching longer sums", limit))
-        for longs in sums.worst(limit):
-            for one in longs:
-                if one.no_number is not None:
-                    raise sums.no_number(one)
-            found += [one.share for one in longs if one.share is not None]
-            if hit := next((one for one in longs if one.decides), None):
-                self.outcome.row = sums.simplest(hit).row
-                break
+        hit: Long | None = None
+        try:
+            for longs in sums.worst(limit):
+                for one in longs:
+                    if one.no_number is not None:
+                        raise sums.no_number(one)
+                shares = [one.share for one in longs if one.share is not None]
+                found |= bool(shares)
+                if shared:
+                    self._reach(*shares)
+                if hit := next((one for one in longs if one.decides), None):
+                    break
+        finally:  # of a search that is interrupted, too
+            if shared:
+                self._reach(*([sums.least] if sums.least else []))
         none = "" if found else ", of which none is found that meets the conditions"
         self._tried(f"sums of up to {most} products{none}", began)
+        if hit is not None:
+            self.outcome.row = hit.row
+            self.outcome.row = sums.simplest(hit).row
         return found
 
     def _bounded(
@@ -208,9 +218,6 @@ class _Verifier:
             if proves is not None:
                 outcome.theorem = proves(claim.assertion, outcome.within)
                 outcome.lemmas = settle.asked
-        except OutOfTimeError:
-            outcome.late = True
-            raise
         except RuleError as error:
             outcome.late = self.remaining() == 0
             if proves is not None:
@@ -237,13 +244,13 @@ class _Verifier:
 
     def _simulate(self, limit: float, most: float = math.inf) -> bool:
         """Whether a simulation of new inputs decides; `limit`: in seconds; `most`: the largest number of inputs."""
-        claim, count, began = self.claim, 0, time.monotonic()
+        claim, share, count, began = self.claim, self._share, 0, time.monotonic()
         while count < 4 * BATCH or (count < most and time.monotonic() - began < limit):
             spent = min(time.monotonic() - began, limit)
             self.options.progress(Share(f"simulated {count} inputs", spent, limit, "inputs"))
             self.batches += 1
             table = claim_rows(claim, BATCH, self.batches)
-            batch = evaluate_claim(claim, table)
+            batch = self._looked(table, share)
             count += BATCH
             self.admitted |= bool(batch.admitted.any())
             if batch.at_fault.any():
@@ -258,6 +265,34 @@ class _Verifier:
         self._tried(f"{count} simulated inputs", began)
         return False
 
+    def _looked(self, table: Table, share: Largest | None) -> ClaimBatch:
+        """The claim evaluated on inputs, of which the largest share is kept."""
+        batch = evaluate_claim(self.claim, table, share)
+        if batch.largest is not None:
+            value, at = batch.largest
+            self._keep(value, tuple(map(int, table[at])))
+        return batch
+
+    @property
+    def _share(self) -> Largest | None:
+        """`compared_with_magnitudes` of the claim with its present number of products."""
+        if self.claim.terms not in self.compared:
+            self.compared[self.claim.terms] = compared_with_magnitudes(self.claim)
+        return self.compared[self.claim.terms]
+
+    def _keep(self, share: Fraction, row: Row) -> None:
+        """Keep an input if no other has so large a share."""
+        if len(row) not in self.best or share > self.best[len(row)][0]:
+            self.best[len(row)] = share, row
+        if self.outcome.reached is None or share > self.outcome.reached:
+            self.outcome.worst = row
+        self._reach(share)
+
+    def _reach(self, *shares: Fraction) -> None:
+        """Note shares that inputs have."""
+        outcome = self.outcome
+        outcome.reached = max([*shares, *([] if outcome.reached is None else [outcome.reached])], default=None)
+
     def _climb(self) -> bool:
         """Whether the search for the worst input decides; only claims with a quantity to climb have it."""
         largest, limit = self.claim.maximise, self.remaining(CLIMB_SHARE)
@@ -265,7 +300,9 @@ class _Verifier:
             return False
         began, limit = time.monotonic(), CLIMB_MOST if limit is None else min(limit, CLIMB_MOST)
         self.options.progress(Wait("climbing to the worst input", limit))
-        row = climb(self.claim, largest, limit, self._decides).row
+        share = self._share
+        looked = None if share is None else lambda table: self._looked(table, share)
+        row = climb(self.claim, largest, limit, self._decides, looked=looked).row
         self._tried("climbing to the worst input", began)
         return self._decided_by(row)
 
@@ -279,11 +316,12 @@ class _Verifier:
         return bool(self._evaluated([row]).deciding[0])
 
     def _evaluated(self, rows: Sequence[Row]) -> ClaimBatch:
-        return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64))
+        return evaluate_claim(self.claim, np.array(rows, dtype=np.uint64), self._share)
 
     def _decide(self, row: Row) -> None:
         limit = self.remaining(SHRINK_SHARE)
         limit = SHRINK if limit is None else min(SHRINK, max(SAMPLE_LEAST, limit))
+        self.outcome.row = row  # also if the work ends before it is small
         self.outcome.row = shrink_rows(self.claim.layout, row, lambda rows: self._evaluated(rows).deciding, limit)
 
     def _at_fault(self, row: Row) -> NoReturn:
@@ -320,14 +358,13 @@ class _Verifier:
     def _shares(self, decided: bool = False) -> bool:
         """Whether the least share proved, or the largest share found, decides a claim that compares with a share of the
         sum of magnitudes. `decided`: an input has decided already; both shares are computed all the same."""
-        try:
-            wanted = share_claim(self.claim.assertion)
-        except RuleError:
+        if (share := self._share) is None:
+            self.outcome.late = False
             return False
         self._bounded(self.claim, within_of, None if decided else compares)
-        return self._reached(wanted, decided) or self.outcome.theorem is not None
+        return self._reached(share, decided) or self.outcome.theorem is not None
 
-    def _reached(self, wanted: ShareClaim, decided: bool, most: float = REACHED_MOST) -> bool:
+    def _reached(self, largest: Largest, decided: bool, most: float = REACHED_MOST) -> bool:
         """Whether an input found by climbing to the largest share decides; `most`: the seconds if no share is
         proved."""
         proved, began = decided or self.outcome.theorem is not None, time.monotonic()
@@ -336,12 +373,10 @@ class _Verifier:
         if limit == 0:
             return decided
         self.options.progress(Wait("climbing to the largest share of the sum of magnitudes", limit))
-        largest = Largest(wanted.compared, wanted.against, ())
         self._alone(largest, min(ALONE, ALONE_SHARE * limit))
-        shorter = [padded for row in self.known if (padded := self._padded(row)) is not None]
-        worst = climb(self.claim, largest, limit, self._decides, shorter)
-        self.outcome.reached, self.outcome.worst = worst.value, worst.row
-        self.known += [] if worst.row is None else [worst.row]
+        known = [*self.known, *(row for _, row in self.best.values())]
+        shorter = [padded for row in known if (padded := self._padded(row)) is not None]
+        worst = climb(self.claim, largest, limit, self._decides, shorter, self._keep)
         if decided:
             return True
         self._tried("climbing to the largest share", began)

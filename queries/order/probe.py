@@ -37,6 +37,7 @@ ADDED = (
     "something is added besides the products, as a bias is; give it as c, and the format of c in --formats; or results "
     "go through a function that is not 0 at 0, as exp"
 )
+EVEN = "an order is found if these factors are powers of two: ask the function with other scales"
 WIDEST = 64  # fraction bits: every accumulator cuts within this many places
 SINGLY = 32  # the most leaves that are asked about one at a time, if counts beside traces fit no tree
 UNSURE = 3  # last bits of a result that may be wrong, as a factor and the multiplication by it are rounded
@@ -144,6 +145,22 @@ def factor_of(alone: Mapping[Leaf, Fraction | None]) -> Fraction:
     return factors.pop() if len(factors) == 1 else Fraction(1)
 
 
+def uneven(alone: Mapping[Leaf, Fraction | None]) -> str:
+    """That terms count by different factors, of which one is no power of two, from the results for a single term of 1
+    (`alone`); empty if they do not."""
+    sizes = {leaf: abs(value) for leaf, value in alone.items() if value}
+    odd = next((leaf for leaf, size in sizes.items() if size != Fraction(2) ** exponent_of(size)), None)
+    other = next((leaf for leaf, size in sizes.items() if odd is not None and size != sizes[odd]), None)
+    if odd is None or other is None:
+        return ""
+    one, two = (f"{float(sizes[leaf]):.6g}" for leaf in (odd, other))
+    return f"{_name(odd)} counts {one} times, {_name(other)} {two} times; {EVEN}"
+
+
+def _name(leaf: Leaf) -> str:
+    return "term c" if leaf == "c" else f"product {leaf}"
+
+
 class Probe:
     """Asks one device, many vectors at a time. A leaf is c, a single product, or the first product of a scale block of
     `width` products, which stands for them all. `again`: repeats questions (None: none is repeated); `addend`: whether
@@ -175,6 +192,7 @@ class Probe:
         self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that the device multiplies
         self._weighed = self._may_be_weighed = False
+        self._uneven = ""  # two terms that count by different factors of which one is no power of two
         self._unheard = True  # whether every failure so far was that c alone gave zero
         self._highest: int | None = None  # the largest exponent allowed for a mask, if larger exponents failed
         self.tight = False  # whether the unit is the largest that every step hides
@@ -320,9 +338,8 @@ class Probe:
         formats = [self.model.c] if leaf == "c" else self._factors
         low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
         if not low <= exponent <= high:
-            name = "term c" if leaf == "c" else f"product {leaf}"
             wanted = f"2^{exponent} is needed there, which is beyond the range of its formats"
-            raise self.fail(f"{name} counts so much, or so little, that {wanted}")
+            raise self.fail(self._uneven or f"{_name(leaf)} counts so much, or so little, that {wanted}")
 
     def _factors_of(self, power: Power, normal: bool) -> list[int]:
         """The patterns of the factors whose product is a signed power of two; the first factor has the sign."""
@@ -370,6 +387,8 @@ class Probe:
         """The reason why units cannot be counted; `seen`: the first flaw."""
         if self.value({}, "zeros alone"):
             return f"zeros give {number_text(self.questions[-1].d, self.model.d)}: {ADDED}"
+        if self._uneven:
+            return self._uneven
         if self._unheard:
             return f"c does not count: {seen}; for a device that takes no c, give three formats (a, b and d)"
         return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
@@ -475,7 +494,9 @@ class Probe:
         self._leave_out([k for k in self.products if alone[k] == 0] if self.missing else [])
         if self.any_factor and (factor := factor_of(alone)) != 1:
             self.factor, self._highest = factor, None  # masks of every size are tried again
-        self.weights = weights_of({leaf: self._divided(alone[leaf]) for leaf in self.leaves})
+        sums = {leaf: self._divided(alone[leaf]) for leaf in self.leaves}
+        self.weights = weights_of(sums)
+        self._uneven = uneven(sums)
         return bool(self.weights or self.left_out or self.factor != 1)
 
     def _leave_out(self, silent: Sequence[int]) -> None:

@@ -44,7 +44,7 @@ def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()
         engines=engines_of(proofs),
         confirmed_by=confirmations_of(proofs),
         proofs=[pair_proof(proof) for proof in proofs],
-        statement=statement_of(wanted, model.addend, exchanged_text(model)),
+        statement=statement_of(wanted, model.addend, *exchanged_text(model)),
         zeros_only=list(zeros),
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, fit, multiply, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -25,14 +26,22 @@ class Fixed:
     bits: Bits
     unit: int
 
-    def numbers(self, count: int) -> list[Fraction]:
-        """The values of `count` lanes, for bits of the array carrier or constant bits."""
-        width = self.bits.width
-        nodes = [limb.node for limb in limbs_of(self.bits)]
-        limbs = [np.broadcast_to(np.asarray(limb, dtype=np.uint64), (count,)).tolist() for limb in nodes]
-        values = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in zip(*limbs, strict=True)]
+    def numbers(self, count: int, chosen: NDArray[np.intp] | None = None) -> list[Fraction]:
+        """The values of `count` lanes, or of those chosen, for bits of the array carrier or constant bits."""
+        width, limbs = self.bits.width, [limb if chosen is None else limb[chosen] for limb in self._limbs(count)]
+        parted = zip(*map(np.ndarray.tolist, limbs), strict=True)
+        values = [sum(part << (LIMB * place) for place, part in enumerate(parts)) for parts in parted]
         scale = Fraction(2) ** self.unit
         return [(value - (1 << width if value >> (width - 1) else 0)) * scale for value in values]
+
+    def roughly(self, count: int) -> NDArray[np.longdouble]:
+        """The bits of `count` lanes of no negative number, in long double."""
+        parts = (np.ldexp(limb.astype(np.longdouble), LIMB * place) for place, limb in enumerate(self._limbs(count)))
+        return np.asarray(sum(parts), dtype=np.longdouble)
+
+    def _limbs(self, count: int) -> list[NDArray[np.uint64]]:
+        nodes = (np.asarray(limb.node, dtype=np.uint64) for limb in limbs_of(self.bits))
+        return [np.broadcast_to(node, (count,)) for node in nodes]
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,10 @@ class Signature(Model):
     def addend(self) -> bool:
         return self._addend
 
+    def with_addend(self, c: Format) -> Signature:
+        assert not self.addend
+        return Signature(self.a, self.b, c, self.d, self._length, False, self._scale, self._scale_block, self._more)
+
     @property
     def length(self) -> int:
         return self._length

@@ -17,8 +17,10 @@ from mmaprobe.cli.main import main
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.verify import ClaimVector
 from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.claims import verify as verifying
 from mmaprobe.queries.claims.algorithms import AlgorithmOutcome
 from mmaprobe.queries.claims.long_sums import Long, LongSums
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from tests.oracles.claim_oracle import Rationals
@@ -109,6 +111,34 @@ def test_products_with_the_same_factors_share_a_line_of_a_long_input() -> None:
     assert len(shown) == 3  # zeros times a number are products with a nonzero factor, too
     short = replace(vector, a=["0000", "3c00", "3c00"], b=["0000", "3c00", "3c00"])
     assert [places.format("b") for places, _ in _products(short)] == ["b1", "b2"]
+
+
+def test_long_sums_count_as_reached_if_their_search_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worst of the sums looked at so far; it was lost."""
+    monkeypatch.setattr(verifying, "BRIEFLY", 0.2)
+    results, looked = LongSums._results, list[int]()
+
+    def interrupted(sums: LongSums, left: Matrix, right: Matrix) -> dict[str, Matrix]:
+        looked.append(left.shape[1])
+        if len(looked) == 4:
+            raise KeyboardInterrupt
+        return results(sums, left, right)
+
+    monkeypatch.setattr(LongSums, "_results", interrupted)
+    found = verifying.verify(claim_of("2**-17"), Options(timeout=30))
+    reached = found.reached
+    assert looked == [256] * 4
+    assert reached is not None
+    assert found.share is not None
+    assert Fraction(1, 1 << 19) < reached < found.share  # more than any sum of 32 products
+
+
+def test_what_is_reached_in_long_double_is_no_more_than_some_input_has() -> None:
+    """And hardly less."""
+    for seed in range(3):
+        sums = LongSums(claim_of("2**-17"), [(0x3C00 + seed, 0x3C01, 0x3C00, 0x3C01 + seed, 0)])
+        exact = max(one.share for longs in sums.worst(0) for one in longs if one.share is not None)
+        assert exact * (1 - Fraction(1, 1 << 30)) < sums.least <= exact
 
 
 def test_inputs_are_admitted_and_their_errors_exact() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -25,14 +25,15 @@ from mmaprobe.queries.claims import algorithms
 from mmaprobe.queries.claims import verify as verifying
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.error_bound import verify_bound
-from mmaprobe.queries.claims.maximise import Worst
+from mmaprobe.queries.claims.maximise import Worst, _Search, maximise
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.claims.overflow import bound
-from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.samples import claim_rows, mutated
 from mmaprobe.queries.claims.stages import Stages
 from mmaprobe.queries.kernel.bounds.wording import up_text
 from mmaprobe.queries.kernel.questions.scene import deciding, scene_of
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.scene import build_query, evaluate_claim
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
@@ -197,6 +198,97 @@ def test_more_products_reach_no_smaller_share(tmp_path: Path, monkeypatch: pytes
     for one in claims_named(str(path)):
         decide(one, Options(timeout=30))
     assert climbed == [1, 1, 2, 1, 16]  # by itself, too, a case begins with one product
+
+
+SHARES = [  # claims that compare with the sum of magnitudes, and what they compare
+    ({"expect": "holds", "inputs__where": ["value(c) < 1"]}, "error(p)"),
+    ({"expect": "holds", "inputs__c": "zero", "terms": 4}, "error(p)"),
+    ({"expect": "holds"}, "abs(value(p) - value(q))"),
+    ({"maximise": {"quantity": "error(p)", "unit": "magnitude_sum()"}}, "error(p)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "compared"), SHARES)
+def test_what_is_reached_counts_every_simulated_input(
+    changes: dict[str, Any], compared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the work is interrupted before anything is proved, and before it climbs to the largest share: "nothing is
+    reached" was said then."""
+    claim, looked = claim_of(claim=f"{compared} <= 2**-9 * magnitude_sum()", **changes), list[Table]()
+
+    def seen(draw: Callable[..., Table], most: int) -> Callable[..., Table]:
+        def rows(*given: Any) -> Table:
+            looked.append(draw(*given)[:most])
+            return looked[-1]
+
+        return rows
+
+    def ended(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    climbing = "mmaprobe.queries.claims.maximise"
+    monkeypatch.setattr(verifying, "claim_rows", seen(claim_rows, 2 if "maximise" in changes else 40))
+    monkeypatch.setattr(f"{climbing}.claim_rows", seen(claim_rows, 40))
+    monkeypatch.setattr(f"{climbing}.mutated", seen(mutated, 40))
+    monkeypatch.setattr(verifying, "SAMPLE_LEAST", 0.0)
+    monkeypatch.setattr(verifying, "CLIMB_MOST", 0.3)
+    monkeypatch.setattr(verifying._Verifier, "_bounded", ended)
+    outcome = verifying.verify(claim, Options(timeout=5))
+    rows = np.concatenate(looked)
+    rows = rows[evaluate_claim(claim, rows).admitted.astype(bool)]
+    inputs = [Rationals(claim, row) for row in rows.tolist()]
+    shares = [one.number(compared) / whole for one in inputs if (whole := one.number("magnitude_sum()"))]
+    reached, most = Fraction(outcome.document.shares.reached or 0), Fraction(str(max(shares)))
+    assert reached == most > 0
+    assert outcome.document.shares.late is True  # that nothing is proved is for want of time
+
+
+def test_an_input_that_was_found_before_an_interrupt_is_said_to_be_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim refuted by simulation was said to be refuted by the search that an interrupt ended; and what was found
+    is not lost if the interrupt comes before it is small."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(claim="error(p) <= 2**-60 * magnitude_sum()"))
+
+    def ended(*given: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    for place, name in ((verifying, "climb"), (verifying, "shrink_rows"), (verifying, "within_of")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, ended)
+            found = run(str(path))
+        assert "mine: refuted" in found.stderr
+        assert "by the input above, replayed (4096 simulated inputs)" in found.stderr
+
+
+def test_what_climbing_found_is_reached_if_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And `--maximise` finds no less than what is reached."""
+    claim = claim_of(claim="error(p) <= 2**-9 * magnitude_sum()", expect="holds")
+    found = list[Fraction]()
+
+    class Ended(_Search):
+        def climb(self, seconds: float, begin: Any = None) -> None:
+            if self.claim.terms == 1:
+                return
+            row = (0x3F800001,) * 4 + (0,)
+            found.append(max(self._values(np.array([row], dtype=np.uint64))))
+            self._found(found[-1] + 1, row)  # as if it were larger than all that was simulated
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmaprobe.queries.claims.maximise._Search", Ended)
+    reached = verifying.verify(claim, Options(timeout=30)).reached
+    assert reached == found[0] + 1
+
+
+def test_maximise_finds_no_less_than_what_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found before is where it begins."""
+    claim = claim_of(claim="error(p) <= 2**-9 * magnitude_sum()", expect="holds", inputs__c="zero",
+                     maximise={"quantity": "error(p)", "unit": "magnitude_sum()"})  # fmt: skip
+    outcome = decide(claim, Options(timeout=30))
+    found = maximise(claim, Options(timeout=1e-3), also=[(1, 2, 3), *outcome.known(claim)]).value
+    reached = Fraction(outcome.document.shares.reached or 0)
+    assert found == reached > 0
 
 
 def test_inputs_of_other_formats_are_no_inputs_of_a_claim() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
+from mmaprobe.runner.device_vectors import VectorRun
 
 AMPERE, HOPPER = "ampere/mma/m16n8k16.f32.f16.f16.f32", "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
@@ -41,6 +43,30 @@ def test_every_answer_is_checked(vectors: Path, tmp_path: Path) -> None:
     assert plain.exit_code == 0
     document = json.loads(run("run", vectors, "--device", f"model:{HOPPER}", "--check", "--json").stdout)
     assert document["wrong"] == 1
+
+
+def test_answers_before_a_fault_are_not_every_answer(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the vectors before a line that is none, or before an interrupt."""
+    cut, row = tmp_path / "cut.jsonl", vectors.read_text().splitlines()[0]
+    cut.write_text(f"{row}\n{row[:20]}")
+    asked = ("run", cut, "--device", f"model:{AMPERE}", "--check")
+    found = run(*asked)
+    assert found.exit_code == 2, found.output
+    assert "cut.jsonl:2: not JSON" in found.output
+    assert "1 vector answered by" in found.output
+    assert "every answer so far is its model's" in found.output
+    assert "every answer is" not in found.output
+    cut.write_text(f"{row}\n{row}\n")
+    answered = VectorRun._ask
+
+    def interrupted(session: VectorRun, *given: Any, **named: Any) -> Any:
+        answered(session, *given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(VectorRun, "_ask", interrupted)
+    assert "every answer is" not in run(*asked).output
 
 
 def test_the_shape_that_a_function_was_asked_is_said(tmp_path: Path) -> None:

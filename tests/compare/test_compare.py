@@ -282,7 +282,8 @@ def test_a_program_against_a_model() -> None:
 
 def test_programs_need_a_model_and_agree() -> None:
     names = [served(VOLTA), served(f"{VOLTA}@product=normalised")]
-    assert "--model: neither device says the formats" in run("compare", *names, code=2).stderr
+    without = run("compare", *names, code=2).stderr
+    assert "neither device says the formats and the length of its vectors: compare DEVICE DEVICE --formats" in without
     document = compared(*names, "--model", VOLTA, "-n", "1", code=0)
     assert questions(document)["products-normalised"] == ({"unnormalised"}, {"normalised"})
     same = run("compare", names[0], names[0], "--model", VOLTA, "--samples", "0", code=1)
@@ -291,6 +292,67 @@ def test_programs_need_a_model_and_agree() -> None:
     one = run("compare", f"model:{VOLTA}", names[0], "--samples", "0", code=1)
     assert f"vectors that reach every case: mmaprobe cover {VOLTA}, " in one.stderr
     assert same.stdout == ""
+
+
+FUNCTIONS = """import numpy as np
+
+def one(a, b):
+    with np.errstate(all="ignore"):
+        total = np.zeros((len(a), b.shape[1]), np.float32)
+        for k in range(a.shape[1]):
+            total += np.multiply.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+        return total
+
+def halves(a, b):
+    with np.errstate(all="ignore"):
+        half = a.shape[1] // 2
+        return one(a[:, :half], b[:half]) + one(a[:, half:], b[half:])
+
+def added(a, b, c):
+    return one(a, b) + c
+"""
+
+
+@pytest.fixture
+def functions(tmp_path: Path) -> dict[str, str]:
+    file = tmp_path / "runs.py"
+    file.write_text(FUNCTIONS)
+    return {name: f"python:{file}:{name}" for name in ("one", "halves", "added")}
+
+
+@pytest.mark.parametrize("length", [24, 5])
+def test_two_functions_need_formats_and_a_length_alone(functions: dict[str, str], length: int) -> None:
+    asked = ("--formats", "f16,f16,f32", "--length", str(length), "-n", "1")
+    document = compared(functions["one"], functions["halves"], *asked, code=0)
+    (found,) = document["differences"]
+    assert (len(found["operands"]["a"]), found["operands"]["c"]) == (length, "00000000")
+    first, second = (int(found["results"][side], 16) for side in ("first", "second"))
+    a, b = (np.array([int(x, 16) for x in found["operands"][side]], np.uint16).view(np.float16) for side in "ab")
+    scope: dict[str, Any] = {}
+    exec(FUNCTIONS, scope)
+    again = [scope[name](a[None], b[:, None]).view(np.uint32).item() for name in ("one", "halves")]
+    assert again == [first, second]
+    assert first != second
+    same = run("compare", functions["one"], functions["one"], *asked, "--samples", "50", "--expect", "same", code=0)
+    assert "vectors answered by both; this is not a proof" in same.stderr
+    four = ("--formats", "f16,f16,f32,f32", "--length", str(length), "-n", "1")
+    document = compared(functions["added"], functions["added"], *four, "--samples", "50", code=1)
+    assert document["differences"] == []
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["one", "halves", "--formats", "f16,f16,f32"], "Missing option '--length': compare DEVICE DEVICE --formats A,B,D"),
+    (["one", "halves", "--length", "8"], "Missing option '--formats': compare DEVICE DEVICE --formats A,B,D"),
+    (["--gemm", "one", "halves", "--formats", "f16,f16,f32"], "is a device. --gemm takes four files, before devices"),
+    (["--gemm", "a.npy", "b.npy", "one", "halves"], "without files: compare DEVICE DEVICE --formats A,B,D --length K"),
+    (["one", f"model:{VOLTA}", "--formats", "f16,f16,f32,f32", "--length", "4"], "leave out --formats"),
+    (["one", "halves", "--model", VOLTA, "--length", "4", "--formats", "f16,f16,f32"], "leave out --formats"),
+    (["--gemm", "a.npy", "b.npy", "d.npy", "d2.npy", "--length", "4"], "the matrices have their products"),
+])  # fmt: skip
+def test_other_ways_to_compare_two_functions_name_the_one(
+    functions: dict[str, str], arguments: list[str], message: str
+) -> None:
+    assert message in run("compare", *(functions.get(one, one) for one in arguments), code=2).stderr
 
 
 def test_equal_models_are_no_proof() -> None:

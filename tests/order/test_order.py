@@ -536,6 +536,25 @@ def test_a_factor_that_is_no_power_of_two(factor: float, shown: bool) -> None:
     assert ("a factor that is no power of two" in str(caught.value)) == shown
 
 
+@pytest.mark.parametrize("formats", ["e4m3,e4m3,f32", "f32,f32,f32"])
+@pytest.mark.parametrize("scale", [1.5, -1.5])
+def test_blocks_with_scales_that_are_no_powers_of_two(scale: float, formats: str) -> None:
+    """The scale is named: of FP8 a product was said to count too much or too little for the formats."""
+
+    def scaled(a: Any, b: Any) -> Any:
+        a, b = (np.asarray(side).astype(np.float32) for side in (a, b))
+        total = np.zeros((len(a), b.shape[1]), np.float32)
+        for place in range(0, a.shape[1], 8):
+            part = one_by_one(a[:, place : place + 8], b[place : place + 8])
+            total += part * np.float32(scale if place % 16 else 0.5)
+        return total
+
+    with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
+        reveal(lambda asked: [d or 0 for _, d in device.answers(asked)], parse_signature(formats, 32), addend=False)
+    why = "product 8 counts 1.5 times, product 0 0.5 times; an order is found if these factors are powers of two"
+    assert why in str(caught.value)
+
+
 @pytest.mark.parametrize("formats", ["f32,f32,f32", "f16,f16,f16", "bf16,bf16,bf16"])
 @pytest.mark.parametrize("factor", [0.7, -1.5, 0.3, 40])
 def test_a_tree_beside_a_factor(formats: str, factor: float) -> None:

@@ -209,22 +209,25 @@ steps:
 
 
 @pytest.mark.parametrize(
-    ("unit", "exchanged", "holds"),
+    ("unit", "exchanged", "others", "holds"),
     [
-        (VOLTA, "any two products", True),
+        (VOLTA, "any two products", "", True),
         (
             "hopper/mma/m16n8k16.f32.f16.f16.f32@length=32",
-            "products that one step adds, not those of different steps,",
+            "products that one step adds",
+            "products of different steps",
             True,
         ),
-        ("ieee/fma/f32@length=3", "any two products", False),
-        ("4", "any two products", True),
-        ("2", "products that one step adds, of 2 in a row with the same scale factors,", True),
-        ("1", "any two products, but not their scale factors,", False),
+        ("ieee/fma/f32@length=3", "any two products", "", False),
+        ("4", "any two products", "", True),
+        ("2", "products that one step adds, of 2 in a row with the same scale factors,", "other products", True),
+        ("1", "any two products, but not their scale factors,", "", False),
     ],
 )
-def test_the_products_that_are_exchanged_are_said(tmp_path: Path, unit: str, exchanged: str, holds: bool) -> None:
-    """Two products with scale factors of their own add another sum where they change places."""
+def test_the_products_that_are_exchanged_are_said(
+    tmp_path: Path, unit: str, exchanged: str, others: str, holds: bool
+) -> None:
+    """And of which nothing is said. Two products with scale factors of their own add another sum in other places."""
     if unit in "124":
         file = tmp_path / "scaled.yaml"
         places = [(k, k // int(unit)) for k in range(4)]
@@ -234,10 +237,25 @@ def test_the_products_that_are_exchanged_are_said(tmp_path: Path, unit: str, exc
     certificate = str(tmp_path / "certificate")
     run = CliRunner().invoke(main, ["prove", "--property", "order-independent", unit, "--certificate", certificate])
     assert run.exit_code == int(not holds), run.output
-    said = f"order-independent (exchanging {exchanged} does not change the result)"
+    beyond = f"; it says nothing of {others}" if others else ""
+    said = f"order-independent (exchanging {exchanged} does not change the result{beyond})"
     assert said in run.stderr
+    assert ("where two differ: mmaprobe distinguish plan:ONE@length=K plan:OTHER@length=K" in run.stderr) == bool(
+        others
+    )
     stated = CliRunner().invoke(main, ["check", certificate]).stderr
     assert (said if not holds else said.replace(" (", ": ").rstrip(")")) in stated
+
+
+def test_a_property_of_a_plan_is_asked_at_one_k() -> None:
+    """The error names the plan at this K, which works."""
+    asked = ["prove", "--property", "order-independent"]
+    run = CliRunner().invoke(main, [*asked, "plan:cublas/split-k", "--length", "64"])
+    hint = "a plan is a model at one K, without --length: plan:cublas/split-k@length=64"
+    assert (run.exit_code, hint in run.stderr) == (2, True), run.output
+    assert CliRunner().invoke(main, [*asked, hint.split()[-1]]).exit_code == 0
+    units = CliRunner().invoke(main, [*asked, VOLTA, "--length", "64"])
+    assert (units.exit_code, "a plan is" in units.stderr) == (2, False)
 
 
 def test_every_property_is_said_in_words() -> None:

@@ -452,6 +452,19 @@ def test_bad_subjects(arguments: tuple[str, ...], tmp_path: Path) -> None:
     run("datasheet", *arguments, "-o", str(tmp_path / "x.html"), "--limit", "0", code=2)
 
 
+def test_two_subjects_are_sent_to_the_commands_that_compare() -> None:
+    """Each of which takes the two."""
+    one, other = "volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32@fraction_bits=22"
+    found = CliRunner().invoke(main, ["datasheet", one, other, "-o", "x.html"])
+    assert (found.exit_code, "a sheet has one subject, not 2" in found.stderr) == (2, True)
+    for named in ("compare model:ONE model:OTHER", "prove ONE OTHER"):
+        assert f"mmaprobe {named}" in found.stderr
+        command = named.replace("ONE", one).replace("OTHER", other).split()
+        assert "gives" in CliRunner().invoke(main, command).stderr
+    plans = CliRunner().invoke(main, ["prove", "plan:cublas/plain", "plan:cublas/split-k"])
+    assert (plans.exit_code, "gives" in plans.stderr) == (1, True)
+
+
 def test_a_file_that_identify_did_not_write(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"schema": 1}')

@@ -225,14 +225,15 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
     return groups
 
 
-def exchanged_text(model: Model) -> str:
-    """The products whose order is asked about, in words: those of one of the `reordered_groups`."""
+def exchanged_text(model: Model) -> tuple[str, str]:
+    """In words: the products whose order is asked about, those of one of the `reordered_groups`; and other products."""
     if len(reordered_groups(model)) == 1:
         alike = model.scale is None or model.scale_block == model.length
-        return "any two products" if alike else "any two products, but not their scale factors,"
+        return "any two products" if alike else "any two products, but not their scale factors,", ""
     if model.scale is None:
-        return "products that one step adds, not those of different steps,"
-    return f"products that one step adds, of {_scaled_together(model)} in a row with the same scale factors,"
+        return "products that one step adds", "products of different steps"
+    together = f"of {_scaled_together(model)} in a row with the same scale factors,"
+    return f"products that one step adds, {together}", "other products"
 
 
 def reorderings(model: Model) -> list[Reordered]:
