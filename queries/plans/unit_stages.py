@@ -89,7 +89,8 @@ def _cuts(chain: Chain, how: Rounding, length: int) -> dict[str, Iterable[Parted
         "equal runs": [in_runs(ways, chain, how, grain=grain) for grain, ways in grains if grain * ways < 2 * length],
         "even runs": [Parted(cut, Add(how), chain) for cut in dealt if cut.uneven(length)],
         "loops": _loops(chain, how, length) if unit == 1 and chain.d == how.format else (),
-        "in passes": [in_passes(ways, chain, turn * unit) for turn in GRAINS for ways in WAYS if ways * turn * unit < length],
+        "in passes": [in_passes(ways, chain, turn * unit) for turn in GRAINS for ways in WAYS
+                      if ways * turn * unit < length],
         "compensated": [Parted(Runs(size), Compensate(how, way), chain) for way in get_args(Way)
                         for size in (unit, *sizes) if not size % unit],
         "in turn": [interleaved(ways, chain, how, "sequential", turn * unit, last) for turn, ways in turns],

@@ -131,15 +131,18 @@ def test_random_integers_are_of_all_sizes(name: str) -> None:
     least, most = map(int, fmt.interval)
 
     def numbers(patterns: Matrix) -> Matrix:
-        assert patterns.dtype == kind_of(fmt) and int(patterns.max()) < 1 << fmt.width
+        assert patterns.dtype == kind_of(fmt)
+        assert int(patterns.max()) < 1 << fmt.width
         wide = patterns.astype(np.int64)
         return np.where(wide > most, wide - (1 << fmt.width), wide)
 
     every = numbers(random_patterns(rng, fmt, (4000,), -2, 2))
-    assert every.min() < least + near and every.max() > most - near
+    assert every.min() < least + near
+    assert every.max() > most - near
     assert (np.abs(every) < near).sum() > 400
     few = numbers(random_integers(rng, fmt, (400,), np.array([2])))
     assert {*few.tolist()} == ({-2, -1, 0, 1} if fmt.signed else {0, 1, 2, 3})
     for end, first, last in (False, most - near + 1, most), (True, least, least + near - 1):
         ends = numbers(near_ends(rng, fmt, np.full(4000, end)))
-        assert first <= ends.min() < first + near // 4 and last - near // 4 < ends.max() <= last
+        assert first <= ends.min() < first + near // 4
+        assert last - near // 4 < ends.max() <= last
