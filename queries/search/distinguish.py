@@ -23,8 +23,9 @@ from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.admitted_rows import admitted_rows, kept_bits
+from mmaprobe.queries.search.cut_rows import cut_rows
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
-from mmaprobe.queries.search.samples import near_tie_rows, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.samples import Table, near_tie_rows, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import (
     ReplayedRows,
     Row,
@@ -51,6 +52,7 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 4096  # shaped inputs of each kind, before any query
 ADMITTED = 16  # tables of SAMPLES inputs that the restrictions admit, before any query
+LEAST_CUT, MOST_CUT = 256, 1 << 20  # rows about the last places kept: at least, and at most, times their products
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
 SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
@@ -251,10 +253,9 @@ class WitnessSearch:
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in results)]
         tables.append(subnormal_rows(layout, SAMPLES))
         for rows in (np.concatenate(tables), *(near_tie_rows(layout, fmt, SAMPLES) for fmt in results)):
-            if len(places := np.flatnonzero(replay(self.problem, rows).differs)):
-                costs = costs_of(rows[places[:EASIEST]], layout)
-                return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
-        row = admitted_difference(self.problem, self._remaining())
+            if (row := easiest_difference(self.problem, rows)) is not None:
+                return self._kept(row)
+        row = cut_difference(self.problem) or admitted_difference(self.problem, self._remaining())
         return None if row is None else self._kept(row)
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
@@ -279,6 +280,23 @@ class WitnessSearch:
 
     def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
         return to_integers(_of_kind(_flags(self.problem, result.evaluations), signature), len(result.left))
+
+
+def cut_difference(problem: Problem) -> Row | None:
+    """The easiest to read of rows about the last places that the sums of the models keep on which the sides differ."""
+    layout, models = problem.layout, problem.models
+    bits, steps = kept_bits(*models), list(dict.fromkeys(step for model in models for step in model.blocks))
+    count = min(SAMPLES, max(LEAST_CUT, MOST_CUT // layout.length))
+    tables = [cut_rows(layout, fmt, bits, count, steps) for fmt in dict.fromkeys(model.d for model in models)]
+    return easiest_difference(problem, np.concatenate(tables))
+
+
+def easiest_difference(problem: Problem, rows: Table) -> Row | None:
+    """The easiest to read of the first rows on which the sides differ; None where they agree on all rows."""
+    if not len(places := np.flatnonzero(replay(problem, rows).differs)):
+        return None
+    costs = costs_of(rows[places[:EASIEST]], problem.layout)
+    return tuple(map(int, rows[places[costs.index(min(costs))]]))
 
 
 def admitted_difference(problem: Problem, seconds: float | None) -> Row | None:
