@@ -9,7 +9,7 @@ agree on every admitted input.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -169,6 +169,8 @@ class WitnessSearch:
             outcome.witnesses.append(simulated)
             outcome.simulated = True
         try:
+            if outcome.simulated:
+                self._simulate_on()
             if not self.options.answerless:
                 self._ask_on()
         except (OutOfTimeError, TimeUp):  # TimeUp may be raised at any point
@@ -248,15 +250,47 @@ class WitnessSearch:
 
     def _simulate(self) -> Witness | None:
         """The witness that is the easiest to read among many shaped inputs; None if none of these is a witness."""
-        layout, models = self.problem.layout, (self.problem.left, self.problem.right)
-        results = {model.d for model in models}
-        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in results)]
-        tables.append(subnormal_rows(layout, SAMPLES))
-        for rows in (np.concatenate(tables), *(near_tie_rows(layout, fmt, SAMPLES) for fmt in results)):
+        for rows in self._tables():
             if (row := easiest_difference(self.problem, rows)) is not None:
                 return self._kept(row)
         row = cut_difference(self.problem) or admitted_difference(self.problem, self._remaining())
         return None if row is None else self._kept(row)
+
+    def _tables(self, seed: int = 1) -> Iterator[Table]:
+        """Shaped inputs."""
+        layout, results = self.problem.layout, {model.d for model in (self.problem.left, self.problem.right)}
+        tables = [sample_rows(layout, SAMPLES, seed), *(tie_rows(layout, fmt, SAMPLES, seed) for fmt in results)]
+        yield np.concatenate([*tables, subnormal_rows(layout, SAMPLES, seed)])
+        for fmt in results:
+            yield near_tie_rows(layout, fmt, SAMPLES, seed)
+
+    def _simulate_on(self) -> None:
+        """Add witnesses of further kinds, the easiest to read of each kind, from shaped inputs and inputs that the
+        restrictions admit, for as long as new kinds turn up and there is time."""
+        layout, cuts = self.problem.layout, kept_bits(*self.problem.models)
+        for seed in range(1, ADMITTED + 1):
+            before = len(self.seen)
+            for rows in (*self._tables(seed), admitted_rows(layout, self.problem.inputs, SAMPLES, seed, cuts)):
+                self._take_kinds(rows)
+            if len(self.seen) == before or self._is_over():
+                return
+
+    def _is_over(self) -> bool:
+        return len(self.outcome.witnesses) >= self.options.count or self._remaining() == 0
+
+    def _take_kinds(self, rows: Table) -> None:
+        """Add a witness of each kind that the rows show and no witness has."""
+        rows = rows[replay(self.problem, rows).differs != 0][:SAMPLES]
+        if not len(rows) or self._is_over():
+            return
+        flags = _flags(self.problem, replay(self.problem, rows, traced=True).evaluations)
+        kinds = np.stack([to_integers(flag, len(rows)) != 0 for flag in flags], axis=1)
+        costs, best = costs_of(rows, self.problem.layout), dict[Signature, int]()
+        for place in sorted(range(len(rows)), key=costs.__getitem__):
+            best.setdefault(tuple(kinds[place].tolist()), place)
+        for kind, place in best.items():
+            if kind not in self.seen and not self._is_over():
+                self.outcome.witnesses.append(self._kept(tuple(map(int, rows[place]))))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:
