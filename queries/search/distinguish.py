@@ -270,7 +270,8 @@ class WitnessSearch:
         layout, cuts = self.problem.layout, kept_bits(*self.problem.models)
         for seed in range(1, ADMITTED + 1):
             before = len(self.seen)
-            for rows in (*self._tables(seed), admitted_rows(layout, self.problem.inputs, SAMPLES, seed, cuts)):
+            admitted = admitted_rows(layout, self.problem.inputs, SAMPLES, seed, cuts)
+            for rows in (*self._tables(seed), _cut_table(self.problem, seed), admitted):
                 self._take_kinds(rows)
             if len(self.seen) == before or self._is_over():
                 return
@@ -318,11 +319,16 @@ class WitnessSearch:
 
 def cut_difference(problem: Problem) -> Row | None:
     """The easiest to read of rows about the last places that the sums of the models keep on which the sides differ."""
+    return easiest_difference(problem, _cut_table(problem))
+
+
+def _cut_table(problem: Problem, seed: int = 1) -> Table:
+    """Rows about the last places that the sums of the models keep."""
     layout, models = problem.layout, problem.models
     bits, steps = kept_bits(*models), list(dict.fromkeys(step for model in models for step in model.blocks))
     count = min(SAMPLES, max(LEAST_CUT, MOST_CUT // layout.length))
-    tables = [cut_rows(layout, fmt, bits, count, steps) for fmt in dict.fromkeys(model.d for model in models)]
-    return easiest_difference(problem, np.concatenate(tables))
+    tables = [cut_rows(layout, fmt, bits, count, steps, seed) for fmt in dict.fromkeys(model.d for model in models)]
+    return np.concatenate(tables)
 
 
 def easiest_difference(problem: Problem, rows: Table) -> Row | None:
