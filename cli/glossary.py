@@ -138,7 +138,8 @@ _WORDS = tuple(Word(*row) for row in (
      "A proved limit of |d - exact|, as a formula and as numbers.",
      _command(f"prove --property error-bound {H}")),
     ("exercises",
-     "Which behaviour of the datapath an input reaches: bits truncated, a carry, a cancellation, a tie.",
+     "Which behaviour of the datapath an input reaches in any step: bits truncated, a carry, a cancellation, a "
+     "negative sum, a tie, a rounding up or down, an overflow, a subnormal or zero result, a special value.",
      _command("distinguish truncation-or-toward-zero")),
     ("exponent",
      "The power of two by which a significand is multiplied. A window of exponents restricts the inputs of a question.",

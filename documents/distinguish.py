@@ -53,7 +53,7 @@ def pair_text(pair: PairOfHypotheses, asked: str, vectors: str) -> str:
         return f"unknown; tried [{asked}]"
     more = "" if pair.complete else " (there may be more kinds)"
     if pair.complete and pair.asked and pair.asked[-1].answers[0].status == "unsat":
-        more = " (any other input exercises the same features)"
+        more = " (in both, any other input exercises the same features as one found)"
     return f"different{vectors}{more} [{asked}]"
 
 

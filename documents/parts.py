@@ -100,6 +100,8 @@ class Vector(Input):
     predictions: Mapping[str, Hex] = ABSENT  #: hypothesis: the result that it predicts
     question: str = ABSENT  #: the question that the predictions belong to
     exercises: Sequence[str] = ABSENT  #: conditions of the datapath that the input reaches
+    exercises_alone: Mapping[str, Sequence[str]] = ABSENT
+    """hypothesis: those of these conditions that the input reaches in its model and not in the one compared with it"""
     family: str = ABSENT  #: the family whose candidates it helps to distinguish
     outcomes: Mapping[str, int] = ABSENT  #: result: how many classes of that family's candidates give it
 

@@ -131,7 +131,7 @@ def vector_view(
     total = sum(len(patterns) for _, _, patterns in sides(vector))
     drawn = {d: model for _, model, d in reversed(predicted)}  # one model for each result
     firsts = [model for _, model, d in predicted if drawn[d] is model]
-    notes = [f"exercises: {', '.join(vector.exercises)}"] if vector.exercises else []
+    notes = [f"exercises: {vector.exercises_in_words}"] if vector.exercises else []
     return VectorView(
         title,
         _paired(operands),

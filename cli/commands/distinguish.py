@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     type=WholeNumber(1),
     default=1,
     show_default=True,
-    help="How many vectors for each pair; they differ in what they exercise.",
+    help="How many vectors for each pair; they differ in what they exercise in one of the two.",
 )
 @VECTORS_OUTPUT
 @click.option(

@@ -192,7 +192,7 @@ def show_vector(question: Question, vector: Vector) -> None:
         tail = f"   <- {', '.join(devices)}" if devices else ""
         say(f"  {name:>{width}} gives {result_text(int(text, 16), fmt)}{tail}")
     if vector.exercises:
-        say(f"  exercises: {', '.join(vector.exercises)}")
+        say(f"  exercises: {vector.exercises_in_words}")
 
 
 def show_mismatch(row: ObservedVector, file: str) -> None:

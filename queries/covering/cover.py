@@ -54,6 +54,7 @@ CHUNK = 2048  # rows evaluated together
 TRIED = 32  # rows of a chunk, of those that meet a condition, tried for whether the result hangs on it
 WHICH = 16  # bits of the number of a flaw
 EACH = 3  # vectors for each condition, and each changed parameter; one for a place of a bit, or two conditions
+ARRANGED = 1 << 28  # the most rows, times what is wanted, that are put in order
 ROUNDS = 3  # times that rows near the chosen ones are tried
 SMALL_SECONDS, WHOLE_SECONDS, BESIDE_SECONDS, PROOF_SECONDS = 3.0, 30.0, 15.0, 20.0  # of one question, at first
 #: processor time of a second engine: this many times the first engine's seconds, and this many seconds more
@@ -81,9 +82,10 @@ Wanted = Case | Change
 
 @dataclass
 class Cover:
-    """The outcome. `rows` in the order in which they were chosen, with the `reasons`, what each was chosen for;
-    `unreachable`: the cases that no input meets; `same`: the changes that no input shows, each with its proof; `open`:
-    the cases and changes with neither a row nor a proof."""
+    """The outcome. `rows`, with the `reasons`, what each was chosen for; the first ones (`first`, 0 where they are not
+    counted) reach everything that is reached, each the most that none before it reaches; `unreachable`: the cases that
+    no input meets; `same`: the changes that no input shows, each with its proof; `open`: the cases and changes with
+    neither a row nor a proof."""
 
     model: Model
     layout: Layout
@@ -93,6 +95,7 @@ class Cover:
     unreachable: dict[Case, Theorem] = field(default_factory=dict)
     same: dict[Change, Proof] = field(default_factory=dict)
     interrupted: bool = False
+    first: int = 0
 
     @property
     def open(self) -> list[Wanted]:
@@ -243,15 +246,16 @@ class Covering:
                 for done in useful[needs[useful] == 0]:
                     scores -= hits[:, done]
 
-    def _hits(self, table: Table, left: NDArray[np.int64]) -> Reached:
-        """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left))."""
+    def _hits(self, table: Table, left: NDArray[np.int64], most: int | None = TRIED) -> Reached:
+        """Which rows meet the case, or show the change, of each index in `left`; shape (rows, len(left)). `most`: as of
+        `_try`."""
         one, two = len(self.singles), len(self.singles) + len(self.together)
         out = np.empty((len(left), len(table)), dtype=np.bool_)
         singles, pairs, changes = left[left < one], left[(left >= one) & (left < two)] - one, left[left >= two] - two
         flags = self._flags(table) if len(singles) or len(pairs) else ()
         for own, place in zip(out, singles, strict=False):
             own[:] = flags[place].node
-        self._try(table, singles, out, TRIED)
+        self._try(table, singles, out, most)
         for own, place in zip(out[len(singles) :], pairs, strict=False):
             i, j = self.together[place]
             own[:] = (flags[i] & flags[j]).node
@@ -401,6 +405,26 @@ class Covering:
         """The findings so far."""
         self.found.counts = {wanted: int(count) for wanted, count in zip(self.wanted, self.reached, strict=True)}
         return self.found
+
+    def arrange(self) -> None:
+        """Put rows first that reach everything that is reached, each the most that none before it reaches; not of so
+        many that it would take long."""
+        if len(self.found.rows) * len(self.wanted) > ARRANGED:
+            return
+        table = np.array(self.found.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
+        hits = self._hits(table, np.arange(len(self.wanted)), None) if len(table) else np.zeros((0, 0), np.bool_)
+        scores, left, order = hits.sum(axis=1), hits.any(axis=0), list[int]()
+        while left.any():
+            order.append(best := int(np.argmax(scores)))
+            new = hits[best] & left
+            left &= ~new
+            scores -= hits[:, new].sum(axis=1)
+            more = dict.fromkeys([*self.found.reasons[best], *(self.wanted[place] for place in np.flatnonzero(new))])
+            self.found.reasons[best] = list(more)
+        self.found.first = len(order)
+        order += sorted(set(range(len(table))).difference(order))
+        self.found.rows = [self.found.rows[place] for place in order]
+        self.found.reasons = [self.found.reasons[place] for place in order]
 
     def _state(self) -> str:
         return f"{np.count_nonzero(self.reached)} of {counted(len(self.wanted), 'condition')} reached"

@@ -25,7 +25,7 @@ from mmaprobe.queries.kernel.terms.cutting import Abstraction
 from mmaprobe.queries.kernel.terms.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
 from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.queries.search.distinguish import Options, admitted_difference, distinguish
+from mmaprobe.queries.search.distinguish import Options, admitted_difference, cut_difference, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.stored import store_witness, stored_witness
 from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink, shrunk_witness
@@ -88,8 +88,9 @@ class _Prover(Attempt[Problem]):
         counts = self.samples.admitted != 0
         self.counting = counts if np.count_nonzero(counts) >= ENOUGH else np.full(len(rows), True)
         self.proof.witness = shrunk_witness(self.problem, rows, self.samples.differs)
-        if self.proof.witness is None and (row := admitted_difference(self.problem, self._remaining())) is not None:
-            self.proof.witness = confirmed_witness(self.problem, shrink(self.problem, row))
+        if self.proof.witness is None:
+            row = cut_difference(self.problem) or admitted_difference(self.problem, self._remaining())
+            self.proof.witness = None if row is None else confirmed_witness(self.problem, shrink(self.problem, row))
         store_witness(self.problem, self.proof.witness, self.options)
         return self.proof.witness is not None
 

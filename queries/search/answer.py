@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -152,8 +153,9 @@ def answer(
             answered.interrupted = True
         answered.pairs.append(pair)
         if not pair.reused:
+            sides = left, question.pairs[0][1] if isinstance(problem, AgainstAll) else right
             for witness in pair.outcome.witnesses:
-                answered.vectors.append(_vector(question, problem, witness, len(answered.vectors)))
+                answered.vectors.append(_vector(question, problem, sides, witness, len(answered.vectors)))
     return answered
 
 
@@ -167,8 +169,9 @@ def _reused(problem: Problem, answered: Answered) -> PairOutcome | None:
     return None
 
 
-def _vector(question: Question, problem: Problem, witness: Witness, number: int) -> Vector:
-    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed."""
+def _vector(question: Question, problem: Problem, sides: Sequence[str], witness: Witness, number: int) -> Vector:
+    """The witness as a vector with the prediction of every hypothesis; the results of the pair are replayed. `sides`:
+    the hypotheses of the pair."""
     predictions = {}
     for name, model in question.models.items():
         if model.length < len(witness.operands.a):
@@ -177,4 +180,10 @@ def _vector(question: Question, problem: Problem, witness: Witness, number: int)
         predictions[name] = to_hex(result, model.d)
     kinds = sorted({kind for side in witness.exercises for kind in side})
     extra: dict[str, Any] = {"question": question.id, "predictions": predictions, "exercises": kinds}
+    alone = {
+        name: sorted(set(own).difference(other))
+        for name, own, other in zip(sides, witness.exercises, reversed(witness.exercises), strict=True)
+    }
+    if any(alone.values()):
+        extra["exercises_alone"] = {name: kinds for name, kinds in alone.items() if kinds}
     return Vector(problem.left, witness.operands, id=f"{question.id}-{number}", extra=extra)

@@ -9,7 +9,7 @@ agree on every admitted input.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,8 +23,9 @@ from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands
 from mmaprobe.queries.kernel.terms.same import agrees, undiffering
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.search.admitted_rows import admitted_rows, kept_bits
+from mmaprobe.queries.search.cut_rows import cut_rows
 from mmaprobe.queries.search.exercises import EXERCISES, exercises
-from mmaprobe.queries.search.samples import near_tie_rows, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.samples import Table, near_tie_rows, sample_rows, subnormal_rows, tie_rows
 from mmaprobe.queries.search.witness import (
     ReplayedRows,
     Row,
@@ -51,6 +52,7 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 4096  # shaped inputs of each kind, before any query
 ADMITTED = 16  # tables of SAMPLES inputs that the restrictions admit, before any query
+LEAST_CUT, MOST_CUT = 256, 1 << 20  # rows about the last places kept: at least, and at most, times their products
 EASIEST = 1000  # inputs, of those that show a difference, among which the easiest to read is chosen
 SMALL = 3  # the most products left free in restricted queries
 SMALL_SHARE = 0.1  # the largest share of the time for one restricted query
@@ -167,6 +169,8 @@ class WitnessSearch:
             outcome.witnesses.append(simulated)
             outcome.simulated = True
         try:
+            if outcome.simulated:
+                self._simulate_on()
             if not self.options.answerless:
                 self._ask_on()
         except (OutOfTimeError, TimeUp):  # TimeUp may be raised at any point
@@ -246,16 +250,48 @@ class WitnessSearch:
 
     def _simulate(self) -> Witness | None:
         """The witness that is the easiest to read among many shaped inputs; None if none of these is a witness."""
-        layout, models = self.problem.layout, (self.problem.left, self.problem.right)
-        results = {model.d for model in models}
-        tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in results)]
-        tables.append(subnormal_rows(layout, SAMPLES))
-        for rows in (np.concatenate(tables), *(near_tie_rows(layout, fmt, SAMPLES) for fmt in results)):
-            if len(places := np.flatnonzero(replay(self.problem, rows).differs)):
-                costs = costs_of(rows[places[:EASIEST]], layout)
-                return self._kept(tuple(map(int, rows[places[costs.index(min(costs))]])))
-        row = admitted_difference(self.problem, self._remaining())
+        for rows in self._tables():
+            if (row := easiest_difference(self.problem, rows)) is not None:
+                return self._kept(row)
+        row = cut_difference(self.problem) or admitted_difference(self.problem, self._remaining())
         return None if row is None else self._kept(row)
+
+    def _tables(self, seed: int = 1) -> Iterator[Table]:
+        """Shaped inputs."""
+        layout, results = self.problem.layout, {model.d for model in (self.problem.left, self.problem.right)}
+        tables = [sample_rows(layout, SAMPLES, seed), *(tie_rows(layout, fmt, SAMPLES, seed) for fmt in results)]
+        yield np.concatenate([*tables, subnormal_rows(layout, SAMPLES, seed)])
+        for fmt in results:
+            yield near_tie_rows(layout, fmt, SAMPLES, seed)
+
+    def _simulate_on(self) -> None:
+        """Add witnesses of further kinds, the easiest to read of each kind, from shaped inputs and inputs that the
+        restrictions admit, for as long as new kinds turn up and there is time."""
+        layout, cuts = self.problem.layout, kept_bits(*self.problem.models)
+        for seed in range(1, ADMITTED + 1):
+            before = len(self.seen)
+            admitted = admitted_rows(layout, self.problem.inputs, SAMPLES, seed, cuts)
+            for rows in (*self._tables(seed), _cut_table(self.problem, seed), admitted):
+                self._take_kinds(rows)
+            if len(self.seen) == before or self._is_over():
+                return
+
+    def _is_over(self) -> bool:
+        return len(self.outcome.witnesses) >= self.options.count or self._remaining() == 0
+
+    def _take_kinds(self, rows: Table) -> None:
+        """Add a witness of each kind that the rows show and no witness has."""
+        rows = rows[replay(self.problem, rows).differs != 0][:SAMPLES]
+        if not len(rows) or self._is_over():
+            return
+        flags = _flags(self.problem, replay(self.problem, rows, traced=True).evaluations)
+        kinds = np.stack([to_integers(flag, len(rows)) != 0 for flag in flags], axis=1)
+        costs, best = costs_of(rows, self.problem.layout), dict[Signature, int]()
+        for place in sorted(range(len(rows)), key=costs.__getitem__):
+            best.setdefault(tuple(kinds[place].tolist()), place)
+        for kind, place in best.items():
+            if kind not in self.seen and not self._is_over():
+                self.outcome.witnesses.append(self._kept(tuple(map(int, rows[place]))))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
         if not replay(self.problem, [row]).differs[0]:
@@ -279,6 +315,28 @@ class WitnessSearch:
 
     def _same_kind(self, signature: Signature, result: ReplayedRows) -> Patterns:
         return to_integers(_of_kind(_flags(self.problem, result.evaluations), signature), len(result.left))
+
+
+def cut_difference(problem: Problem) -> Row | None:
+    """The easiest to read of rows about the last places that the sums of the models keep on which the sides differ."""
+    return easiest_difference(problem, _cut_table(problem))
+
+
+def _cut_table(problem: Problem, seed: int = 1) -> Table:
+    """Rows about the last places that the sums of the models keep."""
+    layout, models = problem.layout, problem.models
+    bits, steps = kept_bits(*models), list(dict.fromkeys(step for model in models for step in model.blocks))
+    count = min(SAMPLES, max(LEAST_CUT, MOST_CUT // layout.length))
+    tables = [cut_rows(layout, fmt, bits, count, steps, seed) for fmt in dict.fromkeys(model.d for model in models)]
+    return np.concatenate(tables)
+
+
+def easiest_difference(problem: Problem, rows: Table) -> Row | None:
+    """The easiest to read of the first rows on which the sides differ; None where they agree on all rows."""
+    if not len(places := np.flatnonzero(replay(problem, rows).differs)):
+        return None
+    costs = costs_of(rows[places[:EASIEST]], problem.layout)
+    return tuple(map(int, rows[places[costs.index(min(costs))]]))
 
 
 def admitted_difference(problem: Problem, seconds: float | None) -> Row | None:

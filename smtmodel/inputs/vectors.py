@@ -27,8 +27,8 @@ SCHEMA_VERSION = 1
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", *NAMED, "d"}
 _FURTHER = frozenset(operand.name for operand in FURTHER)
 _PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a model's name
-_KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
-          "reaches", FLAGS}  # fmt: skip
+_KNOWN = {*_OWN, "predictions", "question", "exercises", "exercises_alone", "alt", "kind", "gpu", "provenance",
+          "family", "outcomes", "reaches", FLAGS}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # hexadecimal digits of a pattern -> the letter of `struct`
 LONGEST = 1 << 28  # the most characters of a line; a vector of ten million products has fewer
@@ -70,6 +70,13 @@ class Vector:
     def exercises(self) -> list[str]:
         """The features of the datapath that the input exercises."""
         return self.extra.get("exercises") or []
+
+    @property
+    def exercises_in_words(self) -> str:
+        """These features; of one that a single hypothesis of two exercises, also which hypothesis that is."""
+        alone = self.extra.get("exercises_alone") or {}
+        where = {feature: f" ({name})" for name, features in alone.items() for feature in features}
+        return ", ".join(feature + where.get(feature, "") for feature in self.exercises)
 
     def to_json(self) -> dict[str, Any]:
         """The vector as the JSON object of a line."""

@@ -106,7 +106,7 @@ def test_vectors_found_before_an_interrupt_are_kept(tmp_path: Path) -> None:
     WitnessSearch._ask_on = interrupted
     main(["distinguish", *given.split(), "-n", "2", "-o", {str(output)!r}, "--store", {str(tmp_path / "store")!r}])
     """
-    for given, count in (f"{HARD[1]} {HARD[1]}@fraction_bits=20", 1), ("bf16-ada-hopper carry-bits-ampere", 2):
+    for given, count in (f"{HARD[1]} {HARD[1]}@fraction_bits=20", 2), ("bf16-ada-hopper carry-bits-ampere", 4):
         code, errors = run(text, given)
         assert (code, errors.splitlines()[-1:]) == (3, ["interrupted"])
         assert 1 <= len(output.read_text().splitlines()) <= count

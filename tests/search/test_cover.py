@@ -658,3 +658,27 @@ steps:
     cases = met_by(model, [(2, 2, 0), (2, 10, 12)])
     assert cases["fused.exact: sum: positive"] == [True, False]
     assert cases["grid.exact: sum: positive"] == [True, True]
+
+
+def test_the_first_rows_reach_everything_and_each_the_most_of_what_is_left(tmp_path: Path) -> None:
+    covering = Covering(small())
+    found = covering.run(Options("bitwuzla", 60))
+    covering.arrange()
+    hits = covering._hits(np.array(found.rows, dtype=np.uint64), np.arange(len(covering.wanted)), None)
+    assert 0 < found.first < len(found.rows) == len(set(found.rows))
+    every = {wanted for wanted, count in found.counts.items() if count}
+    assert {reason for reasons in found.reasons[: found.first] for reason in reasons} == every
+    left = hits.any(axis=0)
+    for row in range(found.first):
+        news = (hits & left).sum(axis=1)
+        assert news[row] == news.max() > 0
+        left &= ~hits[row]
+    assert not left.any()
+    for row, reasons in enumerate(found.reasons):
+        assert reasons
+        assert all(hits[row, covering.places[reason]] for reason in reasons)
+    file, vectors = tmp_path / "small.yaml", tmp_path / "vectors.jsonl"
+    file.write_text(SMALL, encoding="utf-8")
+    said = run("cover", str(file), "-o", str(vectors)).stderr
+    assert f": {len(found.rows)} vectors (the first {found.first} reach all that is reached), " in said
+    assert len(vectors.read_text(encoding="utf-8").splitlines()) == len(found.rows)
