@@ -318,6 +318,16 @@ def test_no_engine_is_asked_about_what_simulation_shows(bits: tuple[str, str], m
     assert not distinguish(same, ASK).simulated
 
 
+@pytest.mark.parametrize("last", ["unknown", "unsat"])
+def test_further_kinds_are_ruled_out_by_an_answer_alone(last: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of vectors that samples found there may be more kinds, unless an engine says that there are none."""
+    problem = problem_of("ada-lovelace/mma/m16n8k8.f16.f16.f16.f16", "fraction_bits=23", "fraction_bits=24")
+    monkeypatch.setattr(asking, "solve", Script(last))
+    outcome = distinguish(problem, replace(ASK, count=200))
+    assert (outcome.simulated, 1 <= len(outcome.witnesses) < 200, bool(outcome.steps)) == (True, True, True)
+    assert outcome.complete == (last == "unsat")
+
+
 class Script:
     """Answers given in turn in place of a solver's, the last one for ever after."""
 
