@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan, Products, Stage
-from mmaprobe.smtmodel.plans.plantext import stage_text, step_text
+from mmaprobe.smtmodel.plans.plantext import step_text
 from mmaprobe.smtmodel.units.written import rounding_text
 
 Numbers = NDArray[np.float64]
@@ -139,10 +139,11 @@ def named(plan: Plan) -> Plan:
     result = "" if out == "nearest_even" else f", result rounded {out}"
     roundings = [*hows.values(), plan.result.rounding if isinstance(plan.result, Round) else None]
     usual = {*USUAL, *(rounding_text(how) for how in roundings if how)}
-    others = "".join(f", {name}: {text}" for name, text in step_text(plan)[1].items() if text not in usual)
+    step, every = step_text(plan)
+    others = "".join(f", {name}: {text}" for name, text in every.items() if text not in usual)
     wide = (one for one in dict.fromkeys(plan.models) if not any(fmt.holds(one.d) for fmt in (plan.d, SUMS)))
     wider = "".join(f", {model.reference}" for model in wide if model.reference.startswith("ieee/"))
-    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}{others}{wider}")
+    return replace(plan, reference=f"{step}{inputs}{result}{others}{wider}")
 
 
 def with_sums(plan: Plan, change: Callable[[Products], Products]) -> Plan:

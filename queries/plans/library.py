@@ -522,16 +522,20 @@ class Mapper(Candidates):
         return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
 
     def _likeliest_ends(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """For each format of sums, the plans of one form: the likeliest form that no result refutes. The forms around
-        the most frequent stage of each format are compared on values of c for which different steps after the sum give
-        different results; for random c, narrow results rarely differ."""
+        """Of plans of one sum, those of one form for each format of the sum: of the likeliest form that no result
+        refutes; and all plans of several sums. The forms around the most frequent stage of each format are compared on
+        sums and values of c for which different steps after the sum give different results; for random ones, narrow
+        results rarely differ."""
         stages: dict[Format, Counter[Stage]] = {}
-        for plan in plans:
+        single = [plan for plan in plans if len(plan.sums) == 1]
+        for plan in single:
             stages.setdefault((stage := plan.sums[0].stage).d, Counter())[stage] += 1
         usual = [counts.most_common(1)[0][0] for counts in stages.values()]
-        best = [self._with_best_end([plan for plan in plans if plan.sums[0].stage == stage], looked) for stage in usual]
+        best = [
+            self._with_best_end([plan for plan in single if plan.sums[0].stage == stage], looked) for stage in usual
+        ]
         forms = [form_of(self.asked, plan) for plan in best]
-        return [plan for plan in plans if form_of(self.asked, plan) in forms]
+        return [plan for plan in plans if plan not in single or form_of(self.asked, plan) in forms]
 
     def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
         """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape,
@@ -542,16 +546,14 @@ class Mapper(Candidates):
             before = plans
             if (drawn := self._telling_sums(plans, looked.shape, rows, columns)) is not None:
                 plans = self._giving_most_of(drawn, plans, looked)
-        exact = self.integers or any(fmt.is_integer for fmt in (self.asked.a, self.asked.b, self.asked.c, self.asked.d))
-        for number in range(exact, 1 + DIRECTED if self.asked.addend else 1):
-            if len(plans) == 1 or (number > 1 + exact and len(plans) == len(before)):
+        formats = self.asked.a, self.asked.b, self.asked.c, self.asked.d
+        if len(plans) > 1 and not any(fmt.is_integer for fmt in formats):
+            plans = self._giving_most_of(self._tied(looked.shape, rows, columns), plans, looked)
+        for number in range(DIRECTED if self.asked.addend else 0):
+            if len(plans) == 1 or (number > 1 and len(plans) == len(before)):
                 break
             before, with_c = plans, partial(self._telling_c, plans)
-            drawn = (
-                self._drawn(looked.shape, rows, columns, self.integers, with_c)
-                if number
-                else self._tied(looked.shape, rows, columns)
-            )
+            drawn = self._drawn(looked.shape, rows, columns, self.integers, with_c)
             plans = self._giving_most_of(drawn, plans, looked)
         return plans[0]
 

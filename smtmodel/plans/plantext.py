@@ -38,16 +38,10 @@ def plan_text(plan: Plan) -> str:
     return _Writer(plan).text()
 
 
-def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan on one line. A unit has its whole reference as its name, but an IEEE operation has a short
-    name, and a turn of an unrolled loop (units/turns.py) has its order of additions. Raises as `plan_text` does."""
-    if any(how != Rounding(how.format, how.mode) for how in _Writer(plan).roundings):
-        raise ParameterError("plan", "a rounding with options besides format and mode has no text here")
-    return step_text(plan)[0]
-
-
 def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
-    """The step `d` of a plan as in `stage_text`, and the roundings named in it. Raises as `plan_text` does."""
+    """The step `d` of a plan on one line, and the roundings named in it. A unit has its whole reference as its name, but
+    an IEEE operation has a short name, and a turn of an unrolled loop (units/turns.py) has its order of additions.
+    Raises as `plan_text` does."""
     writer = _Writer(plan)
     whole = {
         model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference

@@ -1,4 +1,4 @@
-"""`identify --gemm` of loops whose sums are compensated, or that go over K in several passes."""
+"""`identify --gemm` of loops whose sums are compensated, or that go over K in several passes; and of products of words."""
 
 from __future__ import annotations
 
@@ -50,14 +50,27 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("kernel", PLANS)
-def test_their_plans_are_found(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of functions; and of what they give for one product, in which an exact sum is as near as Neumaier's."""
-    path = tmp_path / "kernels.py"
-    path.write_text(KERNELS)
+@pytest.fixture(autouse=True)
+def _few_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, count in ("FIRST", 20), ("MORE", 10), ("QUIET", 1), ("CHECKED", 20):
         monkeypatch.setattr(library, name, count)
     monkeypatch.setattr(lengths, "LENGTHS", 20)
+
+
+def test_a_plan_of_several_sums_is_found(tmp_path: Path) -> None:
+    path, plan = tmp_path / "kernels.py", "xla/bf16x3"
+    path.write_text(f'import mmaprobe\n\ndef f(a, b):\n    return mmaprobe.matmul(a, b, plan="plan:{plan}")\n')
+    words = "identify", "--gemm", "--formats", "f32,f32,f32", "--json", "--device", f"python:{path}:f"
+    done = CliRunner().invoke(main, [*words, "--length", "40", "--shape", "8,8"])
+    assert done.exit_code == 0, done.output
+    assert [*json.loads(done.stdout)["plans"]] == [plan]
+
+
+@pytest.mark.parametrize("kernel", PLANS)
+def test_their_plans_are_found(kernel: str, tmp_path: Path) -> None:
+    """Of functions; and of what they give for one product, in which an exact sum is as near as Neumaier's."""
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNELS)
     rng, kernels = np.random.default_rng(3), dict[str, object]()
     exec(KERNELS, kernels)
     a, b = (rng.standard_normal(size).astype(np.float16) for size in ((30, 70), (70, 24)))

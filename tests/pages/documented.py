@@ -142,6 +142,6 @@ def _subject(name: str) -> None:
 #: what an argument or option names, by its parameter; of one command alone where two words stand
 CHECKS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("model", "models", "other", "target", "reference"), _model), "simulate plan": parse_plan_path,
-    "family": family_named, "device_name": _device, "subject": _subject, "study study": study_named,
+    "family": family_named, "device_name": _device, "subjects": _subject, "study study": study_named,
     "distinguish names": _question, "verify names": claims_named, "compare names": _device, "device model": _servable,
 }  # fmt: skip

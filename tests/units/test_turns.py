@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.plans import (
     Products,
 )
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.plans.plantext import plan_text, stage_text
+from mmaprobe.smtmodel.plans.plantext import plan_text, step_text
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.turns import is_turn_of_one
 from mmaprobe.smtmodel.units.unitfile import parse_unit
@@ -102,7 +102,7 @@ def test_a_tree_suggests_a_turn(length: int) -> None:
     assert wanted in found
     plan = Plan(*[FORMATS["f32"]] * 3, Products(wanted, Constant()), reference="turns")
     assert parse_plan(plan_text(plan), "turns", parse_reference) == plan
-    assert stage_text(plan) == f"sum(chain({MKL}, tail=fma), +0)"
+    assert step_text(plan)[0] == f"sum(chain({MKL}, tail=fma), +0)"
 
 
 UNIT = """unit: mine
