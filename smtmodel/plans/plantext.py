@@ -39,8 +39,8 @@ def plan_text(plan: Plan) -> str:
 
 
 def step_text(plan: Plan) -> tuple[str, dict[str, str]]:
-    """The step `d` of a plan on one line, and the roundings named in it. A unit has its whole reference as its name, but
-    an IEEE operation has a short name, and a turn of an unrolled loop (units/turns.py) has its order of additions.
+    """The step `d` of a plan on one line, and the roundings named in it. A unit has its whole reference as its name,
+    but an IEEE operation has a short name, and a turn of an unrolled loop (units/turns.py) its order of additions.
     Raises as `plan_text` does."""
     writer = _Writer(plan)
     whole = {

@@ -1,4 +1,4 @@
-"""`identify --gemm` of loops whose sums are compensated, or that go over K in several passes; and of products of words."""
+"""`identify --gemm` of loops with compensated sums, or that go over K in several passes; and of products of words."""
 
 from __future__ import annotations
 
