@@ -41,6 +41,7 @@ CONVERSIONS: dict[str, tuple[Mode, ...]] = {
 }
 #: how numbers are rounded to integers by libraries, besides to nearest even
 TO_INTEGERS: tuple[Mode, ...] = ("nearest_away", "toward_zero", "down")
+HALF = Literal(0x3F000000, FORMATS["f32"])
 NARROW = ("f16", "bf16")  # formats in which a sum is stored before further steps
 USUAL = {f"round({name}, nearest_even)" for name in ("f16", "bf16", "f32", "f64")}  # roundings left out of names
 STORED = ("f16", "bf16", "f32")  # formats in which separate sums are kept before they are added in a wider one
@@ -280,6 +281,8 @@ def _every(
                 continue
             for one, last in product(_rounded(term, how, out), outs):
                 yield form(start, Round(Relu(one) if rectified else one, last))
+            if len(outs) > 1 and not rectified:  # halves are rounded up: a half is added, and the sum cut
+                yield form(start, Round(ExactSum((term, HALF)), Rounding(asked.d, "down")))
 
     def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
         """Alpha times the sum, plus beta times c: each product fused with the addition, rounded, or stored as well."""

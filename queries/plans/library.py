@@ -264,6 +264,8 @@ class Mapper(Candidates):
         steps = chain(likeliest, self.steps((asked.a, asked.b)))
         own = ((Chain(model), next(plain(asked, model.d))) for model in steps)
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
+        if not self.known:
+            raise ParameterError("formats", f"no unit takes factors of {asked.a.name} and {asked.b.name}")
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(with_sums(self.known[0], lambda sums: Products(sums.stage, Constant(True))))
         self.usual = len(self.known)  # the number of plans that were known from the start

@@ -89,24 +89,32 @@ def summed(asked: Signature, sample: Sample) -> Summed:
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(np.square(a @ b) + np.square(c) + np.square(d))
+        if asked.d.is_integer:  # the ends stand for all numbers beyond
+            least, most = map(float, asked.d.interval)
+            finite &= (d > least) & (d < most)
         if finite.sum() < ELEMENTS:
             return WHOLE
         a[~np.isfinite(a)], b[~np.isfinite(b)], c[~finite], d[~finite] = 0, 0, 0, 0
         if not (np.abs(a) @ np.abs(b)).any():
             return WHOLE
-        return _Sums(a, b, c, d, finite).change()
+        size = 1.0 if asked.d.is_integer else float(np.abs(d).max()) * 2.0**-asked.d.fraction
+        exact = asked.a.is_integer and asked.b.is_integer
+        return _Sums(a, b, c, d, finite, size if exact else np.inf).change()
 
 
 class _Sums:
     """The numbers of a sample, with zeros in the place of infinities and NaNs, and the sums of some products. Axes: `a`
-    is samples x rows x K, `b` samples x K x columns; `c`, `d` and `finite` are samples x rows x columns."""
+    is samples x rows x K, `b` samples x K x columns; `c`, `d` and `finite` are samples x rows x columns. `most`: the
+    largest distance of the results from a multiple of the true sums; of integers, which few numbers fit by chance."""
 
-    def __init__(self, a: Numbers, b: Numbers, c: Numbers, d: Numbers, finite: NDArray[np.bool_]) -> None:
-        self.a, self.b, self.c, self.d, self.finite = a, b, c, d, finite
+    def __init__(
+        self, a: Numbers, b: Numbers, c: Numbers, d: Numbers, finite: NDArray[np.bool_], most: float = np.inf
+    ) -> None:
+        self.a, self.b, self.c, self.d, self.finite, self.most = a, b, c, d, finite, most
         self.whole = a @ b
 
     def change(self) -> Summed:
-        best, nearest = WHOLE, self._apart(self.whole) / NEARER
+        best, nearest = WHOLE, min(self._apart(self.whole) / NEARER, self.most)
         if not nearest:
             return best
         for number, changed in enumerate(self._suspected()):
@@ -126,7 +134,7 @@ class _Sums:
         inner[:, edge, edge] = self.finite[:, edge, edge]
         if inner.sum() < ELEMENTS:
             return None
-        most = min(self._apart(self.whole, inner), self._apart(left, inner)) / NEARER
+        most = min(self.most, *(self._apart(one, inner) / NEARER for one in (self.whole, left)))
         for words, factors in MOVED.items():
             first, second = factors(self.a, self.b, products)
             if self._apart(left + first @ second, inner) < most:

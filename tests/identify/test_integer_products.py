@@ -12,9 +12,11 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.plans import lengths, library
-from mmaprobe.queries.plans.recorded import near_ends, random_integers, random_patterns
+from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
+from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 
 pytestmark = pytest.mark.solvers
 
@@ -62,6 +64,9 @@ def scaled_once(a, b):
 
 def requantised(a, b):
     return np.clip(np.rint(scaled(a, b)), -128, 127).astype(np.int8)
+
+def shifted(a, b):
+    return np.clip((exact(a, b) + 64) >> 7, -128, 127).astype(np.int8)
 
 def truncated(a, b):
     return np.clip(np.trunc(scaled(a, b)), -128, 127).astype(np.int8)
@@ -112,6 +117,7 @@ def _mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         ("scaled_in_f64", "int8,int8,f16", 200, f"r2(r(product({F64}, sum(i, +0))))"),
         ("scaled_once", "int8,int8,f16", 200, f"r(product({F32}, sum(i, +0)))"),
         ("requantised", "int8,int8,int8", 200, f"r(product({F32}, sum(i, +0)))"),
+        ("shifted", "int8,int8,int8", 200, "r(exact(product(2**-7, sum(i, +0)), 2**-1)), result rounded down"),
         ("truncated", "uint8,int8,int8", 200, f"r(product({F32}, sum(u, +0))), result rounded toward_zero"),
         ("with_bias", "int8,int8,int32,int8", 80, "r2(relu(r(product(number(0x3a378034, f32), sum(i, c)))))"),
         ("with_f32_bias", "int8,int8,f32,f32", 80, f"r(exact(r(product({F32}, sum(i, +0))), c))"),
@@ -146,3 +152,33 @@ def test_random_integers_are_of_all_sizes(name: str) -> None:
         ends = numbers(near_ends(rng, fmt, np.full(4000, end)))
         assert first <= ends.min() < first + near // 4
         assert last - near // 4 < ends.max() <= last
+
+
+def test_products_are_missing_where_the_others_give_the_results() -> None:
+    """Of integers, few results are near to the sums of some products by chance, as where a zero point is subtracted."""
+    rng, fmt = np.random.default_rng(6), FORMATS["int8"]
+    asked, right = parse_signature("int8,int8,int32", 12), 0
+    for number in range(60):
+        rows, columns, length = (int(side) for side in rng.integers((1, 5, 4), (9, 13, 40)))
+        bits = rng.integers(1, 9, (rows, 1)) if number % 2 else np.array([8])
+        a = random_integers(rng, fmt, (rows, length), bits)
+        b = near_ends(rng, fmt, np.broadcast_to(rng.integers(0, 2, (1, columns)) > 0, (length, columns)))
+        x, y = (side.view(np.int8).astype(np.int64) for side in (a, b))
+
+        def seen(d: Matrix, a: Matrix = a, b: Matrix = b) -> Summed:
+            c = np.zeros((1, *d.shape), np.uint32)
+            return summed(asked, Sample(a[None], b[None], c, d.astype(np.int32).view(np.uint32)[None]))
+
+        for zero in 0, 1, 3, 17, 100:
+            assert seen((x - zero) @ y) == Summed(), (rows, columns, length, zero)
+        right += seen(x[:, :-2] @ y[:-2]).left_out == (length - 2, length - 1)
+    assert right > 20
+
+
+def test_factors_of_no_unit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNELS)
+    words = "identify", "--gemm", "--device", f"python:{path}:wrapped", "--formats", "int16,int16,int32"
+    done = CliRunner().invoke(main, [*words, "--length", "8"])
+    assert done.exit_code == 2
+    assert "no unit takes factors of int16 and int16" in done.stderr
