@@ -49,11 +49,13 @@ NEAR = 4.0  # a form may be this many times as far from the results as the neare
 ALIKE = 1.5  # forms whose distances are within this factor are tried in the order of likelihood
 DECIDED = 2.0  # so are forms this many standard errors from the nearest, as narrow results differ in few elements
 MOST_FORMS = 24  # the most forms that are tried for one format of sums
+MOST_OF_INTEGERS = 96  # of integers, for which each step after the sum may be in f32 or f64
 DIGITS, LONG = 4, 6  # decimal digits of common factors, and of factors that only all results together determine
 CUT = 2.0**-21  # share of a factor by which truncated f32 sums change its estimate from all results
 SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # a factor may be this many standard errors from its estimate
 BIASED = 2.0**-16  # share of a factor by which a common factor may differ from its estimate, as sums are truncated
+ROUNDED = 2.0**-22  # share of a product with a factor that steps before the last rounding change
 FACTORS = 3  # the most factors near to a number that are tried
 ENOUGH = 8  # finite results, at least, for a search of forms
 CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
@@ -167,7 +169,7 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
     near forms the likeliest first; if too few results are finite, all usual forms. Last come the usual forms of sums in
     a format of fewer bits than the results', if that format holds all results."""
-    integers = ("int32",) if asked.a.is_integer and asked.b.is_integer else ()
+    integers = ("int32",) if _of_integers(asked) else ()
     names = dict.fromkeys((*integers, "f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -214,7 +216,8 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         for number, (size, form, squares) in enumerate(apart)
         if (alike := _alike(squares - best)) or size <= NEAR * least
     ]
-    return [form for _, _, form in sorted(near)[:MOST_FORMS]] or usual
+    most = MOST_OF_INTEGERS if _of_integers(asked) else MOST_FORMS
+    return [form for _, _, form in sorted(near)[:most]] or usual
 
 
 def _alike(more: Numbers) -> bool:
@@ -300,7 +303,8 @@ def _every(
             start = c if asked.addend else Constant()
             for total in holes[: 1 + (bool(converted) and asked.addend and alpha != 1)]:
                 yield from ended(start, scaled(alpha, 0, total, None))
-        for total in holes if asked.addend and beta else ():
+        together = fmt.is_integer and asked.c.is_integer and alpha == beta != 1  # integers are added before a factor
+        for total in holes if asked.addend and beta and not together else ():
             yield from ended(Constant(), scaled(alpha, beta, total, c))
         for total in () if asked.addend and beta else holes[0 if asked.addend else 1 :]:
             if alpha == 1 and total == Round(hole, out):  # already rounded to the format of the results
@@ -391,9 +395,29 @@ class _Seen:
     def _weights(self) -> Numbers:
         """What each result counts in a fit: a sum of integers is exact, so that the error is that of its rounding,
         which is relative to the result."""
-        if not (self.asked.a.is_integer and self.asked.b.is_integer) or self.asked.d.is_integer:
+        if not _of_integers(self.asked) or self.asked.d.is_integer:
             return np.ones_like(self.d)
         return 1 / np.maximum(np.abs(self.d), 2.0**self.asked.d.emin)
+
+    def _of_exact_sums(self, sums: Numbers) -> list[float]:
+        """Factors of which the results are the products with exact sums, rounded: those that all results admit."""
+        d = self.d
+        if self.asked.d.is_integer:  # rounded to nearest, toward zero, or down
+            half, zeros = np.full_like(d, 0.5), np.zeros_like(d)
+            spans = [(-half, half), (np.where(d > 0, zeros, -1), np.where(d < 0, zeros, 1)), (zeros, 2 * half)]
+        else:
+            unit = np.maximum(np.abs(d), 2.0**self.asked.d.emin) * 2.0**-self.asked.d.fraction
+            spans = [(-unit / 2, unit / 2), (-unit, unit)]
+        known = self.finite & (np.abs(sums) <= float(FORMATS["int32"].most)) & (sums != 0)
+        known &= (d > 0) if self.rectified else True
+        factors = list[float]()
+        for low, high in spans if known.any() else ():
+            ends = np.sort([((d + low) / sums)[known], ((d + high) / sums)[known]], axis=0)
+            least, most = float(ends[0].max()), float(ends[1].min())
+            slack = ROUNDED * max(abs(least), abs(most))
+            if least - slack <= most + slack:
+                factors += _between(least - slack, most + slack)
+        return list(dict.fromkeys(factors))
 
     @property
     def _unrounded(self) -> list[Numbers]:
@@ -423,6 +447,10 @@ class _Seen:
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
         and 0, if the numbers admit these, or the simplest factors that they admit."""
+        if _of_integers(self.asked) and (not self.asked.addend or self.asked.c.is_integer):
+            factors = self._of_exact_sums(exact + self.c)
+            if factors:
+                return [(one, one if self.asked.addend else 0.0) for one in factors]
         every = [self._fitted(exact, moved) for moved in self._unrounded]
         terms, solution, left = min(every, key=lambda fitted: float(np.sum(fitted[2] ** 2)))
         with np.errstate(all="ignore"):
@@ -431,6 +459,20 @@ class _Seen:
         near = [_simple(float(x), error, SAMPLED * error / count) for x, error in zip(solution, errors, strict=True)]
         betas = near[1] if len(near) > 1 else [1.0 if self.asked.addend else 0.0]
         return list(product(near[0], betas))
+
+
+def _between(least: float, most: float) -> Iterator[float]:
+    """Factors from `least` to `most`, the simplest first."""
+    middle = (least + most) / 2
+    digits = (float(f"{middle:.{count}g}") for count in range(DIGITS + 1, 10))
+    longer = islice((one for one in digits if least <= one <= most), 1)
+    near = (one for one in _factors(middle) if least <= one <= most)
+    yield from dict.fromkeys((*islice(near, FACTORS), *longer, float(np.float32(middle))))
+
+
+def _of_integers(asked: Signature) -> bool:
+    """Whether the factors are integers, whose sums are exact."""
+    return asked.a.is_integer and asked.b.is_integer
 
 
 def _simple(value: float, most: float, least: float) -> list[float]:
