@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, islice, product
+from itertools import chain, islice, product, starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +178,16 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
 
 
 @np.errstate(all="ignore")
+def told_sums(asked: Signature, sample: Sample, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of some exact sums whose results narrow the factors down that the results of a sample admit."""
+    if (seen := _Seen.of(asked, sample)) is None or not (spans := seen.spans(seen.sums + seen.c)):
+        return sums[:0]
+    least, most = (_rounded_to(np.asarray(sums * end, np.float64), Rounding(asked.d)) for end in spans[0])
+    told: NDArray[np.int64] = sums[(least != most) & ((sums > 0) | (not seen.rectified))]
+    return told
+
+
+@np.errstate(all="ignore")
 def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
     """The formats narrower than the results' in which sums of runs may be stored before their addition. If summation
     cannot explain the median error of the nearest forms: the formats whose rounding loses about as much; otherwise: the
@@ -203,7 +213,8 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         return usual
     apart: list[tuple[float, Form, Numbers]] = []
     for convert, exact in seen.conversions:
-        every = (_every(asked, fmt, convert, seen.scalars(exact), seen.rectified, how) for how in _hows(fmt))
+        pairs = product(seen.scalars(exact), _hows(fmt))
+        every = (_every(asked, fmt, convert, [scalars], seen.rectified, how) for scalars, how in pairs)
         for form in dict.fromkeys(chain.from_iterable(every)):
             squares = seen.squares(form, exact)
             size = float(np.sqrt(np.mean(squares)))
@@ -399,25 +410,26 @@ class _Seen:
             return np.ones_like(self.d)
         return 1 / np.maximum(np.abs(self.d), 2.0**self.asked.d.emin)
 
-    def _of_exact_sums(self, sums: Numbers) -> list[float]:
-        """Factors of which the results are the products with exact sums, rounded: those that all results admit."""
+    def spans(self, sums: Numbers) -> list[tuple[float, float]]:
+        """From which to which factor the results are the products with exact sums, rounded: the factors that all
+        results admit, for each way of rounding for which there are any."""
         d = self.d
         if self.asked.d.is_integer:  # rounded to nearest, toward zero, or down
             half, zeros = np.full_like(d, 0.5), np.zeros_like(d)
-            spans = [(-half, half), (np.where(d > 0, zeros, -1), np.where(d < 0, zeros, 1)), (zeros, 2 * half)]
+            errors = [(-half, half), (np.where(d > 0, zeros, -1), np.where(d < 0, zeros, 1)), (zeros, 2 * half)]
         else:
             unit = np.maximum(np.abs(d), 2.0**self.asked.d.emin) * 2.0**-self.asked.d.fraction
-            spans = [(-unit / 2, unit / 2), (-unit, unit)]
+            errors = [(-unit / 2, unit / 2), (-unit, unit)]
         known = self.finite & (np.abs(sums) <= float(FORMATS["int32"].most)) & (sums != 0)
         known &= (d > 0) if self.rectified else True
-        factors = list[float]()
-        for low, high in spans if known.any() else ():
+        spans = list[tuple[float, float]]()
+        for low, high in errors if known.any() else ():
             ends = np.sort([((d + low) / sums)[known], ((d + high) / sums)[known]], axis=0)
             least, most = float(ends[0].max()), float(ends[1].min())
             slack = ROUNDED * max(abs(least), abs(most))
             if least - slack <= most + slack:
-                factors += _between(least - slack, most + slack)
-        return list(dict.fromkeys(factors))
+                spans.append((least - slack, most + slack))
+        return spans
 
     @property
     def _unrounded(self) -> list[Numbers]:
@@ -448,7 +460,7 @@ class _Seen:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
         and 0, if the numbers admit these, or the simplest factors that they admit."""
         if _of_integers(self.asked) and (not self.asked.addend or self.asked.c.is_integer):
-            factors = self._of_exact_sums(exact + self.c)
+            factors = dict.fromkeys(chain.from_iterable(starmap(_between, self.spans(exact + self.c))))
             if factors:
                 return [(one, one if self.asked.addend else 0.0) for one in factors]
         every = [self._fitted(exact, moved) for moved in self._unrounded]

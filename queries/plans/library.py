@@ -27,7 +27,7 @@ from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
-from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, with_sums
+from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, told_sums, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
 from mmaprobe.queries.plans.results import SECONDS
@@ -90,6 +90,7 @@ TIED, DEEP = (
 )  # the exponent of sums half way between two results, and how far below a product may lie that decides
 DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
 AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
+NARROWED = 16  # the most products by which the factor of quantised results is narrowed down
 POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
@@ -586,24 +587,49 @@ class Mapper(Candidates):
     ) -> tuple[Matrix, ...] | None:
         """A, B, C (zeros) and D at some rows and columns of a product of integers, with one sum in each row, for which
         some plan differs from the first one in the steps after the sum; None if no such sum is found."""
-        asked, places = self.asked, shape.length - 1
-        base = 1 << min(asked.a.fraction, asked.b.fraction)
-        top = base * int(asked.a.most) * places + base - 1 if places else int(asked.a.most)
-        least = -top if asked.a.signed else 0
-        wide = self.rng.integers(least, top, CHOICES, endpoint=True) >> self.rng.integers(0, top.bit_length(), CHOICES)
-        sums = np.append(np.arange(max(least, -CHOICES), min(top, CHOICES) + 1), wide)
-        forms = [form_of(asked, plan) for plan in plans]
-        patterns, c = from_numbers(sums.astype(np.float64), forms[0].format, "nearest_even"), kind_of(asked.c)
+        sums, c = self._sums(shape), kind_of(self.asked.c)
+        forms = [form_of(self.asked, plan) for plan in plans]
+        patterns = from_numbers(sums.astype(np.float64), forms[0].format, "nearest_even")
         results = np.array([one.ended(patterns, np.zeros(sums.shape, c)) for one in forms])
         told = sums[(results != results[0]).any(axis=0)]
-        if not told.size:
-            return None
-        chosen = np.resize(self.rng.permutation(told), (shape.rows, 1))
+        return self._of_sums(told, shape, rows, columns) if told.size else None
+
+    def _with_told_sums(self, looked: Looked, sample: Sample) -> Sample:
+        """A sample of products of integers, and further products of its shape whose sums narrow the factor down."""
+        rows, columns = (np.unique(side) for side in looked.places.T)
+        for _ in range(NARROWED):
+            told = told_sums(self.asked, sample, self._sums(looked.shape))
+            if not told.size:
+                break
+            drawn = self._of_sums(told, looked.shape, rows, columns)
+            sample = Sample.joined([sample, Sample(*(side[None] for side in drawn))])
+        return sample
+
+    def _sums(self, shape: Shape) -> NDArray[np.int64]:
+        """Sums of products of integers that `_of_sums` makes."""
+        places = shape.length - 1
+        top = self._base * int(self.asked.a.most) * places + self._base - 1 if places else int(self.asked.a.most)
+        least = -top if self.asked.a.signed else 0
+        wide = self.rng.integers(least, top, CHOICES, endpoint=True) >> self.rng.integers(0, top.bit_length(), CHOICES)
+        return np.append(np.arange(max(least, -CHOICES), min(top, CHOICES) + 1), wide)
+
+    @property
+    def _base(self) -> int:
+        return 1 << min(self.asked.a.fraction, self.asked.b.fraction)
+
+    def _of_sums(
+        self, sums: NDArray[np.int64], shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[Matrix, ...]:
+        """A, B, C (zeros) and D at some rows and columns of a product of integers, with one of some sums in each row,
+        chosen at random: its digits to the base that B holds."""
+        asked, places, base = self.asked, shape.length - 1, self._base
+        chosen = np.resize(self.rng.permutation(sums), (shape.rows, 1))
         a, b = np.zeros((shape.rows, shape.length)), np.full((shape.length, shape.columns), float(base))
         a[:, :1], b[:1] = chosen % base if places else chosen, 1
         a[:, 1:] = chosen // base // max(places, 1) + (np.arange(places) < chosen // base % max(places, 1))
         x, y = (from_numbers(side, fmt).astype(kind_of(fmt)) for side, fmt in ((a, asked.a), (b, asked.b)))
-        return self._asked_product(x, y, np.zeros((shape.rows, shape.columns), c), rows, columns)
+        zeros = np.zeros((shape.rows, shape.columns), kind_of(asked.c))
+        return self._asked_product(x, y, zeros, rows, columns)
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
         """The plans that reproduce at least `share` times as many of the elements in `asked` as the best plan does."""
@@ -689,11 +715,13 @@ class Mapper(Candidates):
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
+            if self.integers and looked is top and not (self.asked.addend and not self.asked.c.is_integer):
+                sample = self._with_told_sums(looked, sample)
             own = forms_of(self.asked, sample)
             self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own))))
-            self._near_forms[looked.shape] = list(
-                dict.fromkeys((*own, *(self._forms(top) if looked is not top else ())))
-            )
+            others = self._forms(top) if looked is not top else []
+            every = (*others, *own) if self.integers else (*own, *others)  # factors are known best of the top shape
+            self._near_forms[looked.shape] = list(dict.fromkeys(every))
         return self._near_forms[looked.shape]
 
     def _fitting_plans(self, tried: Iterable[Stage | Plan], sample: Sample, forms: Sequence[Form]) -> Iterator[Plan]:

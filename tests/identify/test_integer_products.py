@@ -75,6 +75,13 @@ def with_bias(a, b, c):
     total = np.maximum((exact(a, b) + c).astype(np.int32), 0).astype(np.float32)
     return np.clip(np.rint(total * np.float32(0.0007)), -128, 127).astype(np.int8)
 
+def with_bias_in_f64(a, b, c):
+    return np.clip(np.rint((exact(a, b) + c).astype(np.int32) * 0.0123), -128, 127).astype(np.int8)
+
+def by_any_factor(a, b):
+    scaled = exact(a, b).astype(np.float32) * np.float32(0.003817264)
+    return np.clip(np.rint(scaled), 0, 127).astype(np.int8)
+
 def with_f32_bias(a, b, c):
     return scaled(a, b) + c
 """
@@ -120,6 +127,8 @@ def _mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         ("shifted", "int8,int8,int8", 200, "r(exact(product(2**-7, sum(i, +0)), 2**-1)), result rounded down"),
         ("truncated", "uint8,int8,int8", 200, f"r(product({F32}, sum(u, +0))), result rounded toward_zero"),
         ("with_bias", "int8,int8,int32,int8", 80, "r2(relu(r(product(number(0x3a378034, f32), sum(i, c)))))"),
+        ("with_bias_in_f64", "int8,int8,int32,int8", 80, f"r(product({F64}, sum(i, c)))"),
+        ("by_any_factor", "int8,int8,int8", 80, "r(relu(product(number(0x3b7a2b10, f32), sum(i, +0))))"),
         ("with_f32_bias", "int8,int8,f32,f32", 80, f"r(exact(r(product({F32}, sum(i, +0))), c))"),
     ],
 )
