@@ -13,11 +13,13 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class BatchDevice(Device):
-    """A device that answers `batch` vectors at a time. `model`: the model of the device's instruction; vectors of other
+    """A device that answers `batch` vectors at a time, and `first` of them at first, then twice as many each time:
+    answers that take long are not all waited for. `model`: the model of the device's instruction; vectors of other
     instructions must have the formats of `model`, else `answers` raises InputError."""
 
     model: Model
     batch: int
+    first: int = 1 << 16
 
     @property
     def addend(self) -> bool:
@@ -29,14 +31,14 @@ class BatchDevice(Device):
         further operand (vectors, its elements); missing trailing products are zero. Raises IncompleteError."""
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
-        source, asked = ReadAhead(self._fitting(vectors)), 0
-        while batch := self._batch(source):
+        source, asked, most = ReadAhead(self._fitting(vectors)), 0, min(self.first, self.batch)
+        while batch := self._batch(source, most):
             self.check_time(batch[0], asked + 1)
             try:
                 results = self.patterns(*operand_tables(self.model, [vector.operands for vector in batch]))
             except IncompleteError as error:
                 raise DeviceError(self.name, str(error), batch[0], asked + 1) from None
-            asked += len(batch)
+            asked, most = asked + len(batch), min(2 * most, self.batch)
             yield from zip(batch, results.tolist(), strict=True)
         source.finish()
 
@@ -47,8 +49,9 @@ class BatchDevice(Device):
             known = vector.model
             yield vector
 
-    def _batch(self, source: ReadAhead) -> list[Vector]:
+    @staticmethod
+    def _batch(source: ReadAhead, most: int) -> list[Vector]:
         batch: list[Vector] = []
-        while len(batch) < self.batch and (vector := source.next()) is not None:
+        while len(batch) < most and (vector := source.next()) is not None:
             batch.append(vector)
         return batch

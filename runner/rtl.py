@@ -28,7 +28,7 @@ class DesignDevice(BatchDevice):
     elements are side by side, the first in the lowest bits. The formats of the first vector hold for all vectors.
     Raises ParameterError for formats that do not fit the ports."""
 
-    batch = 4096
+    batch, first = 4096, 128
     steady = is_design = True
     widths: Mapping[str, int]
 

@@ -24,7 +24,9 @@ from mmaprobe.runner import command, process
 from mmaprobe.runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.recorded import RecordedDevice
+from mmaprobe.runner.rtl import DesignDevice
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -127,6 +129,23 @@ def test_a_model_answers_what_evaluate_gives() -> None:
             assert device.answer(vectors[3]) == expected[3]
             assert device.description["model"] == reference
         assert len(set(expected)) > 10
+
+
+def test_a_slow_device_answers_few_vectors_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that answers are there before all of a long file is answered; then twice as many each time."""
+    asked = list[int]()
+
+    def patterns(self: ModelDevice, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
+        asked.append(len(a))
+        return evaluate_batch(self.model, a, b, c, *rest)
+
+    monkeypatch.setattr(ModelDevice, "patterns", patterns)
+    zero, model = Operands((0,) * 4, (0,) * 4, 0), parse_reference(VOLTA)
+    device, vectors = ModelDevice(VOLTA), [Vector(model, zero) for _ in range(20)]
+    device.batch, device.first = 8, 2
+    assert [d for _, d in device.answers(vectors)] == [0] * 20
+    assert asked == [2, 4, 8, 6]
+    assert DesignDevice.first < DesignDevice.batch
 
 
 def test_the_models_of_vectors_do_not_count_but_their_formats() -> None:
