@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, islice, product, starmap
+from itertools import chain, islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ CUT = 2.0**-21  # share of a factor by which truncated f32 sums change its estim
 SIDES = range(1, 4097)  # sizes of matrices and heads, whose roots and inverses are factors
 SAMPLED = 5.0  # a factor may be this many standard errors from its estimate
 BIASED = 2.0**-16  # share of a factor by which a common factor may differ from its estimate, as sums are truncated
-ROUNDED = 2.0**-22  # share of a product with a factor that steps before the last rounding change
+ROUNDED = 2.0**-24  # share of a product with a factor that steps before the last rounding change
 FACTORS = 3  # the most factors near to a number that are tried
 ENOUGH = 8  # finite results, at least, for a search of forms
 CUTS: dict[str, tuple[Mode, ...]] = {  # formats of inputs that may be rounded to fewer bits, and how
@@ -182,8 +182,11 @@ def told_sums(asked: Signature, sample: Sample, sums: NDArray[np.int64]) -> NDAr
     """Those of some exact sums whose results narrow the factors down that the results of a sample admit."""
     if (seen := _Seen.of(asked, sample)) is None or not (spans := seen.spans(seen.sums + seen.c)):
         return sums[:0]
-    least, most = (_rounded_to(np.asarray(sums * end, np.float64), Rounding(asked.d)) for end in spans[0])
-    told: NDArray[np.int64] = sums[(least != most) & ((sums > 0) | (not seen.rectified))]
+    differ = np.zeros(sums.shape, np.bool_)
+    for mode, *ends in spans:
+        least, most = (_rounded_to(np.asarray(sums * end, np.float64), Rounding(asked.d, mode)) for end in ends)
+        differ |= least != most
+    told: NDArray[np.int64] = sums[differ & ((sums > 0) | (not seen.rectified))]
     return told
 
 
@@ -410,25 +413,27 @@ class _Seen:
             return np.ones_like(self.d)
         return 1 / np.maximum(np.abs(self.d), 2.0**self.asked.d.emin)
 
-    def spans(self, sums: Numbers) -> list[tuple[float, float]]:
+    def spans(self, sums: Numbers) -> list[tuple[Mode, float, float]]:
         """From which to which factor the results are the products with exact sums, rounded: the factors that all
         results admit, for each way of rounding for which there are any."""
         d = self.d
-        if self.asked.d.is_integer:  # rounded to nearest, toward zero, or down
+        errors: dict[Mode, tuple[Numbers, Numbers]]
+        if self.asked.d.is_integer:
             half, zeros = np.full_like(d, 0.5), np.zeros_like(d)
-            errors = [(-half, half), (np.where(d > 0, zeros, -1), np.where(d < 0, zeros, 1)), (zeros, 2 * half)]
+            cut = np.where(d > 0, zeros, -1), np.where(d < 0, zeros, 1)
+            errors = {"nearest_even": (-half, half), "toward_zero": cut, "down": (zeros, 2 * half)}
         else:
             unit = np.maximum(np.abs(d), 2.0**self.asked.d.emin) * 2.0**-self.asked.d.fraction
-            errors = [(-unit / 2, unit / 2), (-unit, unit)]
+            errors = {"nearest_even": (-unit / 2, unit / 2), "toward_zero": (-unit, unit)}
         known = self.finite & (np.abs(sums) <= float(FORMATS["int32"].most)) & (sums != 0)
         known &= (d > 0) if self.rectified else True
-        spans = list[tuple[float, float]]()
-        for low, high in errors if known.any() else ():
+        spans = list[tuple[Mode, float, float]]()
+        for mode, (low, high) in errors.items() if known.any() else ():
             ends = np.sort([((d + low) / sums)[known], ((d + high) / sums)[known]], axis=0)
             least, most = float(ends[0].max()), float(ends[1].min())
             slack = ROUNDED * max(abs(least), abs(most))
             if least - slack <= most + slack:
-                spans.append((least - slack, most + slack))
+                spans.append((mode, least - slack, most + slack))
         return spans
 
     @property
@@ -460,7 +465,7 @@ class _Seen:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
         and 0, if the numbers admit these, or the simplest factors that they admit."""
         if _of_integers(self.asked) and (not self.asked.addend or self.asked.c.is_integer):
-            factors = dict.fromkeys(chain.from_iterable(starmap(_between, self.spans(exact + self.c))))
+            factors = dict.fromkeys(chain.from_iterable(_between(*ends) for _, *ends in self.spans(exact + self.c)))
             if factors:
                 return [(one, one if self.asked.addend else 0.0) for one in factors]
         every = [self._fitted(exact, moved) for moved in self._unrounded]
@@ -479,7 +484,10 @@ def _between(least: float, most: float) -> Iterator[float]:
     digits = (float(f"{middle:.{count}g}") for count in range(DIGITS + 1, 10))
     longer = islice((one for one in digits if least <= one <= most), 1)
     near = (one for one in _factors(middle) if least <= one <= most)
-    yield from dict.fromkeys((*islice(near, FACTORS), *longer, float(np.float32(middle))))
+    single = np.float32(middle)
+    steps = (single, np.nextafter(single, np.float32(np.inf)), np.nextafter(single, np.float32(-np.inf)))
+    beside = (float(one) for one in steps if least <= one <= most)
+    yield from dict.fromkeys((*islice(near, FACTORS), *longer, float(single), *beside))
 
 
 def _of_integers(asked: Signature) -> bool:

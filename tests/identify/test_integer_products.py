@@ -82,6 +82,10 @@ def by_any_factor(a, b):
     scaled = exact(a, b).astype(np.float32) * np.float32(0.003817264)
     return np.clip(np.rint(scaled), 0, 127).astype(np.int8)
 
+def cut_by_any_factor(a, b):
+    scaled = exact(a, b).astype(np.float32) * np.float32(0.0030683267395943403)
+    return np.clip(np.floor(np.maximum(scaled, 0)), -128, 127).astype(np.int8)
+
 def with_f32_bias(a, b, c):
     return scaled(a, b) + c
 """
@@ -129,6 +133,12 @@ def _mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
         ("with_bias", "int8,int8,int32,int8", 80, "r2(relu(r(product(number(0x3a378034, f32), sum(i, c)))))"),
         ("with_bias_in_f64", "int8,int8,int32,int8", 80, f"r(product({F64}, sum(i, c)))"),
         ("by_any_factor", "int8,int8,int8", 80, "r(relu(product(number(0x3b7a2b10, f32), sum(i, +0))))"),
+        (
+            "cut_by_any_factor",
+            "int8,int8,int8",
+            80,
+            "r(relu(product(number(0x3b4915fc, f32), sum(i, +0)))), result rounded toward_zero",
+        ),
         ("with_f32_bias", "int8,int8,f32,f32", 80, f"r(exact(r(product({F32}, sum(i, +0))), c))"),
     ],
 )
