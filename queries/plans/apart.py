@@ -96,7 +96,7 @@ class Apart:
     @cached_property
     def _wide(self) -> list[tuple[Sample, Matrix]]:
         asked, chance = self._recorded.asked, np.random.default_rng(SEED)
-        if self._candidates.integers:
+        if asked.of_integers:
             largest = (near_ends(chance, fmt, np.zeros(POOL, np.bool_)) for fmt in (asked.a, asked.b))
             return self._answered(_samples(self._recorded, *largest))
         if any(fmt.is_integer for fmt in (asked.a, asked.b, asked.d)):

@@ -156,7 +156,7 @@ class Candidates:
         """Sums of units in a format of fewer bits than the units and the results have, if some form has this format: a
         unit's result is rounded to it at every step, or at the end; or the results of a unit from +0 are added, with
         one rounding."""
-        if self.integers:  # many of their sums have few bits
+        if self.asked.of_integers:  # many of their sums have few bits
             return
         fewer = {form.format for form in forms} - {self.asked.d, FORMATS["f32"], FORMATS["f64"]}
         for model, fmt in product(models, fewer):
@@ -211,11 +211,6 @@ class Candidates:
         once, or the factors are neither f32 nor f64."""
         fused = isinstance(tree, Node) and any(node.kind != "binary" for node in nodes_of(tree))
         return fused or self.narrow
-
-    @property
-    def integers(self) -> bool:
-        """Whether the factors are integers, whose sums no unit rounds."""
-        return self.asked.a.is_integer and self.asked.b.is_integer
 
     @property
     def narrow(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.probe import SUMS
-from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.recorded import Sample, within_ends
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -169,7 +169,7 @@ def forms_of(asked: Signature, sample: Sample) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
     near forms the likeliest first; if too few results are finite, all usual forms. Last come the usual forms of sums in
     a format of fewer bits than the results', if that format holds all results."""
-    integers = ("int32",) if _of_integers(asked) else ()
+    integers = ("int32",) if asked.of_integers else ()
     names = dict.fromkeys((*integers, "f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
     seen = _Seen.of(asked, sample)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
@@ -217,7 +217,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
     apart: list[tuple[float, Form, Numbers]] = []
     for convert, exact in seen.conversions:
         pairs = product(seen.scalars(exact), _hows(fmt))
-        every = (_every(asked, fmt, convert, [scalars], seen.rectified, how) for scalars, how in pairs)
+        every = (_every(asked, fmt, convert, scalars, seen.rectified, how) for scalars, how in pairs)
         for form in dict.fromkeys(chain.from_iterable(every)):
             squares = seen.squares(form, exact)
             size = float(np.sqrt(np.mean(squares)))
@@ -230,7 +230,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
         for number, (size, form, squares) in enumerate(apart)
         if (alike := _alike(squares - best)) or size <= NEAR * least
     ]
-    most = MOST_OF_INTEGERS if _of_integers(asked) else MOST_FORMS
+    most = MOST_OF_INTEGERS if asked.of_integers else MOST_FORMS
     return [form for _, _, form in sorted(near)[:most]] or usual
 
 
@@ -282,14 +282,16 @@ def _hows(fmt: Format) -> list[Rounding]:
 
 
 def _every(
-    asked: Signature, fmt: Format, convert: Conversion, scalars: Sequence[tuple[float, float]], rectified: bool,
-    how: Rounding,
+    asked: Signature, fmt: Format, convert: Conversion, scalars: tuple[float, float], rectified: bool, how: Rounding,
 ) -> Iterator[Form]:  # fmt: skip
-    """The forms of a sum of a format, the likeliest first. `how`: the rounding of steps after the sum."""
+    """The forms of a sum of a format, the likeliest first. `scalars`: alpha, beta; `how`: the rounding of steps after
+    the sum."""
     hole, c, out, form = Given(0, fmt), Element("c"), Rounding(asked.d), partial(Form, asked, fmt, convert)
     stored = [Rounding(FORMATS[name]) for name in dict.fromkeys((asked.d.name, *NARROW)) if name in FORMATS]
     stored = [one for one in stored if one.format != fmt and fmt.holds(one.format)]
-    to_integers = [Rounding(asked.d, mode) for mode in TO_INTEGERS if asked.d.is_integer]
+    alpha, beta = scalars
+    others = TO_INTEGERS if asked.d.is_integer and alpha != 1 else ()  # a sum of integers is an integer
+    outs = [out, *(Rounding(asked.d, mode) for mode in others)]
 
     def ended(start: Element | Constant, terms: Iterable[Node]) -> Iterator[Form]:
         for term in terms:
@@ -298,7 +300,7 @@ def _every(
                 continue
             for one, last in product(_rounded(term, how, out), outs):
                 yield form(start, Round(Relu(one) if rectified else one, last))
-            if len(outs) > 1 and not rectified:  # halves are rounded up: a half is added, and the sum cut
+            if others and not rectified:  # halves are rounded up: a half is added, and the sum cut
                 yield form(start, Round(ExactSum((term, HALF)), Rounding(asked.d, "down")))
 
     def scaled(alpha: float, beta: float, total: Node, at: Node | None) -> Iterator[Node]:
@@ -311,22 +313,20 @@ def _every(
 
     converted = [how] if fmt.is_integer and not how.format.holds(fmt) else []
     holes: list[Node] = [hole, *(Round(hole, one) for one in (*converted, *stored))]
-    for alpha, beta in scalars:
-        outs = [out, *(to_integers if alpha != 1 else [])]  # a sum of integers is an integer
-        if not asked.addend or alpha == beta:
-            start = c if asked.addend else Constant()
-            for total in holes[: 1 + (bool(converted) and asked.addend and alpha != 1)]:
-                yield from ended(start, scaled(alpha, 0, total, None))
-        together = fmt.is_integer and asked.c.is_integer and alpha == beta != 1  # integers are added before a factor
-        for total in holes if asked.addend and beta and not together else ():
-            yield from ended(Constant(), scaled(alpha, beta, total, c))
-        for total in () if asked.addend and beta else holes[0 if asked.addend else 1 :]:
-            if alpha == 1 and total == Round(hole, out):  # already rounded to the format of the results
-                continue
-            yield from ended(Constant(), scaled(alpha, 0, total, None))
-        if (alpha, beta) in ((1, 0), (1, 1)) and fmt != asked.d and not rectified:
-            start = c if beta else Constant()
-            yield form(start, Round(hole, Rounding(asked.d, "toward_zero")))
+    if not asked.addend or alpha == beta:
+        start = c if asked.addend else Constant()
+        for total in holes[: 1 + (bool(converted) and asked.addend and alpha != 1)]:
+            yield from ended(start, scaled(alpha, 0, total, None))
+    together = fmt.is_integer and asked.c.is_integer and alpha == beta != 1  # integers are added before a factor
+    for total in holes if asked.addend and beta and not together else ():
+        yield from ended(Constant(), scaled(alpha, beta, total, c))
+    for total in () if asked.addend and beta else holes[0 if asked.addend else 1 :]:
+        if alpha == 1 and total == Round(hole, out):  # already rounded to the format of the results
+            continue
+        yield from ended(Constant(), scaled(alpha, 0, total, None))
+    if (alpha, beta) in ((1, 0), (1, 1)) and fmt != asked.d and not rectified:
+        start = c if beta else Constant()
+        yield form(start, Round(hole, Rounding(asked.d, "toward_zero")))
 
 
 def _rounded(term: Node, how: Rounding, out: Rounding) -> list[Node]:
@@ -362,9 +362,7 @@ class _Seen:
         with np.errstate(all="ignore"):
             sums = a @ b
         finite = np.isfinite(np.square(sums) + np.square(c) + np.square(d)) & (sums != 0)
-        if asked.d.is_integer:  # the ends say less of a sum than other integers
-            least, most = map(float, asked.d.interval)
-            finite &= (d > least) & (d < most)
+        finite &= within_ends(d, asked.d)
         return cls(asked, sample, sums, c, d, finite) if finite.sum() >= ENOUGH and d[finite].any() else None
 
     @property
@@ -409,7 +407,7 @@ class _Seen:
     def _weights(self) -> Numbers:
         """What each result counts in a fit: a sum of integers is exact, so that the error is that of its rounding,
         which is relative to the result."""
-        if not _of_integers(self.asked) or self.asked.d.is_integer:
+        if not self.asked.of_integers or self.asked.d.is_integer:
             return np.ones_like(self.d)
         return 1 / np.maximum(np.abs(self.d), 2.0**self.asked.d.emin)
 
@@ -464,7 +462,7 @@ class _Seen:
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:
         """Alpha and beta such that the results are about alpha times the exact sums plus beta times c: 1 and 1, or 1
         and 0, if the numbers admit these, or the simplest factors that they admit."""
-        if _of_integers(self.asked) and (not self.asked.addend or self.asked.c.is_integer):
+        if self.asked.of_integers and (not self.asked.addend or self.asked.c.is_integer):
             factors = dict.fromkeys(chain.from_iterable(_between(*ends) for _, *ends in self.spans(exact + self.c)))
             if factors:
                 return [(one, one if self.asked.addend else 0.0) for one in factors]
@@ -488,11 +486,6 @@ def _between(least: float, most: float) -> Iterator[float]:
     steps = (single, np.nextafter(single, np.float32(np.inf)), np.nextafter(single, np.float32(-np.inf)))
     beside = (float(one) for one in steps if least <= one <= most)
     yield from dict.fromkeys((*islice(near, FACTORS), *longer, float(single), *beside))
-
-
-def _of_integers(asked: Signature) -> bool:
-    """Whether the factors are integers, whose sums are exact."""
-    return asked.a.is_integer and asked.b.is_integer
 
 
 def _simple(value: float, most: float, least: float) -> list[float]:

@@ -84,10 +84,8 @@ ORDERING = 0.4  # share of the learning time for all orders
 UNITS = 4  # the least number of uses of a known unit in K for which its cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
-TIED, DEEP = (
-    8,
-    32,
-)  # the exponent of sums half way between two results, and how far below a product may lie that decides
+TIED = 8  # the exponent of sums half way between two results
+DEEP = 32  # powers of two by which a product that decides may be smaller than half a unit of these results
 DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
 AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
 NARROWED = 16  # the most products by which the factor of quantised results is narrowed down
@@ -261,7 +259,7 @@ class Mapper(Candidates):
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
         self.findings = Mapped()
-        likeliest = islice(self.units((asked.a, asked.b)), 1) if self.integers else ()
+        likeliest = islice(self.units((asked.a, asked.b)), 1) if self.asked.of_integers else ()
         steps = chain(likeliest, self.steps((asked.a, asked.b)))
         own = ((Chain(model), next(plain(asked, model.d))) for model in steps)
         self.known: list[Plan] = [plan for stage, form in own if (plan := form.plan(stage)) is not None]
@@ -545,7 +543,7 @@ class Mapper(Candidates):
         for sums and values of c that distinguish the steps after the sum. Of equally good plans, the first."""
         rows, columns = (np.unique(side) for side in looked.places.T)
         before: list[Plan] = []
-        while self.integers and len(plans) != len(before):
+        while self.asked.of_integers and len(plans) != len(before):
             before = plans
             if (drawn := self._telling_sums(plans, looked.shape, rows, columns)) is not None:
                 plans = self._giving_most_of(drawn, plans, looked)
@@ -556,7 +554,7 @@ class Mapper(Candidates):
             if len(plans) == 1 or (number > 1 and len(plans) == len(before)):
                 break
             before, with_c = plans, partial(self._telling_c, plans)
-            drawn = self._drawn(looked.shape, rows, columns, self.integers, with_c)
+            drawn = self._drawn(looked.shape, rows, columns, self.asked.of_integers, with_c)
             plans = self._giving_most_of(drawn, plans, looked)
         return plans[0]
 
@@ -658,7 +656,7 @@ class Mapper(Candidates):
         usual = ([Chain(model) for model in steps], *(self.stages(model, length) for model in steps))
         if not (affordable := self._affordable(looked)):
             yield from (*usual, self._cut(steps, looked))
-        asks = (affordable or not self._units_likely) and not self.integers  # no order of theirs shows
+        asks = (affordable or not self._units_likely) and not self.asked.of_integers  # no order of theirs shows
         tree = self._order(looked.shape, self._place(looked, number)) if asks else None
         if tree is not None:
             usual_ones, others = (
@@ -715,12 +713,14 @@ class Mapper(Candidates):
         if looked.shape not in self._near_forms:
             x, top = looked.sample, self.looked.get(self.top, looked)
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
-            if self.integers and looked is top and not (self.asked.addend and not self.asked.c.is_integer):
+            if self.asked.of_integers and looked is top and not (self.asked.addend and not self.asked.c.is_integer):
                 sample = self._with_told_sums(looked, sample)
             own = forms_of(self.asked, sample)
             self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own))))
             others = self._forms(top) if looked is not top else []
-            every = (*others, *own) if self.integers else (*own, *others)  # factors are known best of the top shape
+            every = (
+                (*others, *own) if self.asked.of_integers else (*own, *others)
+            )  # factors are known best of the top shape
             self._near_forms[looked.shape] = list(dict.fromkeys(every))
         return self._near_forms[looked.shape]
 
@@ -1049,7 +1049,7 @@ class Mapper(Candidates):
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         powers = powers or [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
         a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
-        if self.integers:
+        if self.asked.of_integers:
             a, b, positive = self._integers(shape, large=cancels)
             if cancels and self.asked.c.is_integer:  # most sums are beyond an end, or near it
                 c = near_ends(self.rng, self.asked.c, positive ^ (self.rng.integers(0, 4, c.shape) > 0))

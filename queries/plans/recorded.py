@@ -151,6 +151,14 @@ def random_integers(rng: np.random.Generator, fmt: Format, size: tuple[int, ...]
     return (every & np.uint64((1 << fmt.width) - 1)).astype(kind_of(fmt))
 
 
+def within_ends(numbers: Numbers, fmt: Format) -> NDArray[np.bool_]:
+    """Which results are not an end of an integer format, which stands for all numbers beyond; all of another format."""
+    if not fmt.is_integer:
+        return np.ones(numbers.shape, np.bool_)
+    least, most = map(float, fmt.interval)
+    return np.asarray((numbers > least) & (numbers < most))
+
+
 def near_ends(rng: np.random.Generator, fmt: Format, least: NDArray[np.bool_]) -> Matrix:
     """Patterns of random integers, near the least number of a format where `least` says so, near the largest elsewhere;
     as far from it as half of the bits can say."""

@@ -189,7 +189,7 @@ class _Trial:
 
     def _try_all(self) -> None:
         self.look(TABLE, self.table())
-        if not self.wanting and self.ambiguous and not self.candidates.integers:
+        if not self.wanting and self.ambiguous and not self.asked.of_integers:
             self.look(CUTS, self.usual())
         if self.wanting:
             around = self.around(self.candidates.stages)
@@ -226,7 +226,7 @@ class _Trial:
         likelier."""
         longer = any(model.length > 1 for model in self._units)
         single = any(fits and all(x.length == 1 for plan in fits for x in plan.models) for fits in self.found)
-        return longer and single and self.narrow and not self.candidates.integers
+        return longer and single and self.narrow and not self.asked.of_integers
 
     def usual(self) -> Iterator[Stage]:
         """The likeliest ways of cutting K around each unit."""

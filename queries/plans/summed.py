@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import not_added_once
-from mmaprobe.queries.plans.recorded import Recorded, Sample
+from mmaprobe.queries.plans.recorded import Recorded, Sample, within_ends
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 MOST_MISSING = 64  # the most products at the end or the beginning of K that may be missing together
@@ -89,17 +89,14 @@ def summed(asked: Signature, sample: Sample) -> Summed:
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         finite = np.isfinite(np.square(a @ b) + np.square(c) + np.square(d))
-        if asked.d.is_integer:  # the ends stand for all numbers beyond
-            least, most = map(float, asked.d.interval)
-            finite &= (d > least) & (d < most)
+        finite &= within_ends(d, asked.d)
         if finite.sum() < ELEMENTS:
             return WHOLE
         a[~np.isfinite(a)], b[~np.isfinite(b)], c[~finite], d[~finite] = 0, 0, 0, 0
         if not (np.abs(a) @ np.abs(b)).any():
             return WHOLE
         size = 1.0 if asked.d.is_integer else float(np.abs(d).max()) * 2.0**-asked.d.fraction
-        exact = asked.a.is_integer and asked.b.is_integer
-        return _Sums(a, b, c, d, finite, size if exact else np.inf).change()
+        return _Sums(a, b, c, d, finite, size if asked.of_integers else np.inf).change()
 
 
 class _Sums:

@@ -8,7 +8,7 @@ from operator import or_
 
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked, unpack
 from mmaprobe.smtmodel.arithmetic.formats import integer
-from mmaprobe.smtmodel.arithmetic.rounding import is_raised, tail_of
+from mmaprobe.smtmodel.arithmetic.rounding import Tail, is_raised, tail_of
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, select, truth
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
 from mmaprobe.smtmodel.nodes import Cut, Round
@@ -82,10 +82,7 @@ def _cut_off(node: Cut, value: Unpacked) -> Iterator[tuple[str, Bit]]:
     term = value.term
     tail = tail_of(term.significand, term.exponent.offset(-term.fraction), node.target(term).format)
     some = term.significand.any() & ~(value.is_nan | value.is_infinite)
-    raised = is_raised(node.mode, term.sign, tail, None)
-    inexact = (tail.half | tail.sticky) & some
-    yield from (("tie", tail.half & ~tail.sticky & some), ("rounded up", inexact & raised))
-    yield "rounded down", inexact & ~raised
+    yield from _directions(tail, is_raised(node.mode, term.sign, tail, None), some)
 
 
 def _rounded(node: Round, step: str, trace: Trace, values: dict[object, Unpacked]) -> Iterator[tuple[str, Bit]]:
@@ -98,10 +95,7 @@ def _rounded(node: Round, step: str, trace: Trace, values: dict[object, Unpacked
     wide = integer(fmt.name, fmt.width + 1, fmt.signed) if fmt.is_integer else fmt  # of which all integers are exact
     tail = tail_of(term.significand, term.exponent.offset(-term.fraction), wide, 0 if random is None else random.width)
     raised = is_raised(how.mode, sign, tail, random)
-    inexact = (tail.half | tail.sticky) & some
-    yield "tie", tail.half & ~tail.sticky & some
-    yield "rounded up", inexact & raised
-    yield "rounded down", inexact & ~raised
+    yield from _directions(tail, raised, some)
     packed = tail.packed.zext(tail.packed.width + 1) + raised.bits(tail.packed.width + 1)
     if not fmt.largest_field >> tail.packed.width:
         yield "overflow", constant(packed.carrier, fmt.largest_field, packed.width).ult(packed) & some & ~(
@@ -109,6 +103,14 @@ def _rounded(node: Round, step: str, trace: Trace, values: dict[object, Unpacked
     if fmt.subnormals and fmt.fraction and not fmt.is_integer:
         fields = trace[Name(step, Stage.RESULT)].bits.extract(fmt.field_width - 1, fmt.padding)
         yield "subnormal", ~fields.extract(fields.width - 1, fmt.fraction).any() & fields.any() & ~special
+
+
+def _directions(tail: Tail, raised: Bit, some: Bit) -> Iterator[tuple[str, Bit]]:
+    """Whether a finite number other than zero (`some`) is a tie, and in which direction it is rounded."""
+    inexact = (tail.half | tail.sticky) & some
+    yield "tie", tail.half & ~tail.sticky & some
+    yield "rounded up", inexact & raised
+    yield "rounded down", inexact & ~raised
 
 
 def _moved(magnitude: Bits, placed: Sequence[Bits], terms: Sequence[Unpacked]) -> tuple[Bit, Bit]:

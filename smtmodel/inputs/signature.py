@@ -75,6 +75,11 @@ class Signature(Model):
     def addend(self) -> bool:
         return self._addend
 
+    @property
+    def of_integers(self) -> bool:
+        """Whether both factors are integers, whose sums are exact while they stay within their format."""
+        return self.a.is_integer and self.b.is_integer
+
     def with_addend(self, c: Format) -> Signature:
         assert not self.addend
         return Signature(self.a, self.b, c, self.d, self._length, False, self._scale, self._scale_block, self._more)
