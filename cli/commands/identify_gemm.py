@@ -197,6 +197,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
+    if mapped.unlike and (mapped.fails or not mapped.plans):
+        say(mapped.unlike)
     if left_out:
         why = "not relied on" if mapped.fails else "left out, right in at most half of the new shapes"
         say(f"{counted(left_out, 'rule')} {why} (--json has them)")
@@ -224,8 +226,9 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     if not mapped.asked:
         say("no product was asked")
     left = "a plan for the other elements, rules of M, N and K, and " if not mapped.rules else ""
+    part = "the rest of a check" if mapped.checked else "a check"
     more = f"; to go on, give more{given}"
-    say(f"not done: {left}a check of the rules on new random shapes{'' if state.interrupted else more}")
+    say(f"not done: {left}{part} of the rules on new random shapes{'' if state.interrupted else more}")
 
 
 def _lengths(entry: MappedRule) -> str:

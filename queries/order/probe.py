@@ -35,7 +35,7 @@ SCALED = (
 )
 ADDED = (
     "something is added besides the products, as a bias is; give it as c, and the format of c in --formats; or results "
-    "go through a function that is not 0 at 0, as exp"
+    "go through a function that is not 0 at 0, as exp, or have a zero point, as quantised results may"
 )
 EVEN = "an order is found if these factors are powers of two: ask the function with other scales"
 WIDEST = 64  # fraction bits: every accumulator cuts within this many places

@@ -21,19 +21,18 @@ from itertools import chain, islice, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
+from mmaprobe.queries.plans.first_questions import FirstQuestions
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, told_sums, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
 from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
 from mmaprobe.queries.plans.results import SECONDS
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
-from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import CutShort, TimeUp
@@ -49,6 +48,7 @@ from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
 LOOKED = 10  # rows, and columns, recomputed of each result: the first, the last and some between
+ROWS = 8  # rows of the first products, at least where there are so many
 LEAST = 40  # elements recomputed of each shape; a small shape is multiplied several times
 FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes in each round of refining the rules
@@ -151,7 +151,8 @@ class Mapped:
     plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
     each plan, the number of the `observed` elements that it reproduces; `activation`: the activation, which no plan
-    has, that elements without a plan look like, empty for none."""
+    has, that elements without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that
+    have other results, in words, empty for none."""
 
     rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
@@ -163,6 +164,7 @@ class Mapped:
     gives: dict[Plan, int] = field(default_factory=dict)
     observed: int = 0
     activation: str = ""
+    unlike: str = ""
 
     @property
     def plans(self) -> list[Plan]:
@@ -279,7 +281,7 @@ class Mapper(Candidates):
     def run(self) -> Mapped:
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and if zeros do
         not give zeros."""
-        self._check_zeros()
+        self._ask_first()
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if top.unexplained.any():
@@ -299,17 +301,17 @@ class Mapper(Candidates):
             rules = self._explained()
         return self.findings
 
-    def _check_zeros(self) -> None:
-        """Raises IncompleteError if the library does not give zeros for zeros."""
-        asked, rows, columns = self.asked, self.least[0], self.top.columns
+    def _ask_first(self) -> None:
+        """Ask whether the library multiplies matrices, and whether all rows and columns are alike. Raises
+        IncompleteError if it does not."""
+        height = min(self.top.rows, max(self.least[0], -(-ROWS // self.multiple) * self.multiple))
         length = min(self.top.length, max(self.least[2], TILE))
-        sizes = (((rows, length), asked.a), ((length, columns), asked.b), ((rows, columns), asked.c))
-        patterns = [np.zeros(size, kind_of(fmt)) for size, fmt in sizes]
-        d = self.multiply(*patterns)[0]
-        self.findings.asked += 1
-        if len(places := np.flatnonzero(d & d.dtype.type(asked.d.sign_bit - 1))):
-            value = number_text(int(d[places[0]]), asked.d)
-            raise IncompleteError(f"zeros give {value} in column {places[0]}: {ADDED}")
+        first = FirstQuestions(self.asked, self.multiply, (height, self.top.columns, length))
+        try:
+            first.check_zeros()
+            self.findings.unlike = first.unlike()
+        finally:
+            self.findings.asked += first.products
 
     def searched(self) -> IncompleteError | None:
         """Run; then look for products that the sums of elements without a plan leave out or add twice. Returns the

@@ -141,7 +141,7 @@ class Feature:
             return f"{self.of} {'odd' if low else 'even'}"
         name, least = (f"{self.of} modulo {self.step}", 0) if self.kind == "rest" else (self.of, 1)
         if self.kind == "place":
-            name, least = f"number of {self.of}{f' modulo {self.step}' if self.step else ''}", 0
+            name, least = f"{self.of[:-1]} index{f' modulo {self.step}' if self.step else ''}", 0
         if low is not None and high is not None and low == high:
             return f"{name} = {low}"
         if low is None or (low <= least and high is not None):

@@ -131,7 +131,8 @@ def parse_signature(formats: str, length: int, scale: str | None = None, longest
     fmts = [format_named(name) for name in names]
     for place, (name, fmt) in enumerate(zip(names, fmts, strict=True)):
         if not (fmt.signed or (fmt.is_integer and place < 2)):  # factors may be unsigned integers
-            raise ParameterError("formats", f"{name} is a format of scale factors, not of operands or results")
+            kind = "factors, not of c or of results" if fmt.is_integer else "scale factors, not of operands or results"
+            raise ParameterError("formats", f"{name} is unsigned, a format of {kind}")
     a, b, *rest = fmts
     factor, block = (None, 1) if scale is None else _scale(scale, length)
     return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)

@@ -482,7 +482,7 @@ def test_units_are_tried_where_an_order_costs_too_much(
     monkeypatch.setattr(gemm_plans, "FIRST", 16)
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-        return np.full(c.shape, a.any(), dtype=c.dtype)  # of no plan
+        return np.full(c.shape, a.any() and b.any(), dtype=c.dtype)  # of no plan
 
     mapper = gemm_plans.Mapper(asked, multiply, lambda *_: None, top)
     mapper._mended = lambda rules: rules  # type: ignore[method-assign]
