@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.options import MODEL_OF_ROWS, output_option, write_output
 from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.wording import counted
 
 #: format -> description, and module and name of the function from evaluated rows to an `Export`
@@ -164,6 +167,9 @@ def export(
         made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(given, *[stages] * bool(stages))
         write_output(made.content, output, made.about, made.note)
         return
+    if not is_file(file) and _is_model(file):
+        wants = f"--format {wanted} writes vectors, and {file} is a model"
+        raise click.UsageError(f"{wants}: `mmaprobe cover {file} -o vectors.jsonl` makes some")
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, instead=instead)
         rows = list(evaluate_vectors(vectors, instead, name))
@@ -171,6 +177,15 @@ def export(
     options = {"fptest": [tininess], "cocotb": [ports]}.get(wanted, [])
     made = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
     write_output(made.content, output, made.note or counted(len(rows), "vector"), made.note)
+
+
+def _is_model(name: str) -> bool:
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    with suppress(MmaprobeError):
+        parse_reference(name)
+        return True
+    return False
 
 
 def _terminal() -> bool:

@@ -36,6 +36,7 @@ SIGNALLING: Mapping[str, tuple[Document, ...]] = {
     "riscv/v/vfwmaccbf16": ("riscv",), "power10/mma/xvf32gerpp": ("power",),
 }  # fmt: skip
 MULADD = "ieee/muladd/"  # the beginning of the names of units that round the product and the sum
+DESIGNS = (".sv", ".svh", ".v", ".vhd", ".vhdl")  # the ends of the names of files of hardware designs
 CORE = ".fpcore"  # the end of a path
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # parameters that `one_change_away` keeps
@@ -214,6 +215,9 @@ def _base_model(base: str, length: str = "") -> Model:
             raise ParameterError(base, "the name of a unit file ends in .yaml")
         if base.endswith((".jsonl", ".jsonl.gz")):
             raise ParameterError(base, "a file of vectors, where a model is wanted")
+        if base.endswith(DESIGNS):
+            use = "--device rtl:FILE,top=NAME asks it (docs/my-rtl.md)"
+            raise ParameterError(base, f"a design, where a model is wanted: {use}")
         if base == "ieee/fma" or base.startswith("ieee/fma/"):
             raise ParameterError(base, "it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C with four formats")
         if base.startswith(MULADD):

@@ -64,6 +64,8 @@ def test_rows_of_files(tmp_path: Path) -> None:
         (VOLTA, json.dumps({"model": "ieee/fma/f32", "a": ["0"], "b": ["0"], "c": "0"}), "the vector's format is f32"),
         (VOLTA, json.dumps({**EQUATION_10, "d": "q"}), "VECTOR: d: 'q' is not hexadecimal"),
         ("volta/mma/nothing", json.dumps(EQUATION_10), "unknown model"),
+        ("dot.sv", VOLTA, "dot.sv: a design, where a model is wanted: --device rtl:FILE,top=NAME asks it"),
+        ("rtl/dot.vhd", VOLTA, "rtl/dot.vhd: a design, where a model is wanted"),
         ("vectors.jsonl", VOLTA, "vectors.jsonl: a file of vectors, where a model is wanted"),
     ],
 )

@@ -362,3 +362,9 @@ def test_every_format_is_in_the_help_and_goes_to_standard_output(tmp_path: Path)
     path = vectors(tmp_path, ROWS[0])
     assert "overwrite" in run("export", path, "--format", "csv", "-o", path, code=2).stderr
     run("export", path, "--format", "csv", "-o", str(tmp_path / "no" / "x.csv"), code=2)
+
+
+def test_a_model_where_vectors_are_wanted_is_told_what_makes_some() -> None:
+    message = run("export", "ieee/fma/f32", "--format", "c", code=2).output
+    assert "ieee/fma/f32 is a model: `mmaprobe cover ieee/fma/f32 -o vectors.jsonl` makes some" in message
+    assert run("export", "no/file.jsonl", "--format", "c", code=2).output == "error: no/file.jsonl: no such file\n"
