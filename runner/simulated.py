@@ -31,6 +31,8 @@ SPARSE = 3  # of their bits, one in 2, 4 or 8 is set
 MOST_CYCLES = 4096  # cycles without a result, or without an input taken, that end a run
 NAMES = {"verilator": "Verilator", "icarus": "Icarus Verilog"}
 PACKAGES = {"verilator": ("verilator", "g++", "make"), "icarus": ("iverilog", "vvp")}
+#: what Icarus Verilog warns of, and what ends Verilator
+NO_PARAMETER = re.compile(r"warning: parameter (\w+) not found|not found in the design: (\w+)")
 UNDEFINED = frozenset("xz")
 CLOCKS = ("clk", "clock")
 TASKS = """  task cycle; begin
@@ -134,6 +136,9 @@ class SimulatedDevice(DesignDevice):
     def _called(self, command: Sequence[str]) -> str:
         """The output of a program that is run on the files. Raises InputError and IncompleteError."""
         done = run_program(command, self.folder, self.kind)
+        if missing := NO_PARAMETER.search(done.stderr.decode(errors="replace")):
+            names = ", ".join(map(str, self.wiring.files))
+            raise InputError(f"{self.wiring.top} has no parameter {missing[1] or missing[2]}", names)
         if done.returncode:
             output = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             error = next((line for line in output if "error" in line.lower()), output[-1] if output else "it failed")

@@ -31,6 +31,7 @@ WRAPPED = "mmaprobe_wrapped"
 DIVISIONS = ("$div", "$mod", "$divfloor", "$modfloor")
 CONFLICT = "conflicting drivers"
 UNDECLARED = re.compile(r"^(.*:[0-9]+): Warning: Identifier `(\S+)' is implicitly declared")
+NO_PARAMETER = re.compile(r"Can't find object for defparam `\\?(\w+)`")
 UNDRIVEN = re.compile(r"Warning: Wire \S+\.(\\\S+) is used but has no driver")
 MOUNT = "/mmaprobe"  # where the packaged Yosys has the files of this machine
 SCRIPT, ARGUMENTS, DOCUMENT = "script.ys", "arguments.f", "design.json"  # in the folder in which Yosys runs
@@ -114,6 +115,8 @@ class _Reader:
             error = self._own(next((line for line in lines if "ERROR" in line), lines[-1] if lines else "it failed"))
             if self.files[0].name == TRANSLATED and "syntax error" in error:
                 raise InputError(mistranslated(self.files[0], error))
+            if missing := NO_PARAMETER.search(error):
+                raise InputError(f"{top} has no parameter {missing[1]}", names)
             if "syntax error" in error and not self.slang and _packaged() is None:
                 error += f" ({WHOLE})"
             raise InputError(f"Yosys: {error.replace('ERROR: ', '')}", names)
@@ -179,6 +182,8 @@ def _read(
     top: str, parameters: Mapping[str, int], constants: Mapping[str, int], joined: Mapping[str, Sequence[str]],
     reader: _Reader,
 ) -> Design:  # fmt: skip
+    if reader.slang and parameters:
+        _check_parameters(top, parameters, reader)
     load, whole = reader.load(top, parameters), top
     if constants or joined:
         ports = reader.run([*load, "proc"], top)["modules"][top]["ports"]
@@ -194,6 +199,20 @@ def _read(
     rows = document["modules"][whole]["netnames"].items()
     names = {name: tuple(row["bits"]) for name, row in rows if not row["hide_name"]}
     return Design(top, netlist_text(document, whole, top), (), names)
+
+
+def _check_parameters(top: str, parameters: Mapping[str, int], reader: _Reader) -> None:
+    """Raises InputError for a parameter that the module `top` does not have. Slang ignores the parameter without a word
+    where `top` is the whole design, but not where `top` is an instance."""
+    instance = reader.folder / "instance.v"
+    given = "\n, ".join(f".{name}({value})" for name, value in parameters.items())  # a line for each
+    instance.write_text(f"module {WRAPPED}; {top} #(\n  {given}) inner(); endmodule\n", encoding="utf-8")
+    try:
+        reader.run(reader.load(WRAPPED, {}, instance), WRAPPED)
+    except InputError as error:
+        if line := re.search(rf"{instance.name}:([0-9]+): ", str(error)):
+            name = [*parameters][int(line[1]) - 2]
+            raise InputError(f"{top} has no parameter {name}", ", ".join(map(str, reader.files))) from None
 
 
 def _wrapper(

@@ -167,6 +167,22 @@ def test_a_parameter_of_the_module_is_given(tmp_path: Path) -> None:
         assert len(device.netlist.inputs["a"]) == width
 
 
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("wide.sv", ""), ("wide.v", ""), ("wide.sv", ",simulator=icarus"), ("wide.sv", ",simulator=verilator")],
+)
+@pytest.mark.parametrize("given", ["#V=16", "#W=16,#w=8", "#L=2,#W=4"])
+def test_a_parameter_that_the_module_has_not_is_refused(tmp_path: Path, name: str, more: str, given: str) -> None:
+    """A misspelt one would hide the design that is meant; a local one cannot be given."""
+    if more and shutil.which("iverilog" if "icarus" in more else "verilator") is None:
+        pytest.skip("the simulator is not installed")
+    wide = "module wide #(parameter W = 8) (input [W-1:0] a, input [W-1:0] b, output [2*W-1:0] d);\n"
+    path = written(tmp_path, wide + "  localparam L = 1;\n  assign d = a * b + L;\nendmodule\n", name)
+    missing = {"#V=16": "V", "#W=16,#w=8": "w", "#L=2,#W=4": "L"}[given]
+    with pytest.raises(InputError, match=f"wide has no parameter {missing}$"):
+        open_device(f"rtl:{path},top=wide{more},{given}")
+
+
 def test_a_changed_design_differs(tmp_path: Path) -> None:
     text = module(parse_reference(SMALL), "unit")
     changed = text.replace("max_exponent - addend_exponent", "max_exponent - addend_exponent + 1", 1)
