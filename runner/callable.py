@@ -14,7 +14,8 @@ from mmaprobe.runner.called import Called, CalledError
 from mmaprobe.runner.calling import AWAITED, can_take, is_async, numbers_of
 from mmaprobe.runner.foreign import ForeignError, contained
 from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, ReadAhead, unread
-from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.arithmetic.display import number_text
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
 from mmaprobe.smtmodel.base.files import missing_file
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
@@ -24,8 +25,31 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import NAMED
 
 SIDE = 64  # rows and columns of the product; each question of a call has its own row and column
-PLACES_TRIED, PLACES_SEED = 3, 1  # inputs compared at all places of a product, and the seed of these
+#: for each input that is compared at all places of a product: its factors are 2^-n to 2^n in size, and whether the two
+#: largest products cancel. Sums near 1, sums that are rounded at every addition, and what is left of cancelled ones
+PLACES_TRIED = ((0, True), (4, True), (8, True), (16, True), (2, False), (4, False), (8, False), (0, False))
+PLACES_SEED = 1  # of these inputs
+REMEMBERED = 1 << 16  # results that are compared with those of the same inputs at other places, at most
 Shape = tuple[int, int]
+
+
+class PlacesError(IncompleteError):
+    """An input has other results at other places of a product, which the inputs compared at first did not show."""
+
+
+def _tried(model: Model, size: int, cancels: bool, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Patterns of the factors of an input: random numbers of 2^-size to 2^size, or less where a format has not so many.
+    `cancels`: the two largest products are each other's opposite."""
+    narrowest = min(model.a.emax, model.b.emax, -model.a.emin, -model.b.emin)
+    reach = min((model.d.emax - model.length.bit_length()) // 2, narrowest) - 1
+    size, count = max(min(size, reach), 0), model.length
+    signed = (rng.uniform(1, 2, count) * rng.choice((-1, 1), count) for _ in range(2))
+    a, b = (np.ldexp(numbers, rng.integers(-size, size + 1, count)) for numbers in signed)
+    if cancels and model.length > 1:
+        one, other = rng.choice(model.length, 2, replace=False)
+        a[[one, other]], b[[one, other]] = 2.0**size, (2.0**size, -(2.0**size))
+    x, y = (from_numbers(side, fmt, "nearest_even") for side, fmt in ((a, model.a), (b, model.b)))
+    return x, y
 
 
 def name_of(function: str | Callable[..., Any]) -> str:
@@ -37,7 +61,8 @@ class CallableDevice(Device):
     SIDE x SIDE, or of another `shape` (rows, columns). Each question has a row of a and a column of b of its own; the
     columns change from call to call: answers come from all places of the product. If the same input has different
     results at different places (libraries have other kernels at the edges), only places with the results of `place`
-    (row, column) are used, and the description names this place.
+    (row, column) are used, and the description names this place. A few inputs are compared at all places at first;
+    PlacesError is raised for an input that is asked twice and shows only then that places differ.
 
     Arrays have the type of NumPy or of ml_dtypes for their format. The result may hold patterns as unsigned integers.
     """
@@ -60,7 +85,8 @@ class CallableDevice(Device):
             raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
         self._asked = 0
-        self._alike: dict[Model, NDArray[Any] | None] = {}
+        self._alike: dict[Model, NDArray[np.bool_]] = {}  # the places with the results of `place`
+        self._first: dict[int, int] = {}  # the first result of an input, by the input's hash
 
     @property
     def addend(self) -> bool:
@@ -74,7 +100,7 @@ class CallableDevice(Device):
             self.check_time(batch[0], self._asked + 1)
             if (model := batch[0].model) not in self._alike:
                 self._alike[model] = self._places_alike(batch[0])
-            alike = self._alike[model]
+            alike = self._pairs(model)
             most = min(self.shape) if alike is None else len(alike)
             while waiting is not None and len(batch) < most and waiting.model == model:
                 batch.append(waiting)
@@ -83,21 +109,15 @@ class CallableDevice(Device):
             self._asked += len(batch)
         source.finish()
 
-    def _places_alike(self, vector: Vector) -> NDArray[Any] | None:
-        """Rows and columns, each once, of the places with the same results as `place` for a few inputs tried at every
-        place; None if these are all places. `vector`: the waiting question."""
+    def _places_alike(self, vector: Vector) -> NDArray[np.bool_]:
+        """The places with the same results as `place` for a few inputs. `vector`: the waiting question."""
         model = vector.model
         for name in list(model.formats)[3:]:
             raise self._failure(f"it takes no {NAMED[name].called}", vector)
         rows, width = self.shape
         rng, alike = np.random.default_rng(PLACES_SEED), np.ones(self.shape, dtype=bool)
-        for _ in range(PLACES_TRIED):
-            numbers = (rng.uniform(1, 2, model.length) * rng.choice((-1, 1), model.length) for _ in range(2))
-            x, y = (
-                from_numbers(side, fmt, "nearest_even") for side, fmt in zip(numbers, (model.a, model.b), strict=True)
-            )
-            a, b = np.tile(x, (rows, 1)), np.tile(y[:, None], (1, width))
-            c = np.zeros(self.shape, dtype=kind_of(model.c))
+        for size, cancels in PLACES_TRIED:
+            a, b, c = self._everywhere(model, *_tried(model, size, cancels, rng))
             results = self._product(model, a, b, c, vector)
             alike &= results == results[self.place]
         if rows == width > 1:  # if the product is not square, a transposed result is refused by its shape
@@ -105,19 +125,54 @@ class CallableDevice(Device):
             first = self._product(model, a, b, c, vector)
             if (first[:, 0] == results[:, 0]).all() and (first[0, 1:] != results[0, 1:]).all():
                 raise self._failure("it gives the product transposed: d[j, i] where d[i, j] is asked for", vector)
+        self._describe(alike)
+        return alike
+
+    def _everywhere(
+        self, model: Model, a: NDArray[Any], b: NDArray[Any], c: int = 0
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Patterns of A, B and C with one input at all places of the product."""
+        rows, columns = self.shape
+        return np.tile(a, (rows, 1)), np.tile(b[:, None], (1, columns)), np.full(self.shape, c, kind_of(model.c))
+
+    def _describe(self, alike: NDArray[np.bool_]) -> None:
+        if not alike.all():
+            row, column = self.place
+            alike_ones = f"row {row}, column {column} and those that answer alike"
+            self.description["places"] = f"{alike_ones}; other places give other results"
+
+    def _pairs(self, model: Model) -> NDArray[Any] | None:
+        """Rows and columns, each once, of the places with the same results; None if these are all places."""
+        alike = self._alike[model]
         if alike.all():
             return None
-        row, column = self.place
-        alike_ones = f"row {row}, column {column} and those that answer alike"
-        self.description["places"] = f"{alike_ones}; other places give other results"
         pairs: list[tuple[int, int]] = []
-        free = np.ones(width, dtype=bool)
-        for row in range(rows):
+        free = np.ones(self.shape[1], dtype=bool)
+        for row in range(len(alike)):
             fitting = np.flatnonzero(alike[row] & free)
             if len(fitting):
                 pairs.append((row, int(fitting[0])))
                 free[fitting[0]] = False
         return np.array(pairs)
+
+    def _compare_places(self, vector: Vector) -> None:
+        """Leave out the places where an input has other results than at `place`. Raises PlacesError if there are any
+        that were not left out before."""
+        model, parts = vector.model, vector.operands
+        x, y = np.zeros(model.length, kind_of(model.a)), np.zeros(model.length, kind_of(model.b))
+        x[: len(parts.a)], y[: len(parts.b)] = parts.a, parts.b
+        a, b, c = self._everywhere(model, x, y, parts.c)
+        results, again = (self._product(model, a, b, c, vector) for _ in range(2))
+        if (results != again).any():
+            return  # not places, but calls differ: its callers say that the device contradicts itself
+        others = self._alike[model] & (results != results[self.place])
+        if others.any():
+            self._alike[model] &= ~others
+            self._describe(self._alike[model])
+            self._first.clear()
+            seen = [(self.place, results[self.place]), (tuple(map(int, np.argwhere(others)[0])), results[others][0])]
+            texts = [f"{number_text(int(d), model.d)} at row {row}, column {column}" for (row, column), d in seen]
+            raise PlacesError(f"{self.name}: one input gives {' and '.join(texts)} of a product: places differ")
 
     def _call(self, batch: list[Vector], alike: NDArray[Any] | None) -> list[int]:
         model, count = batch[0].model, len(batch)
@@ -134,7 +189,13 @@ class CallableDevice(Device):
             parts = vector.operands
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
         results = self._product(model, a, b, c, batch[0])
-        return [int(pattern) for pattern in results[rows, columns]]
+        answers = [int(pattern) for pattern in results[rows, columns]]
+        if len(self._first) > REMEMBERED:
+            self._first.clear()
+        for vector, d in zip(batch, answers, strict=True):
+            if self._first.setdefault(hash((model, vector.operands)), d) != d:
+                self._compare_places(vector)
+        return answers
 
     def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
         """The patterns of the product of matrices of patterns, of any shapes. `model` gives the formats. Raises

@@ -13,7 +13,7 @@ from mmaprobe.queries.order.probe import UnrevealedError
 from mmaprobe.queries.order.reveal import Tree, reveal
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
-from mmaprobe.runner.callable import CallableDevice
+from mmaprobe.runner.callable import CallableDevice, PlacesError
 from mmaprobe.runner.protocol import Device
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.base.progress import Throttle
@@ -27,6 +27,7 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 SEED = 1  # of the random inputs that show which products are in a sum
 #: the fewest and the most vectors of random numbers; a function is asked one matrix product instead
 LEAST_VECTORS, MOST_VECTORS = 64, 4096
+RESTARTS = 8  # times that a search begins anew where results turn out to depend on their place in a product
 PART = 64  # questions asked again between two looks at the clock
 
 
@@ -69,7 +70,14 @@ def revealed(
 
     def tree(without: Collection[int] = ()) -> Tree:
         often = None if ends else AGAIN  # with `ends` the result rests on the answer to every question
-        return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often, without=without)
+        for restarts in range(RESTARTS + 1):
+            try:
+                return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often,
+                              without=without)  # fmt: skip
+            except PlacesError:  # the function leaves out these places from now on
+                if restarts == RESTARTS or not isinstance(device, CallableDevice):
+                    raise
+        raise AssertionError
 
     order, failed = None, None
     try:

@@ -41,7 +41,7 @@ def exit_at_once(a, b, c):
 def second(a, b, c):
     global count
     count += 1
-    return c if count < 6 else sys.exit("bye")
+    return c if count < 11 else sys.exit("bye")  # ten calls before the second vector
 
 def prints(a, b, c):
     print("by Python")
