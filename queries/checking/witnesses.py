@@ -152,8 +152,9 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
     """The finding whether the result of a chain is further from the exact result than the sum of all magnitudes, with
     no value too large for its format. If the last stated row changes nothing, copies of this row may continue the
     chain."""
-    model, rows = read_model(texts, UNIT), stated["rows"]
-    count, results = stated["length"] // model.length, list[str]()
+    model, rows, length = read_model(texts, UNIT), stated["rows"], stated["length"]
+    need(type(length) is int and length % model.length == 0, "its products fill no whole number of instructions")
+    count, results = length // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")
     compared = Compared(Problem(model, model), "select")
     fine = [(~is_beyond(visit)).node for visit in compared.left.trace.visits]
