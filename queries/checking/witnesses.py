@@ -24,7 +24,7 @@ from mmaprobe.queries.certificates.questions import (
     read_question,
     same_unit,
 )
-from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
+from mmaprobe.queries.checking.finding import Finding, Texts, of_file
 from mmaprobe.queries.kernel.properties.together import ORDER
 from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.kernel.questions.problem import Placed, Problem, is_beyond
@@ -65,7 +65,7 @@ class _Evaluated:
 
 
 @of_file(WITNESS)
-def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
+def witness(texts: Texts, pieces: Sequence[str]) -> Iterator[Finding]:
     """The finding whether the input is admitted, and decides the question or claim as the certificate says."""
     stated = read_document(texts, WITNESS)
     if CLAIM in texts:
