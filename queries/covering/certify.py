@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.queries.certificates.asked import of_cover
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import COVER, UNIT
 from mmaprobe.queries.certificates.questions import document_texts
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.covering.cover import Change, Cover
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, implied
