@@ -24,7 +24,7 @@ STATED = "stated"  # the place of a finding that is the statement in words
 STRAY = "is no part of the certificate, and was not read"
 DEEPEST = 5  # the most folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
-AskSolver = Callable[[str, str], Answer]  # (SMT-LIB text, engine) -> the engine's answer
+AskSolver = Callable[[str, str], Answer]  # (engine, SMT-LIB text) -> the engine's answer
 
 
 def check_all(
