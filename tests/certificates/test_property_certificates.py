@@ -55,6 +55,8 @@ def test_a_property_has_a_certificate(wanted: str, folders: dict[str, Path]) -> 
     found = list(check_folder(written(wanted, folders[wanted])))
     assert {one.kind for one in found} == {"fine"}
     assert (found[-1].place, found[-1].says[:8]) == ("log.json", "states: ")
+    compared = "+0 and -0 are equal, and a NaN neither rises nor falls"  # nothing is compared bit by bit
+    assert any(one.says == compared for one in found) is wanted.startswith("monotonic")
 
 
 #: of each property, a unit that does not have it
@@ -77,6 +79,8 @@ def refuted(problems: list[Problem], wanted: str, folder: Path) -> dict[str, Any
     certify_refuted(wanted, proofs[-1], folder, FREE)
     found = list(check_folder(folder))
     assert {one.kind for one in found} == {"fine"}
+    subject = "right.yaml" if wanted == "zero-padding" else "left.yaml"
+    assert (f", and so that {subject} is {wanted} (" in found[0].says) is (wanted != "equal")
     assert found[-1].says.startswith(f"not {wanted}: on this input {proofs[-1].problem.sides[0]} gives ")
     return read_document(folder / "witness.json")
 
