@@ -24,8 +24,9 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout` is for the
-    proof of each change. Raises CertificateError if nothing was proved."""
+    """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout`: the most
+    seconds for each change that is proved again, and for the whole proofs of all changes together. Raises
+    CertificateError if nothing was proved, and OutOfTimeError."""
     if not cover.unreachable and not cover.same:
         why = "conditions that no vector reaches are undecided" if cover.open else "everything is reached"
         raise CertificateError(f"{why}: nothing was proved that a certificate could hold")
