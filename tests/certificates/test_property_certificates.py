@@ -152,6 +152,15 @@ def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: i
     assert refused_witness(tmp_path, found)
 
 
+def test_an_order_names_each_product_once(tmp_path: Path) -> None:
+    """-1 would be the last one."""
+    model = unit("exact")
+    proofs = proofs_of([Reordered(model, model, order=(-1, 0))], FREE, confirm=False)
+    certify_proofs("equal", proofs, tmp_path, FREE)
+    faults = [one.says for one in check_folder(tmp_path) if one.kind == "fault"]
+    assert faults == ["cannot be read: order: [-1, 0] does not name each of 2 products once"]
+
+
 def test_an_order_across_steps_refutes_nothing() -> None:
     """Of products of two steps nobody says that their order has no effect."""
     model = parse_reference("hopper/mma/m16n8k8.f32.tf32.tf32.f32@length=8,block=4")
