@@ -21,7 +21,7 @@ from benchmarks.pages import put_page
 from benchmarks.small_pairs import neighbour, random_model
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.candidates.kinds import candidate_of
-from mmaprobe.queries.certificates.certificate import CertificateError
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.properties.certify import certify_sides

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.queries.certificates.certificate import digest, readme
+from mmaprobe.queries.certificates.certificate import readme
 from mmaprobe.queries.certificates.manifest import Piece
-from mmaprobe.queries.certificates.reading import FolderTexts
+from mmaprobe.queries.certificates.reading import FolderTexts, digest
 from mmaprobe.queries.certificates.statement import statement
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.smtmodel.base.errors import InputError

@@ -41,21 +41,6 @@ from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.base.progress import Pieces, Wait
 
-__all__ = [
-    "MANIFEST",
-    "README",
-    "Certificate",
-    "CertificateError",
-    "Leaf",
-    "OutOfTimeError",
-    "WholeLemma",
-    "WholeProof",
-    "digest",
-    "readme",
-    "whole_of_query",
-    "write_certificate",
-]
-
 LEAF_SECONDS = 20.0  # the most for the proof of a lemma; a lemma without a proof rests on the answers of engines
 
 

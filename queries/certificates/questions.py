@@ -129,7 +129,9 @@ def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Input
             kind = {"exact": Exact, "unbiased": Mean}.get(document.get("property", ""), Problem)
             return kind(left, right, inputs, compare)
         case "reordered":
-            return Reordered(left, right, inputs, compare, order=tuple(document["order"]))
+            if sorted(order := document["order"]) != list(range(left.length)):
+                raise ParameterError("order", f"{order} does not name each of {left.length} products once")
+            return Reordered(left, right, inputs, compare, order=tuple(order))
         case "negated":
             return Negated(left, right, inputs, compare)
         case "raised":

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 
 from mmaprobe.queries.certificates.gates import Clause
 from mmaprobe.queries.solvers import sat_worker
@@ -66,9 +65,7 @@ class SatSolver:
     def __enter__(self) -> SatSolver:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ from mmaprobe.queries.certificates.names import (
     WITNESS,
 )
 from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
-from mmaprobe.queries.certificates.questions import named_unit, read_document
+from mmaprobe.queries.certificates.questions import PADDING, named_unit, read_document
 from mmaprobe.queries.kernel.bounds.wording import premises_of, premises_of_plan, raised, raised_in
 from mmaprobe.queries.kernel.questions.statements import exchanged_text
 from mmaprobe.smtmodel.base.wording import counted
@@ -44,6 +44,9 @@ COMPARED = {
     "value": "results are compared as values",
     "bits": "results are compared bit by bit; two NaNs are equal, unless both units name the pattern of theirs",
 }
+FALLS = "+0 and -0 are equal, and a NaN neither rises nor falls"
+#: the units that properties are about, where these are not `LEFT`
+SUBJECTS = {PADDING: RIGHT, "unbiased": f"the unit whose results {LEFT} adds"}
 NAMES_OF_PLAN = ("plan", "about", "source", "evidence")  # keys of a plan file that say nothing of its arithmetic
 EVERY = "inputs: all there are, infinities, NaNs and subnormal numbers too"
 
@@ -165,11 +168,13 @@ def _statement(wanted: str, text: str) -> str:
 
 def _compared(document: Mapping[str, Any]) -> Iterator[str]:
     """The inputs of a question, the results that are compared, and the shorter units of zero-padding."""
-    if document.get("property") == "zero-padding":
+    wanted = document.get("property", "")
+    if wanted == PADDING:
         lengths = ", ".join(map(str, document["lengths"]))
         yield f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
     yield _inputs(document["inputs"])
-    yield COMPARED[document["compare"]]
+    falls = wanted.startswith("monotonic") or document.get("asks") == "raised"
+    yield FALLS if falls else COMPARED[document["compare"]]
 
 
 def _witness(texts: Mapping[str, str]) -> Iterator[str]:
@@ -190,7 +195,8 @@ def _witness(texts: Mapping[str, str]) -> Iterator[str]:
         yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
     else:
         wanted = document["property"]
-        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({_statement(wanted, texts[LEFT])})"
+        subject = SUBJECTS.get(wanted, LEFT)
+        asked = "" if wanted == "equal" else f", and so that {subject} is {wanted} ({_statement(wanted, texts[LEFT])})"
         yield f"it is not true that {_asked(document, texts)}{asked}: the input below shows it"
         yield from _compared(document)
         yield from _sides(texts)

@@ -18,7 +18,7 @@ from pysmt.fnode import FNode
 from mmaprobe.queries.certificates.bitblast import Blaster
 from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, defining_clauses
 from mmaprobe.queries.certificates.merging import Merging, ProofText, simplified
-from mmaprobe.queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver, time_left
+from mmaprobe.queries.certificates.sat import FaultyProofError, OutOfTimeError, SatSolver, time_left
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.base.progress import Count, Wait
@@ -59,7 +59,6 @@ class WholeProof:
         lemmas: Sequence[WholeLemma] = (),
         timeout: float | None = None,
         memory: int = DEFAULT_MEMORY,
-        solver: str = SOLVER,
         inputs: Sequence[FNode] = (),
         maxima: Mapping[FNode, Collection[FNode]] | None = None,
         progress: Callable[[str], None] = lambda text: None,
@@ -80,7 +79,7 @@ class WholeProof:
         self.maxima = dict(maxima or {})
         self.skipped: list[int] = []
         self.claimed: dict[FNode, int] = {}
-        with SatSolver(solver, memory) as self.solver:
+        with SatSolver(memory=memory) as self.solver:
             if points is None:
                 points = [term for lemma in lemmas for term in lemma.cuts]
             self._prove(lemmas, self.blaster.truth(goal), points, facts)

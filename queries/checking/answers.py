@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mmaprobe.hypotheses.unit_claims import OverflowClaim, WrapClaim
 from mmaprobe.queries.certificates.claim_files import read_claim
 from mmaprobe.queries.certificates.names import CLAIM, LOG, WITNESS
-from mmaprobe.queries.checking.finding import Contents, Finding, Look, Texts, of_file
+from mmaprobe.queries.checking.finding import Finding, Look, Texts, of_file
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.checking.witnesses import witness
 from mmaprobe.queries.claims.overflow import evaluated
@@ -15,7 +15,7 @@ from mmaprobe.queries.claims.wraps import wrapping
 
 
 @of_file(CLAIM)
-def overflow(texts: Texts, contents: Contents) -> Iterator[Finding]:
+def overflow(texts: Texts, pieces: Sequence[str]) -> Iterator[Finding]:
     """For a claim about the least count of numbers whose sum overflows, or of products whose sum wraps: whether a sum
     of this count overflows or wraps."""
     claim = None if WITNESS in texts else read_claim(texts)

@@ -21,13 +21,6 @@ class Finding:
     kind: Literal["fine", "word", "open", "fault"] = "fine"
 
 
-@dataclass(frozen=True)
-class Contents:
-    """The contents of a folder besides its files: the names of the queries in its manifest."""
-
-    pieces: Sequence[str]
-
-
 def reason(error: Exception) -> str:
     """Why a file of a certificate could not be read, in words; for unexpected errors with the name of their class."""
     if isinstance(error, OSError):
@@ -40,7 +33,8 @@ def reason(error: Exception) -> str:
 
 
 Texts = Mapping[str, str]  # of the files in a folder, by name
-Look = Callable[[Texts, Contents], Iterator[Finding]]
+#: a check of a folder, from its texts and the names of the queries in its manifest
+Look = Callable[[Texts, Sequence[str]], Iterator[Finding]]
 
 
 def of_file(name: str) -> Callable[[Look], Look]:
@@ -49,10 +43,9 @@ def of_file(name: str) -> Callable[[Look], Look]:
 
     def read(look: Look) -> Look:
         @functools.wraps(look)
-        def guarded(texts: Texts, contents: Contents) -> Iterator[Finding]:
-            every: list[Finding] = []
+        def guarded(texts: Texts, pieces: Sequence[str]) -> Iterator[Finding]:
             try:
-                every += look(texts, contents)
+                every = list(look(texts, pieces))
             except Exception as error:
                 every = [Finding(name, f"cannot be read: {reason(error)}", "fault")]
             yield from every

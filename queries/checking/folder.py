@@ -16,7 +16,7 @@ from mmaprobe.queries.certificates.place import is_ours
 from mmaprobe.queries.certificates.reading import FolderTexts, digest, file_text, is_folder
 from mmaprobe.queries.certificates.statement import statement, table_names
 from mmaprobe.queries.checking.answers import ANSWERS
-from mmaprobe.queries.checking.finding import Contents, Finding, reason
+from mmaprobe.queries.checking.finding import Finding, reason
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
 from mmaprobe.smtmodel.base.errors import InputError
 
@@ -24,7 +24,7 @@ STATED = "stated"  # the place of a finding that is the statement in words
 STRAY = "is no part of the certificate, and was not read"
 DEEPEST = 5  # the most folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
-AskSolver = Callable[[str, str], Answer]  # (SMT-LIB text, engine) -> the engine's answer
+AskSolver = Callable[[str, str], Answer]  # (engine, SMT-LIB text) -> the engine's answer
 
 
 def check_all(
@@ -64,9 +64,8 @@ def _findings(folder: Path, ask: AskSolver | None, timeout: float | None) -> Ite
     names = [piece.name for piece in manifest.pieces]
     for piece in manifest.pieces:
         yield from _piece(folder, piece, ask, timeout)
-    contents = Contents(names)
     texts = FolderTexts(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
-    findings = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, contents)]
+    findings = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, names)]
     yield from findings
     if all(one.kind == "fine" for one in findings):
         unread = sorted(manifest.sha256.keys() - texts.read)
@@ -152,7 +151,7 @@ def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | N
             finding = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
         yield finding
     yield from (Finding(file, "is no file of its query", "fault") for file in
-                digests.keys() - {f"{name}.{suffix}" for suffix in suffixes})  # fmt: skip
+                sorted(digests.keys() - {f"{name}.{suffix}" for suffix in suffixes}))  # fmt: skip
     if len(suffixes) == 1:
         yield _words(folder, f"{name}.smt2", piece.words, ask)
 

@@ -9,7 +9,7 @@ from typing import Any
 from mmaprobe.queries.certificates.asked import bound_words, required_goals
 from mmaprobe.queries.certificates.names import LOG, TERMS
 from mmaprobe.queries.certificates.questions import read_document
-from mmaprobe.queries.checking.finding import Contents, Finding, of_file
+from mmaprobe.queries.checking.finding import Finding, Texts, of_file
 from mmaprobe.queries.kernel.log import Replay, Subject, Writer
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.solvers.asking import Engines, _certified
@@ -17,12 +17,12 @@ from mmaprobe.smtmodel.base.wording import counted
 
 
 @of_file(LOG)
-def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
+def log(texts: Texts, pieces: Sequence[str]) -> Iterator[Finding]:
     """The findings about a log: its theorems are made again, and must state what the files ask. Queries are looked up
     among those of the certificate, whose proofs are checked separately."""
     document, about = read_document(texts, LOG), required_goals(texts)
     names: dict[str, str] = {}
-    for file in (f"{piece}.smt2" for piece in contents.pieces):
+    for file in (f"{piece}.smt2" for piece in pieces):
         if names.setdefault(texts[file], file) is not file:
             yield Finding(file, f"is the query of {names[texts[file]]} again", "fault")
     engines = Engines(heard=_certified(names), asks=False)

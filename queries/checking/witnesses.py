@@ -24,7 +24,7 @@ from mmaprobe.queries.certificates.questions import (
     read_question,
     same_unit,
 )
-from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
+from mmaprobe.queries.checking.finding import Finding, Texts, of_file
 from mmaprobe.queries.kernel.properties.together import ORDER
 from mmaprobe.queries.kernel.questions.designs import Designed
 from mmaprobe.queries.kernel.questions.problem import Placed, Problem, is_beyond
@@ -65,7 +65,7 @@ class _Evaluated:
 
 
 @of_file(WITNESS)
-def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
+def witness(texts: Texts, pieces: Sequence[str]) -> Iterator[Finding]:
     """The finding whether the input is admitted, and decides the question or claim as the certificate says."""
     stated = read_document(texts, WITNESS)
     if CLAIM in texts:
@@ -152,8 +152,9 @@ def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
     """The finding whether the result of a chain is further from the exact result than the sum of all magnitudes, with
     no value too large for its format. If the last stated row changes nothing, copies of this row may continue the
     chain."""
-    model, rows = read_model(texts, UNIT), stated["rows"]
-    count, results = stated["length"] // model.length, list[str]()
+    model, rows, length = read_model(texts, UNIT), stated["rows"], stated["length"]
+    need(type(length) is int and length % model.length == 0, "its products fill no whole number of instructions")
+    count, results = length // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")
     compared = Compared(Problem(model, model), "select")
     fine = [(~is_beyond(visit)).node for visit in compared.left.trace.visits]

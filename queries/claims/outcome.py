@@ -18,9 +18,10 @@ from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import CountClaim
 from mmaprobe.queries.certificates.asked import lengths_of, of_claim
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.claims.vectors import ClaimInput
 from mmaprobe.queries.kernel.theorem import Theorem, is_theorem
 from mmaprobe.queries.properties.report import pair_proof

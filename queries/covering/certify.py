@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.queries.certificates.asked import of_cover
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.certificate import Certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
-from mmaprobe.queries.certificates.names import COVER, UNIT
+from mmaprobe.queries.certificates.names import COVER, UNIT, numbered
 from mmaprobe.queries.certificates.questions import document_texts
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.covering.cover import Change, Cover
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.cases.unreachable import Case, Unreachable, implied
@@ -23,8 +24,9 @@ from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout` is for the
-    proof of each change. Raises CertificateError if nothing was proved."""
+    """Write the certificate of the cases and changes that were proved to be out of reach. `options.timeout`: the most
+    seconds for each change that is proved again, and for the whole proofs of all changes together. Raises
+    CertificateError if nothing was proved, and OutOfTimeError."""
     if not cover.unreachable and not cover.same:
         why = "conditions that no vector reaches are undecided" if cover.open else "everything is reached"
         raise CertificateError(f"{why}: nothing was proved that a certificate could hold")
@@ -32,10 +34,11 @@ def certify_cover(cover: Cover, directory: Path, options: Options) -> list[Certi
     roots = [_theorem_of_case(cover, case, theorem) for case, theorem in cover.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
     wholes, _ = wholes_of(roots, list(proofs.values()), options)
-    texts: dict[str, str] = {}
-    changes = [{"change": change.name, "unit": _file_of_text(texts, unit_text(change.model.unit))} for change in proofs]
+    units: dict[str, str] = {}  # file names by the text of the unit
+    changes = [{"change": change.name, "unit": numbered(units, unit_text(change.model.unit))} for change in proofs]
     cases = [list(map(str, case)) for case in cover.unreachable]
-    texts |= document_texts(COVER, {"cases": cases, "changes": changes}) | {UNIT: unit_text(cover.model.unit)}
+    texts = {file: text for text, file in units.items()} | {UNIT: unit_text(cover.model.unit)}
+    texts |= document_texts(COVER, {"cases": cases, "changes": changes})
     about = of_cover(cover.model, cases, [change.model for change in proofs])
     return certify_theorems(roots, about, texts, directory, replace(options, timeout=None), wholes)
 
@@ -56,10 +59,3 @@ def _theorem_of_case(cover: Cover, case: Case, theorem: Theorem) -> Theorem:
     """The theorem about one case, from a theorem about this and other cases."""
     goal = Unreachable(cover.model, (case,))
     return theorem if theorem.goal == goal else implied(goal, theorem)
-
-
-def _file_of_text(texts: dict[str, str], text: str) -> str:
-    """The name of the unit file with a text; a new text is added to `texts`."""
-    name = next((name for name, own in texts.items() if own == text), f"unit-{len(texts) + 1}.yaml")
-    texts[name] = text
-    return name

@@ -263,12 +263,6 @@ class Covering:
             out[len(left) - len(changes) :] = self._shown_by_rows(table, [self.changes[place] for place in changes]).T
         return out.T
 
-    def _matrix(self, table: Table) -> Reached:
-        """Which rows reach which condition, shape (rows, conditions)."""
-        out = np.array([np.broadcast_to(flag.node, len(table)) for flag in self._flags(table)])
-        self._try(table, np.arange(len(self.singles)), out, None)
-        return out.T
-
     def _try(self, table: Table, places: NDArray[np.int64], met: Reached, most: int | None) -> None:
         """Keep in `met`, of the rows that meet the conditions at some places, those whose result hangs on the flaw of
         its condition. `most`: the most rows that are tried for a condition; the others do not count."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mmaprobe.queries.certificates.certificate import WholeLemma, WholeProof
+from mmaprobe.queries.certificates.whole import WholeLemma, WholeProof
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof

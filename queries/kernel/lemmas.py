@@ -110,7 +110,9 @@ def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Ma
     return Made(goal, (), *answered(query_of(goal), goal.statement(), engines, others))
 
 
-def answered(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> tuple[str, AnsweredQuery]:
+def answered(
+    query: Query, statement: str, engines: Engines, others: Sequence[Engines] = ()
+) -> tuple[str, AnsweredQuery]:
     """The engines' answers that a query has no model, in words and with the query. Raises RuleError if the query may
     have a model, and SolverFaultError if engines contradict each other."""
     answer = engines.answers(query)[0]

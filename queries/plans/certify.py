@@ -6,11 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmaprobe.queries.certificates.asked import length_of, of_bounded_plan, of_plans, part_data
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import LEFT_PLAN, PLAN, PLANS, RIGHT_PLAN, WITNESS
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.certificates.questions import document_texts
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.equality.plan_units import AtLength, Part, Steps, Tails, units_of
 from mmaprobe.queries.kernel.equality.plans import PlansAgree

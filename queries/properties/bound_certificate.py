@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmaprobe.queries.certificates.asked import of_unit
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import UNIT, WITNESS
 from mmaprobe.queries.certificates.questions import document_texts
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.kernel.questions.problem import free_values
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound_report import BoundResult

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmaprobe.queries.certificates.asked import of_problem, of_property
-from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.questions import property_texts, question_texts, witness_texts
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.equality.certify import wholes_of
 from mmaprobe.queries.kernel.properties.together import HasProperty
 from mmaprobe.queries.properties.proving import established_theorem, verdict_of

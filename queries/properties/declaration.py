@@ -15,7 +15,7 @@ from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import confirmations_of, engines_of
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value, finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, p3109_name
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import table_lines
@@ -92,7 +92,7 @@ def _kappa(model: Model, options: Options) -> dict[str, Any]:
     shown: dict[str, Any] = {"vector": pair_proof(witness).vector}
     if (values[0] == "nan") != (values[1] == "nan"):
         return {**shown, "kappa": "NaN", "kappa_basis": "an input on which one result alone is a NaN"}
-    if any(isinstance(value, str) for value in values):
+    if any(finite_value(pattern, model.d) is None for pattern in patterns):
         return {**shown, "kappa": "infinity", "kappa_basis": "an input on which one result alone is that infinity"}
     one, other = (np.array([pattern], np.uint64) for pattern in patterns)
     steps = int(steps_between(one, other, model.d)[0])

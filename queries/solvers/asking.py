@@ -22,6 +22,7 @@ from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
 from mmaprobe.smtmodel.base.progress import Wait
 
+NOBODYS = Answer("unknown", "nobody", "", 0.0)  # the answer where no engine is asked
 #: the modules whose pools may be asked
 POOLS = ("mmaprobe.queries.solvers.pool", "mmaprobe.queries.solvers.cluster")
 
@@ -105,7 +106,7 @@ class Engines:
         SolverFaultError for a decided answer that no engine gave to this query's text."""
         known = self.heard.find(query.text, self.solver)
         if known is None and not self.asks:
-            known = Answer("unknown", "nobody", "", 0.0)
+            known = NOBODYS
         answers = self._ask(query) if known is None else [known]
         for answer in answers:
             if answer.status != "unknown" and not is_told(answer, query.text):
@@ -119,7 +120,7 @@ class Engines:
             answers = (
                 [] if self.store is None else stored_answers(query, self.solver, self.seconds, self.memory, self.store)
             )
-            return answers or [Answer("unknown", "nobody", "", 0.0)]
+            return answers or [NOBODYS]
         seconds = self.seconds
         if self.until is not None:
             left = self.until - time.monotonic()

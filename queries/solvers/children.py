@@ -25,11 +25,10 @@ def python_command(program: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-P", str(program.resolve()), *arguments]
 
 
-def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for a child started by `python_command` and for the child's own children, made from `given` or
-    from this process's environment. Relative entries of PYTHONPATH are removed; so are empty ones, which stand for the
-    current folder."""
-    variables = dict(os.environ if given is None else given)
+def environment() -> dict[str, str]:
+    """The environment for a child started by `python_command` and for the child's own children: that of this process,
+    without the relative entries of PYTHONPATH, and without the empty ones, which stand for the current folder."""
+    variables = dict(os.environ)
     entries = [entry for entry in variables.pop("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return variables | {"PYTHONSAFEPATH": "1"} | ({"PYTHONPATH": os.pathsep.join(entries)} if entries else {})
 

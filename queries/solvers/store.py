@@ -73,11 +73,6 @@ def default_path() -> Path:
 # --- keys ---------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _installed(engine: str) -> str:
-    return version_of(engine)
-
-
 def answer_key(text: str, engine: str, engine_version: str) -> str:
     """The key of an answer."""
     return _sha(f"{SCHEMA}\0{engine}\0{engine_version}\0{text}")
@@ -86,7 +81,7 @@ def answer_key(text: str, engine: str, engine_version: str) -> str:
 def result_key(kind: str, /, **facts: Any) -> str:
     """The key of a whole result, made of the question (`kind` and `facts`, which JSON can hold) and of everything else
     on which the result depends: this program and the engines' versions."""
-    engines = {engine: _installed(engine) for engine in ENGINE_NAMES}
+    engines = {engine: version_of(engine) for engine in ENGINE_NAMES}
     return _sha(_json([SCHEMA, _program(), engines, kind, facts]))
 
 
@@ -228,7 +223,7 @@ class Store:
         """The answer of the installed version of an engine to a query's text; None if there is none, or if asking again
         with these limits could decide more. `timeout`: seconds, None without a limit; `memory`: MiB, 0 without a
         limit."""
-        key = answer_key(text, engine, _installed(engine))
+        key = answer_key(text, engine, version_of(engine))
         try:
             entry = _entry(key, self._read(_SELECT, key))
         except _SenselessError as error:

@@ -80,7 +80,7 @@ class Settled:
         except RuleError:
             answer = engines.answered_queries[0].answer
             if answer.status == "sat" and self.needed:
-                raise FaultError(f"{answer} contradicts a rule of error bounds: {goal.statement()}") from None
+                raise FaultError(f"{answer} contradicts a rule: {goal.statement()}") from None
             return None
         (own,) = engines.answered_queries
         second = next(

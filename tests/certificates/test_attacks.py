@@ -26,7 +26,7 @@ from mmaprobe.queries.certificates.names import PLAN, STATING, SUFFIXES
 from mmaprobe.queries.certificates.plan_files import plan_texts
 from mmaprobe.queries.certificates.questions import question_texts
 from mmaprobe.queries.certificates.reading import FolderTexts
-from mmaprobe.queries.checking.finding import Contents, Finding
+from mmaprobe.queries.checking.finding import Finding
 from mmaprobe.queries.checking.folder import check_folder, statement_findings
 from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.kernel import closed
@@ -100,7 +100,7 @@ def refused_by_log(folder: Path) -> bool:
     manifest = read_manifest(folder)
     pieces = [piece.name for piece in manifest.pieces]
     texts = FolderTexts(folder, {*manifest.sha256, *(f"{name}.smt2" for name in pieces)})
-    every = [*statement_findings(folder, manifest), *log(texts, Contents(pieces))]
+    every = [*statement_findings(folder, manifest), *log(texts, pieces)]
     return any(found.kind == "fault" for found in every)
 
 

@@ -18,18 +18,11 @@ from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
 from mmaprobe.queries.certificates.bitblast import Cnf
-from mmaprobe.queries.certificates.certificate import (
-    CertificateError,
-    Leaf,
-    OutOfTimeError,
-    WholeLemma,
-    WholeProof,
-    digest,
-    whole_of_query,
-    write_certificate,
-)
+from mmaprobe.queries.certificates.certificate import Leaf, whole_of_query, write_certificate
 from mmaprobe.queries.certificates.checker import DRAT_TRIM, Check, check_files
-from mmaprobe.queries.certificates.sat import SOLVER, SatSolver
+from mmaprobe.queries.certificates.reading import digest
+from mmaprobe.queries.certificates.sat import SOLVER, CertificateError, OutOfTimeError, SatSolver
+from mmaprobe.queries.certificates.whole import WholeLemma, WholeProof
 from mmaprobe.queries.checking.finding import Finding
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.kernel.questions.problem import Problem, symbolic_operands

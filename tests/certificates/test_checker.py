@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.queries.certificates import checker
-from mmaprobe.queries.certificates.certificate import CertificateError, Leaf, whole_of_query, write_certificate
+from mmaprobe.queries.certificates.certificate import Leaf, whole_of_query, write_certificate
 from mmaprobe.queries.certificates.checker import DRAT_TRIM, OWN, Check, check_files
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel import __version__

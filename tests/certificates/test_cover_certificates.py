@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.queries.certificates.certificate import CertificateError
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.covering.certify import certify_cover
 from mmaprobe.queries.covering.cover import Change, Cover, Covering

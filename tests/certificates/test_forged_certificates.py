@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.queries.certificates.certificate import digest
 from mmaprobe.queries.certificates.place import written_apart
+from mmaprobe.queries.certificates.reading import digest
 from mmaprobe.queries.checking.folder import check_folder
 from tests.tampering import accepted, fitted
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from benchmarks.plan_statements import UNITS, plan
 from mmaprobe.cli.main import main
-from mmaprobe.queries.certificates.certificate import CertificateError
 from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
+from mmaprobe.queries.certificates.sat import CertificateError
 from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 from mmaprobe.queries.plans.equal import prove_plans

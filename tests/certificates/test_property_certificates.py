@@ -55,6 +55,8 @@ def test_a_property_has_a_certificate(wanted: str, folders: dict[str, Path]) -> 
     found = list(check_folder(written(wanted, folders[wanted])))
     assert {one.kind for one in found} == {"fine"}
     assert (found[-1].place, found[-1].says[:8]) == ("log.json", "states: ")
+    compared = "+0 and -0 are equal, and a NaN neither rises nor falls"  # nothing is compared bit by bit
+    assert any(one.says == compared for one in found) is wanted.startswith("monotonic")
 
 
 #: of each property, a unit that does not have it
@@ -77,6 +79,8 @@ def refuted(problems: list[Problem], wanted: str, folder: Path) -> dict[str, Any
     certify_refuted(wanted, proofs[-1], folder, FREE)
     found = list(check_folder(folder))
     assert {one.kind for one in found} == {"fine"}
+    subject = "right.yaml" if wanted == "zero-padding" else "left.yaml"
+    assert (f", and so that {subject} is {wanted} (" in found[0].says) is (wanted != "equal")
     assert found[-1].says.startswith(f"not {wanted}: on this input {proofs[-1].problem.sides[0]} gives ")
     return read_document(folder / "witness.json")
 
@@ -140,11 +144,21 @@ def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: i
     alone = [[zeros], [infinite], [first | {"c": "0x0", "a0": "0x3c00"}], [], [first, first]]
     for changed in alone if rows == 1 else [[first], [first, zeros], [*more, first]]:
         assert refused_witness(tmp_path, found | {"rows": changed}), changed
-    assert refused_witness(tmp_path, found | {"length": 24 if rows == 1 else 4})
+    for length in (24 if rows == 1 else 4, products + 1, float(products)):  # the last two are of no chain
+        assert refused_witness(tmp_path, found | {"length": length}), length
     assert refused_witness(tmp_path, found | {"length": 8, "rows": [zeros, first]})  # an addend from nowhere
     assert refused_witness(tmp_path, found | {"property": "exact"})
     (tmp_path / "unit.yaml").write_text(unit_text(parse_reference(str(wraps.reference)[:-1] + "3").unit))
     assert refused_witness(tmp_path, found)
+
+
+def test_an_order_names_each_product_once(tmp_path: Path) -> None:
+    """-1 would be the last one."""
+    model = unit("exact")
+    proofs = proofs_of([Reordered(model, model, order=(-1, 0))], FREE, confirm=False)
+    certify_proofs("equal", proofs, tmp_path, FREE)
+    faults = [one.says for one in check_folder(tmp_path) if one.kind == "fault"]
+    assert faults == ["cannot be read: order: [-1, 0] does not name each of 2 products once"]
 
 
 def test_an_order_across_steps_refutes_nothing() -> None:

@@ -111,7 +111,8 @@ def simulated(folder: Path, change: tuple[str, str] = ("", "")) -> tuple[int, st
 def test_a_simulation_of_the_words_meets_the_conditions(tmp_path: Path) -> None:
     wrong, met = simulated(tmp_path)
     assert wrong == 0
-    reached = covering()._matrix(np.array(cover().rows, dtype=np.uint64)).any(axis=0)[on_wires()]
+    rows, cases = np.array(cover().rows, dtype=np.uint64), np.arange(len(covering().singles))
+    reached = covering()._hits(rows, cases, None).any(axis=0)[on_wires()]
     assert met == "".join(str(int(flag)) for flag in reached[::-1])
     assert 400 < met.count("1") < len(met)
 

@@ -117,10 +117,11 @@ def test_commands(trap, tmp_path, arguments, code, message):
     assert "Traceback" not in done.stderr
 
 
-def test_a_path_without_the_current_folder():
-    found = environment({"PYTHONPATH": os.pathsep.join(["", "lib", "/opt/lib", "."]), "HOME": "/home/me"})
-    assert found == {"PYTHONPATH": "/opt/lib", "HOME": "/home/me", "PYTHONSAFEPATH": "1"}
-    assert "PYTHONPATH" not in environment({"PYTHONPATH": ""})
+def test_a_path_without_the_current_folder(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "lib", "/opt/lib", "."]))
+    assert environment() == {**os.environ, "PYTHONPATH": "/opt/lib", "PYTHONSAFEPATH": "1"}
+    monkeypatch.setenv("PYTHONPATH", "")
+    assert "PYTHONPATH" not in environment()
 
 
 def test_commands_of_certificates_are_safe():

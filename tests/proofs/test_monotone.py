@@ -20,6 +20,7 @@ from mmaprobe.queries.search.stored import witness_key
 from mmaprobe.queries.search.witness import Witness, confirmed_witness, moved_input, replay
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -116,6 +117,13 @@ def test_a_fall_is_looked_for_where_all_normal_products_are_small() -> None:
     narrow = replace(model.unit, a=format_named("e2m1b5_none"), b=format_named("e3m1b7_none"))
     small = Model("narrow", narrow)
     assert find_fall(Monotonic(small, small, NORMAL, raised=0)) is None
+
+
+@pytest.mark.parametrize("raised", [4, -1])
+def test_a_product_that_a_unit_does_not_have_cannot_rise(raised: int) -> None:
+    """That no result falls is true of it, and a certificate stated it."""
+    with pytest.raises(ParameterError, match=f"raised: {raised} is impossible; it takes a product from 0 to 3"):
+        product("volta/mma/m8n8k4.f32.f16.f16.f32", raised=raised)
 
 
 def test_a_power_of_two_as_addend_cuts_more_than_the_number_below_it() -> None:

@@ -12,12 +12,18 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.questions.statements import problems_of
+from mmaprobe.queries.properties import declaration as module
 from mmaprobe.queries.properties.declaration import format_name
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import confirmed_witness
+from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.numbers import steps_between
 from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.schemas import check
 
@@ -72,6 +78,16 @@ def test_an_input_that_refutes_kappa_0_is_counted(name: str) -> None:
         assert found["kappa"] is None
         assert found["at_least"] == abs(ours - defined) > 0  # of one sign here
         assert {ours >> 31, defined >> 31} == {ours >> 31}
+
+
+def test_a_negative_zero_is_no_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse_reference("ieee/fma/f16@flush_outputs=true")
+    (problem,) = problems_of("exact", model, Inputs())
+    witness = confirmed_witness(problem, (0x9400, 0x2000, 0x8000))  # -2^-17, which is flushed to -0
+    assert (witness.left, witness.right) == (0x8000, 0x8080)
+    monkeypatch.setattr(module, "proofs_of", lambda *_: [Proof(problem, witness=witness)])
+    found = module.declaration(model, Options(timeout=0.0))
+    assert (found.kappa, found.at_least) == (None, 0x80)
 
 
 def test_the_bound_of_annex_e_3_holds(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from mmaprobe.queries.kernel.integers.every import every_error, every_product, every_sum
+from mmaprobe.queries.kernel.integers.every import _Side, every_error, every_product, every_sum
 from mmaprobe.queries.kernel.integers.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.integers.wraps import never_wraps
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
@@ -60,6 +61,13 @@ def test_sums_of_all_inputs() -> None:
     with pytest.raises(RuleError, match="may leave"):
         every_sum(tiny(unit=narrow), 2)
     every_sum(tiny(unit=narrow), 1)
+
+
+def test_negative_zeros_are_finite_elements() -> None:
+    """All 16 patterns of e2m1 are finite, and 248 of e5m2, which has -0 as well."""
+    for name, count in (("e2m1", 16), ("e5m2", 248)):
+        rows, columns = _Side.of(FORMATS[name], FORMATS["e2m1"], 1)
+        assert (len(rows.finite().values), len(columns.finite().patterns)) == (count, 16)
 
 
 def test_errors_of_all_inputs() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.queries.kernel.integers.factors import FactorsAlike, same_factors
+from mmaprobe.queries.kernel.integers.factors import FactorsAlike, same_factors, same_integers
 from mmaprobe.queries.kernel.lemmas import exhausted
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.certify import certify_plans
@@ -23,6 +23,8 @@ from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from tests.oracles.oracle import decode
 from tests.plans.test_blocks import tiny
+from tests.rules.test_every import UNIT as SUMS
+from tests.rules.test_every import tiny as tiny_sums
 
 pytestmark = pytest.mark.compilers
 
@@ -53,6 +55,15 @@ FACTORS: dict[str, Callable[[Fraction], int]] = {
     f"e(product(2**-1, {BLOCK}))": lambda most: power(most) - 1,
     f"u(product(2**-3, {BLOCK}))": lambda most: up(most) - 3,
 }  # fmt: skip
+
+
+def test_sums_of_no_products_say_nothing_of_every_k() -> None:
+    """Of K = 0 a theorem was made, which speaks of every multiple of 0; and sums of 7 bits may leave their range."""
+    wide, narrow = tiny_sums(unit=SUMS.replace("int7", "int8").replace("=6", "=7")), tiny_sums()
+    assert same_integers(wide, wide, 1).goal.statement().endswith("for K = 1")
+    for length in (1, 0, -1):
+        with pytest.raises(RuleError, match="may leave" if length == 1 else "K is from 1 on"):
+            same_integers(wide, narrow, length)
 
 
 def plan_of(factor: str) -> Plan:

@@ -120,7 +120,7 @@ def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None
         text = text.partition("steps:")[0] + f'steps: {{d: "{step}"}}\n'
         covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
         every = np.array(list(product(range(16), range(16), range(0, 64, 9))), dtype=np.uint64)
-        flags = covering._matrix(every)
+        flags = covering._hits(every, np.arange(len(covering.singles)), None)
         return {(one.aspect, one.case): flags[:, place].tolist() for place, one in enumerate(covering.singles)
                 if one.step == name and one.aspect in ("rounding", "range", "zero result")}  # fmt: skip
 
@@ -135,7 +135,7 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems(text: str, addends
     assert not found.open
     assert found.unreachable
     every = np.array(list(product(range(16), range(16), range(addends))), dtype=np.uint64)
-    flags = covering._matrix(every)
+    flags = covering._hits(every, np.arange(len(covering.singles)), None)
     met = {condition: flags[:, place] for place, condition in enumerate(covering.singles)}
     for wanted, count in found.counts.items():
         if isinstance(wanted, tuple):
@@ -450,7 +450,7 @@ steps: {sum: "wide(exact(c, a[0] * b[0]))", d: "narrow(sum)"}
 def met_by(model: Model, rows: list[tuple[int, ...]]) -> dict[str, list[bool]]:
     """For each case of the inputs and steps of a unit, whether each row meets it."""
     covering = Covering(model, pairs=False, changes=[])
-    met = covering._matrix(np.array(rows, dtype=np.uint64))
+    met = covering._hits(np.array(rows, dtype=np.uint64), np.arange(len(covering.singles)), None)
     return {str(case): met[:, place].tolist() for place, case in enumerate(covering.singles)}
 
 

@@ -30,7 +30,7 @@ def met(
     text = f"unit: small\nformats: {{{formats}}}\nlength: 1\n{more}"
     text += f"roundings: {{r: 'round({formats.split()[-1]}, {how})'}}\nsteps: {{{steps}}}\n"
     covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
-    matrix = covering._matrix(np.array(rows, dtype=np.uint64))
+    matrix = covering._hits(np.array(rows, dtype=np.uint64), np.arange(len(covering.singles)), None)
     return {str(one): {*np.flatnonzero(matrix[:, place]).tolist()} for place, one in enumerate(covering.singles)}
 
 

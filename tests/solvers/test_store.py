@@ -77,7 +77,7 @@ def test_another_text_engine_or_version_does_not_match(store: Store, monkeypatch
     assert store.find(TEXT, "z3", None, 0) is not None
     assert store.find(TEXT + " ", "z3", None, 0) is None
     assert store.find(TEXT, "cvc5", None, 0) is None
-    monkeypatch.setattr(module, "_installed", lambda engine: VERSIONS[engine] + ".1")
+    monkeypatch.setattr(module, "version_of", lambda engine: VERSIONS[engine] + ".1")
     assert store.find(TEXT, "z3", None, 0) is None
     monkeypatch.undo()
     monkeypatch.setattr(module, "SCHEMA", SCHEMA + 1)
@@ -268,7 +268,7 @@ def test_the_key_of_a_result_depends_on_all_that_counts(monkeypatch: pytest.Monk
     keys = [key, result_key("verify", **facts), result_key("prove", **{**facts, "timeout": 2.5})]
     for name, value in (
         ("SCHEMA", SCHEMA + 1),
-        ("_installed", lambda engine: "1"),
+        ("version_of", lambda engine: "1"),
         ("_program", lambda: ("0.0.1", "0")),
         ("_program", lambda: ("0.0.1", "1")),
     ):

@@ -450,21 +450,21 @@ class _Aligned:
         return self.reach is None and grid is not None and grid >= m - self.bits
 
 
-def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
-    """The terms of a fused sum, without those that are certainly zero."""
-    count, position, aligned = len(node.items), 0, []
-    bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
-    for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
-        for _ in terms_of(item, dict(places)):
-            aligned.append(_Aligned(goals[position].facts, own, far))
-            position += 1
-    return [term for term in aligned if not term.facts.is_zero]
+def _aligned(node: FusedSum | GridSum, goals: Sequence[Enclosed]) -> list[_Aligned]:
+    """The terms of a sum, from the goals about them."""
+    every = zip(goals, node.bits_of_terms, node.each_term(node.reach), strict=True)
+    return [_Aligned(goal.facts, bits, far) for goal, bits, far in every]
+
+
+def _nonzero(terms: Sequence[_Aligned]) -> list[_Aligned]:
+    """The terms without those that are certainly zero."""
+    return [term for term in terms if not term.facts.is_zero]
 
 
 def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
     """The lemmas about the datapath that a fused sum of these terms may need."""
     goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
-    lemmas = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    lemmas = [term.lemma(node.rounding) for term in _nonzero(_aligned(node, goals))]
     return list(dict.fromkeys(lemma for lemma in lemmas if lemma is not None))
 
 
@@ -492,11 +492,10 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     which changes nothing if no term's exponent lies below it. A sum that wraps must have room for all terms once they
     are aligned (`aligned_head`): less than 2^(1 + carry bits) * 2^m."""
     goals = goals_about("fused", node, places, _every_term(node.items, places), premises)
-    terms, mode = _aligned(node, places, goals), node.rounding
+    terms, mode = _nonzero(_aligned(node, goals)), node.rounding
     if not terms:
         return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
-    finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
     if not node.never_wraps([facts.known for facts in every]):
         raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
     weights = [f.weight for f in every if f.weight is not None]
@@ -508,7 +507,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     for side in (0, 1):
         losses = [term.loss(mode, side) for term in terms]
         spared = min(losses) if all(term.whole for term in terms) else Fraction(0)
-        sticky = power(-finest - 1) if node.sticky else Fraction(0)
+        sticky = power(-max(node.bits_of_terms) - 1) if node.sticky else Fraction(0)
         at_bound = [power(bound) * (sticky + sum(x for x, term in zip(losses, terms, strict=True)
                                                  if not term.safe(bound))) for bound in bounds]  # fmt: skip
         sides.append(m * (sum(losses) - spared + sticky) + number(max(at_bound, default=0)))
@@ -531,13 +530,9 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
     nothing."""
     goals = goals_about("grid", node, places, _every_term(node.items, places), premises)
-    every = [goal.facts for goal in goals]
-    if all(facts.is_zero for facts in every):
+    every, terms = [goal.facts for goal in goals], _aligned(node, goals)
+    if not (counted := _nonzero(terms)):
         return enclosed(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
-    owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
-    terms = [_Aligned(facts, node.fraction_bits[at], node.value_at(node.reach, at))
-             for facts, at in zip(every, owners, strict=True)]  # fmt: skip
-    counted = [term for term in terms if not term.facts.is_zero]
     weights = [term.facts.weight for term in counted if term.facts.weight is not None]
     if len(weights) < len(counted):
         raise RuleError("grid: the exponent of a term is not known")
@@ -546,7 +541,7 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     bounds = zip(node.floors, node.fraction_bits, strict=False)
     floors = [power(low - bits) for low, bits in bounds if low is not None]
     unit = largest(raised) * power(-fewest) + number(max(floors, default=0))
-    flips = [node.frame is not None and at != node.frame for at in owners]
+    flips = [node.frame is not None and place != node.frame_term for place in range(len(terms))]
     spare = not any(flips) and all(term.whole for term in counted)
     sides = []
     for side in (0, 1):

@@ -646,7 +646,7 @@ def form_of(scope: Scope, node: Node) -> Node:
     """A result rewritten by the rules that need no lemma, operands first, until none applies. The two compute alike,
     and are rounded to one format with one pattern for NaN (`results_alike`)."""
     form = _Forms(scope).of(node)
-    return form if [_how_rounded(node)] == [_how_rounded(form)] else node
+    return form if _how_rounded(node) == _how_rounded(form) else node
 
 
 #: the nodes that `congruent` takes, besides loops

@@ -16,7 +16,7 @@ from mmaprobe.queries.kernel.equality.plans import PlansAgree
 from mmaprobe.queries.kernel.integers.slices import WithinClassical, WithinSpan
 from mmaprobe.queries.kernel.integers.wraps import NeverWraps, added, check_within, residues_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, rule
-from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import finite_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, Interval
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
@@ -106,8 +106,8 @@ class Errors:
     def of(cls, rows: Rows, columns: Rows, times: Sequence[int], results: Matrix, fmt: Format) -> Errors:
         """The errors for rows and columns of one number of elements, with the k-th product added `times[k]` times."""
         patterns, places = np.unique(results, return_inverse=True)
-        values = [exact_value(int(x), fmt) for x in patterns]
-        numbers = [x if isinstance(x, Fraction) else Fraction(0) for x in values]
+        values = [finite_value(int(x), fmt) for x in patterns]
+        numbers = [Fraction(0) if x is None else x for x in values]
         sides = [max(x.denominator for row in side for x in row) for side in (rows, columns)]
         unit = max(sides[0] * sides[1], *(x.denominator for x in numbers))  # a power of two, as every denominator
         a, b = (np.array([[int(x * y) for x in row] for row in side], dtype=object)
@@ -118,7 +118,7 @@ class Errors:
         return cls(
             np.multiply.outer(abs(a).max(1), abs(b).max(1)), sizes[np.array(times) > 0].max(0),
             abs(d - (every * products).sum(0)), (every * sizes).sum(0),
-            np.array([isinstance(x, Fraction) or x == "-0" for x in values])[places.reshape(results.shape)],
+            np.array([x is not None for x in values])[places.reshape(results.shape)],
         )  # fmt: skip
 
     def near(self, span: int) -> NDArray[np.bool_]:
@@ -150,9 +150,9 @@ class _Side:
 
     def finite(self) -> _Side:
         """The rows or columns whose elements are all finite."""
-        numbers = [exact_value(pattern, self.format) for pattern in range(1 << self.format.width)]
+        numbers = [finite_value(pattern, self.format) for pattern in range(1 << self.format.width)]
         rows = [tuple(numbers[int(x)] for x in row) for row in self.patterns]
-        values = {k: tuple(x for x in row if isinstance(x, Fraction)) for k, row in enumerate(rows)}
+        values = {k: tuple(x for x in row if x is not None) for k, row in enumerate(rows)}
         return self._chosen({k: row for k, row in values.items() if len(row) == len(rows[k])})
 
     def reaching(self, reach: int) -> _Side:

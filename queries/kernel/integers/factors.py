@@ -93,6 +93,8 @@ def same_integers(left: Plan, right: Plan, length: int) -> Made:
     saturates or is rounded for any integers of these formats, if no sum is -0, and if both plans make the same result
     of the sums' values alone. A sum that begins with +0 is never -0 where no rounding sees signs."""
     check_plans("same_integers", left, right)
+    if length < 1:
+        raise RuleError("same_integers: K is from 1 on")
     if (left.a, left.b, left.c) != (right.a, right.b, right.c) or _in_sums(left) != _in_sums(right):
         raise RuleError("same_integers: the plans take other inputs, or do other things with their sums")
     for plan in (left, right):

@@ -129,8 +129,7 @@ def loses_of_largest(plan: Plan, length: int, reach: int, wraps: Theorem) -> Mad
     result is a sum of products of words, as in `_Results`. The two differ by at most the difference of the factors of
     each product."""
     result, a, b = _found(plan, length, reach, wraps)
-    loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
-    return Made(LosesOfLargest(plan, length, reach, loss * a.power * b.power), (wraps,))
+    return Made(LosesOfLargest(plan, length, reach, _loss(result, a, b)), (wraps,))
 
 
 @rule
@@ -141,14 +140,12 @@ def loses_of_elements(plan: Plan, length: int, reach: int, wraps: Theorem) -> Ma
     of one side that words leave out is multiplied by elements of the other, and is less than 1 by a last place of the
     side's own elements. For other words the bound is in the largest elements alone."""
     result, a, b = _found(plan, length, reach, wraps)
-    powers = a.power * b.power
     if not (a.cut and b.cut):
-        loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
         none = Fraction(0), Fraction(0)
-        return Made(LosesOfElements(plan, length, reach, Fraction(0), none, loss * powers, none), (wraps,))
+        return Made(LosesOfElements(plan, length, reach, Fraction(0), none, _loss(result, a, b), none), (wraps,))
     result = _Results(plan, length, reach, (a, b)).of(plan.result)
     ones = a.loss * a.power, b.loss * b.power
-    largest = (result.error + a.slack * b.loss + _apart(result, a, b)) * powers
+    largest = (result.error + a.slack * b.loss + _apart(result, a, b)) * a.power * b.power
     steps = a.step * a.power, b.step * b.power
     return Made(LosesOfElements(plan, length, reach, result.products, ones, largest, steps), (wraps,))
 
@@ -170,6 +167,12 @@ def _found(plan: Plan, length: int, reach: int, wraps: Theorem) -> tuple[_Form, 
     if found.ups != {("a", sides[0].up), ("b", sides[1].up)}:
         raise RuleError("loses_of_largest: the result is multiplied by other powers of two than words are divided by")
     return result, a, b
+
+
+def _loss(result: _Form, a: _Elements, b: _Elements) -> Fraction:
+    """The loss of a product, in the product of the largest magnitudes of the row and of the column."""
+    loss = result.error + a.top * b.loss + a.loss * (b.top + b.loss) + _apart(result, a, b)
+    return loss * a.power * b.power
 
 
 def _apart(result: _Form, a: _Elements, b: _Elements) -> Fraction:

@@ -89,13 +89,16 @@ class Monotonic(Problem):
     """A model compared with itself with one operand raised: the addend (`raised` is None), or one product. The sides
     "differ" if the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of
     factors with the same product does not count as an increase, though units may align this product elsewhere. Raises
-    ParameterError if the operand cannot rise, because only zeros are admitted."""
+    ParameterError for a product that the model does not have, and for an operand of which only zeros are admitted."""
 
     raised: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_addend(self.left, self.raised is None, instead="it has no addend that could rise")
+        if self.raised is not None and not 0 <= self.raised < self.length:
+            last = self.length - 1
+            raise ParameterError("raised", f"{self.raised} is impossible; it takes a product from 0 to {last}")
         zeros = self.zeros
         if self.raised is None and ("c" in zeros or self.length in self.inputs.zero_terms):
             raise ParameterError("c", f"of the addend zeros alone are admitted: it cannot rise{_reach(zeros, 'c')}")

@@ -62,8 +62,7 @@ def _plain(node: Node, unit: Unit) -> Node | None:
         case Product() if all(isinstance(factor, Element) for factor in node.operands):
             return Product(node.left, node.right)
         case FusedSum():
-            bits = node.fraction_bits if isinstance(node.fraction_bits, int) else min(node.fraction_bits)
-            return FusedSum(node.items, bits, zeros=node.zeros, least=node.least)
+            return FusedSum(node.items, min(node.bits_of_terms), zeros=node.zeros, least=node.least)
         case Round():
             how, flushed = node.rounding, node.rounding.subnormals == "flush_after"
             small: Tiny = "flush_after" if flushed else "keep"

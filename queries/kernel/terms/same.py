@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pysmt.fnode import FNode
@@ -68,11 +67,11 @@ def agrees(theorem: Theorem | None, problem: Problem) -> bool:
 
 
 @rule
-def undiffering(problem: Problem, maximum: Maximum, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+def undiffering(problem: Problem, maximum: Maximum, engines: Engines) -> Made:
     """The sides of a problem agree if an engine finds that the query whether they differ on an admitted input has no
     model. The query is made here, from both evaluations, with nothing abstracted."""
     goal, query = SidesAgree(problem), Compared(problem, maximum, engines.until).question
-    return Made(goal, (), *answered(query, goal.statement(), engines, others))
+    return Made(goal, (), *answered(query, goal.statement(), engines))
 
 
 @rule
