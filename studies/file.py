@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import names_file
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_yaml, read_yaml_file, validate
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -179,7 +179,7 @@ def studies() -> dict[str, Study]:
 def study_named(name: str) -> Study:
     """The study of a name, or of the file with this path. Raises UnknownNameError and InputError."""
     if names_file(name):
-        return build_study(read_yaml(read_file(Path(name)), name))
+        return build_study(read_yaml_file(name))
     try:
         return studies()[name]
     except KeyError:

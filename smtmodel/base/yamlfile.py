@@ -260,6 +260,11 @@ def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
     return [info.alias or name for name, info in current.model_fields.items()]
 
 
+def read_yaml_file(path: Path | str) -> YamlFile:
+    """The YAML in a file. Raises InputError."""
+    return read_yaml(read_file(Path(path)), str(path))
+
+
 def read_file(path: Path) -> str:
     """The text of a file. Raises InputError when there is none or it cannot be read."""
     try:
