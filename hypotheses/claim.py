@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictInt, field_validator
 
-from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of, located
+from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of
 from mmaprobe.hypotheses.library import shipped_files
 from mmaprobe.hypotheses.unit_claims import UNIT_CLAIMS
 from mmaprobe.smtmodel.algorithms.assertion import Assertion, Quantifier
@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, names_file
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_yaml_file
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, located, read_yaml_file
 from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
 from mmaprobe.smtmodel.plans.plan_files import beside

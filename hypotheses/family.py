@@ -13,13 +13,12 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.hypotheses.claim_file import located
 from mmaprobe.hypotheses.library import shipped_files
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, read_yaml_file, validate
+from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, located, read_yaml_file, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import held_as
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
@@ -256,7 +255,7 @@ def build_family(file: YamlFile) -> Family:
     try:
         check_parameter("length", parsed.length)
     except ParameterError as error:
-        raise file.error(("length",), str(error).removeprefix("length: ")) from None
+        raise file.error(("length",), error.message) from None
     grids = _grids(file, parsed)
     base = _with_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
     signature = {"length": parsed.length}
@@ -339,7 +338,7 @@ def _values(file: YamlFile, path: Key, function: FamilyFunction, given: Any) -> 
     try:
         function.check_takes(name)
     except ParameterError as error:
-        refusal = str(error).removeprefix(f"{name}: ")
+        refusal = error.message
         raise file.error(path, f"{refusal}; {SEVERAL}" if path[0] == "parameters" else refusal) from None
     except UnknownNameError as error:
         raise file.error(path, str(error)) from None
