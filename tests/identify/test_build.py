@@ -703,7 +703,7 @@ class Dying(ModelDevice):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         for vector, d in super().answers(vectors):
             if not Dying.left:
-                raise DeviceError(self.name, "died", vector)
+                raise DeviceError(self.name, "died", vector, 1)
             Dying.left -= 1
             yield vector, d
 
