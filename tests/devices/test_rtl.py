@@ -260,6 +260,24 @@ def test_one_of_several_words_is_chosen(tmp_path: Path) -> None:
     assert (np.asarray(found["e"].node) == a >> 4 * b + 3 & 1).all()
 
 
+@SLANG
+def test_bits_at_a_place_that_is_computed_are_written(tmp_path: Path) -> None:
+    """slang writes such an assignment as a choice of each bit, whose conditions are those of one place."""
+    text = """module written(input [15:0] a, input [3:0] b, input [3:0] c, output reg [15:0] d);
+  always @* begin d = a; d[c] = b[0]; d[c[1:0] * 4 +: 2] = b[2:1]; end
+endmodule
+"""
+    netlist = read_design([written(tmp_path, text, "written.sv")], "written").parsed
+    assert {"$bwmux", "$demux"} <= {cell.kind for cell in netlist.cells}
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.integers(0, 1 << bits, 2000, dtype=np.int64) for bits in (16, 4, 4))
+    words = {"a": [lanes(a, 16)], "b": [lanes(b, 4)], "c": [lanes(c, 4)]}
+    found = np.asarray(netlist.evaluate(words.__getitem__, ARRAYS)["d"].node)
+    one = a & ~(1 << c) | (b & 1) << c
+    place = (c & 3) * 4
+    assert (found == (one & ~(3 << place) | (b >> 1 & 3) << place)).all()
+
+
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
 def test_what_reads_all_of_systemverilog_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yosys, "_packaged", lambda: None)
