@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FACTORS, NAMED
@@ -170,9 +171,9 @@ def check_fit(model: Model, vector: Vector, known: bool = False) -> None:
     sides = operands.sides if operands.rest else {}
     count, scales = len(operands.a), max(len(sides.get(row.name, ())) for row in FACTORS)
     if count > model.length:
-        raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
+        raise InputError(f"{name} takes {counted(model.length, 'product')}, not {count}", line=line)
     if scales > model.scales:
-        raise InputError(f"{name} takes {model.scales} scale factors", line=line)
+        raise InputError(f"{name} takes {counted(model.scales, 'scale factor')}", line=line)
     if operands.c and not model.addend:
         raise unread(vector, name)
 

@@ -152,8 +152,8 @@ def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
 
 def ulp(x: Fixed, fmt: Format) -> Fixed:
     """The unit in the last place of `fmt` at x: 2^(floor(log2 |x|) - fraction), at least the spacing of the subnormals,
-    and this spacing for zero. The unit of x is as many places below its last bit as `fmt` has fraction bits: then every
-    ulp is a whole number of units."""
+    and this spacing for zero. x is padded by as many places as `fmt` has fraction bits, so that every ulp is a whole
+    number of units."""
     size = magnitude(x).bits
     carrier, width = size.carrier, size.width
     one = constant(carrier, 1, width)

@@ -148,7 +148,8 @@ def parse_row(
         if not isinstance(items, list) or not items:
             raise ValueError(f"{name}: a list of at least one bit pattern is needed")
         if len(items) > model.length:
-            raise ValueError(f"{name}: {len(items)} elements, but {model.reference} has {model.length} products")
+            has = f"{model.reference} has {counted(model.length, 'product')}"
+            raise ValueError(f"{name}: {len(items)} elements, but {has}")
         sides.append(_patterns(items, fmt, name))
     if len(sides[0]) != len(sides[1]):
         raise ValueError(f"b: {len(sides[1])} elements, but a has {len(sides[0])}")
