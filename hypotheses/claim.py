@@ -6,14 +6,13 @@ import ast
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, StrictInt, field_validator
 
-from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of, located
-from mmaprobe.hypotheses.library import yaml_files
+from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of
+from mmaprobe.hypotheses.library import shipped_files
 from mmaprobe.hypotheses.unit_claims import UNIT_CLAIMS
 from mmaprobe.smtmodel.algorithms.assertion import Assertion, Quantifier
 from mmaprobe.smtmodel.algorithms.exact import Window
@@ -24,7 +23,7 @@ from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, names_file
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, located, read_yaml_file
 from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
 from mmaprobe.smtmodel.families.parameters import assignments
 from mmaprobe.smtmodel.plans.plan_files import beside
@@ -219,11 +218,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
 @cache
 def _shipped() -> dict[str, YamlFile]:
     """Every shipped file by the id of its claims."""
-    shipped = {}
-    for entry in yaml_files(files("mmaprobe.hypotheses") / "claims"):
-        file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
-        shipped[str(file.data["id"])] = file
-    return shipped
+    return {str(file.data["id"]): file for file in shipped_files("claims")}
 
 
 @cache
@@ -234,7 +229,7 @@ def claims() -> dict[str, tuple[Statement, ...]]:
 
 def _user_file(path: str) -> YamlFile:
     """A user's claim file; without an `id` in it, the claim has the file's name. Raises InputError."""
-    file = read_yaml(read_file(Path(path)), path)
+    file = read_yaml_file(path)
     name = re.sub("[^a-z0-9.]+", "-", Path(path).stem.lower()).strip("-.") or "claim"
     return replace(file, data={"id": name} | file.data) if isinstance(file.data, dict) else file
 

@@ -1,10 +1,9 @@
-"""What all claim files have in common: their head, their cases, and errors that name a key."""
+"""What all claim files have in common: their head and their cases."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
@@ -12,7 +11,6 @@ from typing import Any, Literal
 from pydantic import Field, StrictInt
 
 from mmaprobe.smtmodel.algorithms.assertion import Quantifier
-from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 
 Expected = Literal["holds", "refuted"]
@@ -107,12 +105,3 @@ def _filled(value: Any, case: Case) -> Any:
     if isinstance(value, dict):
         return {key: _filled(part, case) for key, part in value.items()}
     return [_filled(part, case) for part in value] if isinstance(value, list) else value
-
-
-@contextmanager
-def located(file: YamlFile, key: tuple[str | int, ...]) -> Iterator[None]:
-    """Errors inside become InputErrors at a key of a file."""
-    try:
-        yield
-    except (UnknownNameError, ParameterError) as error:
-        raise file.error(key, str(error)) from None

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib.resources import files
 from itertools import product
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, StrictInt
 
+from mmaprobe.hypotheses.library import shipped_files
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.files import names_file
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Key, Strict, YamlFile, located, read_yaml_file, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import held_as
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # the most values of one parameter; of a family
 PLAIN = "t-fdpa"  # the function of a grid that names no family
-NEW_SPELLING = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
+SEVERAL = "grids over other families are under `candidates`, each with its `family` (docs/identify.md)"
 
 #: the parameters that fix the order of a candidate's sums, the number of sums, and the bits that a sum keeps
 STEPS = ("length", "block", "block_order", "group", "partials", "fraction_bits", "align_rounding", "late_fraction_bits",
@@ -62,7 +62,6 @@ class _FamilyFile(Strict):
     length: StrictInt
     parameters: dict[str, Any] | None = None  # one grid over T-FDPA, or over each `family` of a list
     candidates: list[dict[str, Any]] | None = None  # grids, each with its `family`
-    exclude: Any = Field(default=None, alias="except")  # a key of earlier versions' files, refused
 
 
 @dataclass(frozen=True)
@@ -251,14 +250,12 @@ def build_family(file: YamlFile) -> Family:
     """The family that a file describes. Raises InputError with file, line and key."""
     parsed = validate(file, _FamilyFile)
     for side, fmt in parsed.formats.model_dump().items():
-        try:
+        with located(file, ("formats", side)):
             format_named(fmt)
-        except MmaprobeError as error:
-            raise file.error(("formats", side), str(error)) from None
     try:
         check_parameter("length", parsed.length)
     except ParameterError as error:
-        raise file.error(("length",), str(error).removeprefix("length: ")) from None
+        raise file.error(("length",), error.message) from None
     grids = _grids(file, parsed)
     base = _with_length(_base(file, parsed, any("scale_format" in grid.values for grid in grids)), parsed.length, grids)
     signature = {"length": parsed.length}
@@ -267,8 +264,6 @@ def build_family(file: YamlFile) -> Family:
 
 
 def _grids(file: YamlFile, parsed: _FamilyFile) -> list[Grid]:
-    if parsed.exclude is not None:
-        raise file.error(("except",), f"leave them out of the grids: `candidates` is their union; {NEW_SPELLING}")
     if (parsed.parameters is None) == (parsed.candidates is None):
         raise file.error((), "a family has either `candidates`, a list of grids, or `parameters`, one grid over t-fdpa")
     if parsed.candidates is not None:
@@ -343,8 +338,8 @@ def _values(file: YamlFile, path: Key, function: FamilyFunction, given: Any) -> 
     try:
         function.check_takes(name)
     except ParameterError as error:
-        refusal = str(error).removeprefix(f"{name}: ")
-        raise file.error(path, f"{refusal}; {NEW_SPELLING}" if path[0] == "parameters" else refusal) from None
+        refusal = error.message
+        raise file.error(path, f"{refusal}; {SEVERAL}" if path[0] == "parameters" else refusal) from None
     except UnknownNameError as error:
         raise file.error(path, str(error)) from None
     if isinstance(given, dict):
@@ -371,20 +366,15 @@ def _values(file: YamlFile, path: Key, function: FamilyFunction, given: Any) -> 
 @cache
 def families() -> dict[str, Family]:
     """Every shipped family by id."""
-    shipped = {}
-    for entry in sorted((files("mmaprobe.hypotheses") / "families").iterdir(), key=lambda item: item.name):
-        if entry.name.endswith(".yaml"):
-            family = build_family(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
-            shipped[family.id] = family
-    return shipped
+    return {family.id: family for family in map(build_family, shipped_files("families"))}
 
 
 def family_named(name: str) -> Family:
     """A family by id, or from a file by its path. Raises UnknownNameError or InputError."""
     if name in families():
         return families()[name]
-    if name.endswith((".yaml", ".yml")) or "/" in name:
-        return build_family(read_yaml(read_file(Path(name)), name))
+    if names_file(name):
+        return build_family(read_yaml_file(name))
     raise UnknownNameError(
         "family", name, families(), hint=" (`mmaprobe list families` shows all; or name a GPU of `mmaprobe list gpus`)"
     )

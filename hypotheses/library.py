@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 
 from mmaprobe.hypotheses.schema import Question, build_question, retarget
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import names_file
-from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, read_yaml_file
 from mmaprobe.smtmodel.tables.gpus import gpu_named, gpus_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
-def yaml_files(folder: Traversable) -> list[Traversable]:
-    """Every YAML file in a folder and its subfolders."""
-    found = []
+def shipped_files(folder: str) -> Iterator[YamlFile]:
+    """Every YAML file in a folder of this package, and in the folder's subfolders, in the order of their names."""
+    return _files_in(files("mmaprobe.hypotheses") / folder)
+
+
+def _files_in(folder: Traversable) -> Iterator[YamlFile]:
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         if entry.is_dir():
-            found.extend(yaml_files(entry))
-        elif entry.name.endswith((".yaml", ".yml")):
-            found.append(entry)
-    return found
+            yield from _files_in(entry)
+        elif entry.name.endswith(".yaml"):
+            yield read_yaml(entry.read_text(encoding="utf-8"), str(entry))
 
 
 @cache
 def _shipped() -> dict[str, tuple[YamlFile, Question]]:
     """Every shipped file with its question, by id, in the order of the files."""
     found = {}
-    for entry in yaml_files(files("mmaprobe.hypotheses") / "pairs"):
-        file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
+    for file in shipped_files("pairs"):
         question = build_question(file)
         found[question.id] = file, question
     return found
@@ -56,7 +57,7 @@ def question_named(name: str, model: str | None = None) -> Question:
         file, question = _shipped()[name]
         return question if model is None else retarget(file, model)
     if names_file(name):
-        file = read_yaml(read_file(Path(name)), name)
+        file = read_yaml_file(name)
         return build_question(file) if model is None else retarget(file, model)
     if gpu_named(name) or gpus_of(name.lower()):
         parse_reference(name)  # its error says why a GPU or an architecture is not a model

@@ -129,7 +129,7 @@ def _calculated(name: str, text: str, value: int, sign: str | None, amount: str 
         if row.low is not None and row.high is not None and not row.low <= result <= row.high:
             raise ParameterError(name, f"{result} is impossible; it takes {row.admits()}")
     except ParameterError as error:
-        raise ParameterError(name, f"{text}: {str(error).removeprefix(f'{name}: ')}") from None
+        raise ParameterError(name, f"{text}: {error.message}") from None
     return result
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from mmaprobe.hypotheses.retarget import RetargetError, hypothesis_model
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import (
@@ -146,7 +147,8 @@ def _check_restrictions(file: YamlFile, question: Question) -> None:
         if index >= question.length and len(lengths) > 1:
             raise file.error(("inputs", "zero_terms", position), "ambiguous for models of different lengths")
         if index > question.length:
-            raise file.error(("inputs", "zero_terms", position), f"there are {question.length} products and an addend")
+            count = counted(question.length, "product")
+            raise file.error(("inputs", "zero_terms", position), f"there are {count} and an addend")
     check_file_inputs(file, question.inputs, next(iter(question.models.values())), question.length)
 
 
@@ -210,7 +212,7 @@ def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
     if beyond:
         raise RetargetError(
             f"{own.id} makes no sense for {base.reference}: "
-            f"zero_terms names the product {beyond[0]}, and there are {length} products"
+            f"zero_terms names the product {beyond[0]}, and there are {counted(length, 'product')}"
         )
     window = inputs.exponents
     for fmt in (base.a, base.b, base.c):

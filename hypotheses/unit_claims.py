@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.hypotheses.claim_file import Head, Statement, located
+from mmaprobe.hypotheses.claim_file import Head, Statement
 from mmaprobe.hypotheses.properties import Property, check_compared
 from mmaprobe.hypotheses.schema import check_file_inputs
 from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
 from mmaprobe.smtmodel.algorithms.reductions import Reduction
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, located
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs, zeros_of
 from mmaprobe.smtmodel.plans import Plan

@@ -55,7 +55,7 @@ class Session:
             if not recorded:
                 self._reveal(self.family.base)
             identifier = Identifier(
-                self.candidates, self.ask, options, self.structure, recorded, again=self.again, start=start
+                self.candidates, self.ask, options, self.structure, recorded, again=self.device.again, start=start
             )
             self.found = identifier.result
             identifier.run()
@@ -94,7 +94,7 @@ class Session:
 
         self.progress("revealing the summation order")
         try:
-            self.structure = reveal(every, base, again=self.again)
+            self.structure = reveal(every, base, again=self.device.again)
         except UnrevealedError as error:
             self.tell(f"summation order: {error}")
             return
@@ -128,7 +128,3 @@ class Session:
                     )
         rest = iter(fresh)
         return [next(rest) if d is None else d for d in known]
-
-    def again(self, vectors: Sequence[Vector]) -> list[int | None]:
-        """New answers of the device; answers of an earlier run are not reused."""
-        return self.device.again(vectors)

@@ -9,14 +9,7 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.command import CommandDevice
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.plain import PlainDevice
-from mmaprobe.runner.protocol import (
-    DEFAULT_TIMEOUT,
-    Device,
-    DeviceError,
-    DeviceUnavailableError,
-    Patience,
-    UnansweredError,
-)
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
@@ -24,8 +17,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.gpus import gpu_named
 from mmaprobe.smtmodel.tables.reference import LENGTH, is_unit_file, parse_reference
 
-__all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
-           "open_device", "open_servable"]  # fmt: skip
+__all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "open_device",
+           "open_servable"]  # fmt: skip
 
 FORMS = (
     "model:REFERENCE, command:CMDLINE, plain:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE, rtl:FILE.sv,top=NAME, "

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import FACTORS, NAMED
@@ -21,19 +22,13 @@ CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from m
 
 class DeviceError(IncompleteError):
     """A failure of a device. `vector`: the vector on which the device failed; `number`: the vector's position among
-    those asked, from 1 (0: unknown). Earlier answers have been returned. `last_words`: the end of the device's standard
-    error."""
+    those asked, from 1. Earlier answers have been returned. `last_words`: the end of the device's standard error."""
 
-    def __init__(self, device: str, message: str, vector: Vector, number: int = 0, last_words: str = "") -> None:
+    def __init__(self, device: str, message: str, vector: Vector, number: int, last_words: str = "") -> None:
         self.device, self.vector, self.number, self.last_words = device, vector, number, last_words
-        which = f"vector {number}" if number else "the vector"
         name = "" if vector.id is None else f" (id {vector.id!r})"
         words = f"; its standard error ends:\n{last_words}" if last_words else ""
-        super().__init__(f"{device}: {message}, on {which}{name}{words}")
-
-
-class UnansweredError(DeviceError):
-    """A vector without an answer, from a device that can answer other vectors."""
+        super().__init__(f"{device}: {message}, on vector {number}{name}{words}")
 
 
 class DeviceUnavailableError(MmaprobeError):
@@ -101,8 +96,8 @@ class Device(ABC):
         """Every vector with its result pattern, in order; the pattern is None where the device has no answer but can
         answer further vectors.
 
-        Vectors are read ahead of the answers; if a vector depends on an earlier answer, use `answer`. An error in
-        reading `vectors` is raised after the answers to all vectors before it. Raises DeviceError.
+        Vectors are read ahead of the answers: a vector that depends on an earlier answer is asked in a call of its own.
+        An error in reading `vectors` is raised after the answers to all vectors before it. Raises DeviceError.
         """
 
     def every(self, vectors: Iterable[Vector]) -> list[int | None]:
@@ -113,14 +108,6 @@ class Device(ABC):
         """The results of vectors that are asked once more; None for each vector of a steady device, which is not asked.
         Raises the errors of `answers`."""
         return [None] * len(vectors) if self.steady else self.every(vectors)
-
-    def answer(self, vector: Vector) -> int:
-        """The result pattern of one vector. Raises DeviceError; after an UnansweredError the device can be asked
-        again."""
-        [(_, pattern)] = self.answers([vector])
-        if pattern is None:
-            raise UnansweredError(self.name, "no answer is recorded", vector)
-        return pattern
 
     def close(self) -> None:  # noqa: B027 (most devices hold nothing)
         """Release everything that the device holds. Further calls do nothing."""
@@ -184,9 +171,9 @@ def check_fit(model: Model, vector: Vector, known: bool = False) -> None:
     sides = operands.sides if operands.rest else {}
     count, scales = len(operands.a), max(len(sides.get(row.name, ())) for row in FACTORS)
     if count > model.length:
-        raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
+        raise InputError(f"{name} takes {counted(model.length, 'product')}, not {count}", line=line)
     if scales > model.scales:
-        raise InputError(f"{name} takes {model.scales} scale factors", line=line)
+        raise InputError(f"{name} takes {counted(model.scales, 'scale factor')}", line=line)
     if operands.c and not model.addend:
         raise unread(vector, name)
 

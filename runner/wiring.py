@@ -14,7 +14,7 @@ from pydantic import Field, create_model
 
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.base.yamlfile import Strict, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Strict, read_yaml_file, validate
 from mmaprobe.smtmodel.designs.design import RESULT
 from mmaprobe.smtmodel.operand import NAMED
 
@@ -51,7 +51,7 @@ class _Others(Strict):
     ready_in: str = ""
     valid_out: str = ""
     ready_out: str = ""
-    latency: int | None = None
+    latency: int | None = Field(default=None, ge=0)
     constants: dict[str, int] = Field(default_factory=dict)
     parameters: dict[str, int] = Field(default_factory=dict)
 
@@ -148,7 +148,7 @@ class Wiring:
             raise InputError(f"{name}: {RESULT} is one port")
 
     def _read_file(self, path: Path) -> None:
-        file = validate(read_yaml(read_file(path), str(path)), PortFile)
+        file = validate(read_yaml_file(path), PortFile)
         for key in PORTS:
             if given := getattr(file, key):
                 self.ports[key] = (given,) if isinstance(given, str) else tuple(given)

@@ -68,8 +68,10 @@ def size_of(matrix: Floats, norm: str) -> float:
 
 def relative_error(error: Floats, sizes: float, norm: str) -> float:
     """The norm of an error of A * B divided by `sizes`, the product of the norms of A and of B (Valero-Lara et al.
-    2023, section 3.1); infinite if any element is not finite."""
-    return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
+    2023, section 3.1); infinite if any element is not finite, and 0 without an error."""
+    if not np.isfinite(error).all():
+        return math.inf
+    return size_of(error, norm) / sizes if error.any() else 0.0
 
 
 def percent_error(result: float, exact: float) -> float:

@@ -16,9 +16,9 @@ from mmaprobe.queries.plans.bound_samples import exact_element
 from mmaprobe.smtmodel.algorithms import parse_reduction
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
-from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import names_file
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, located, read_yaml, read_yaml_file, validate
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -135,7 +135,7 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
     as_written = {name: getattr(curve, name) for name in (key, "minus") if getattr(curve, name)}
     texts = {name: beside(Path(file.name).parent, text) for name, text in as_written.items()}
     for name, text in texts.items():
-        try:
+        with located(file, ("curves", at, name)):
             if kind == "sum":
                 parse_reduction(text)
                 continue
@@ -144,8 +144,6 @@ def _series(file: YamlFile, kind: Kind, at: int, curve: _Curve) -> Series:
                 raise file.error(("curves", at, name), f"{text} takes scale factors, of which a study draws none")
             if name == "plan" and not curve.minus and (other := _another_product(plan)):
                 raise file.error(("curves", at, name), f"{text} {other}: errors here are those against A * B")
-        except (UnknownNameError, ParameterError) as error:
-            raise file.error(("curves", at, name), str(error)) from None
     label = curve.label or {"bound": f"{as_written[key]}, proved bound"}.get(key, as_written[key])
     label += f" - {curve.minus}" if curve.minus and not curve.label else ""
     bound = key == "bound"
@@ -179,7 +177,7 @@ def studies() -> dict[str, Study]:
 def study_named(name: str) -> Study:
     """The study of a name, or of the file with this path. Raises UnknownNameError and InputError."""
     if names_file(name):
-        return build_study(read_yaml(read_file(Path(name)), name))
+        return build_study(read_yaml_file(name))
     try:
         return studies()[name]
     except KeyError:

@@ -44,6 +44,7 @@ from mmaprobe.studies.table import Point, Table
 Floats = NDArray[np.float64]
 Report = Callable[[int, int, Point], None]
 F32_MAX = float(np.finfo(np.float32).max)  # the largest magnitude in a file of numbers
+LARGEST_DRAWN = {"f32": F32_MAX, "f64": 2.0**490}  # by format, the largest magnitude for which sums of products are f64
 #: the random numbers of each distribution: mean 0 and variance 1; between 0 and 1; the mean of two numbers of the
 #: second kind, minus 1/2
 DRAWN: dict[Distribution, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
@@ -81,7 +82,8 @@ class Draw:
         """Numbers of the distribution, rounded to the study's format. The same draw, shape and side give the same
         numbers. For the side "c" (the addend), the numbers are multiplied by `study.addend_factor`. For any other side,
         the numbers are multiplied by `study.factor` and, if sizes are ranges of exponents, by random powers of two;
-        then they are rounded to the study's grid, if there is one."""
+        then they are rounded to the study's grid, if there is one. Raises ParameterError for numbers beyond
+        LARGEST_DRAWN."""
         words = (self.distribution, side)
         key = [self.seed, self.size, self.repeat, *(zlib.crc32(word.encode()) for word in words), *shape]
         rng = np.random.default_rng(key)
@@ -93,6 +95,9 @@ class Draw:
             drawn = drawn * study.factor
             drawn = np.ldexp(drawn, rng.integers(-self.size, self.size + 1, shape)) if study.length else drawn
             drawn = rounded(drawn, study.grid) if study.grid else drawn
+        if not (np.abs(drawn) <= (largest := LARGEST_DRAWN[study.format])).all():
+            numbers = f"numbers of {study.grid or study.format} within +-{largest:.3g}"
+            raise ParameterError("sizes", f"at {self.size} not all that is drawn are {numbers}")
         return drawn.astype(np.float32).astype(np.float64) if study.format == "f32" else drawn
 
 

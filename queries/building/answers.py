@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.building.clock import Clock
+from mmaprobe.queries.building.number_kinds import finite
 from mmaprobe.queries.order.probe import AskAll
 from mmaprobe.queries.order.tree import Leaf
 from mmaprobe.queries.search.samples import Table
@@ -84,9 +85,7 @@ class DeviceAnswers:
             zero = np.uint64((1 << self.asked.c.width) - 1 & ~self.asked.c.sign_bit)
             results = results[rows[:, 2 * self.asked.length] & zero == 0]
         d = self.asked.d
-        fields = results[~nans(results, d)] & np.uint64((1 << d.field_width) - 1)
-        fields >>= np.uint64(d.padding)
-        fields = fields[fields <= np.uint64(d.largest_field)]
+        fields = (results[finite(results, d)] & np.uint64((1 << d.field_width) - 1)) >> np.uint64(d.padding)
         exponents, parts = fields >> np.uint64(d.fraction), fields & np.uint64((1 << d.fraction) - 1)
         whole = parts[exponents > 0] | np.uint64(1 << d.fraction)
         return max((int(x).bit_length() - (int(x) & -int(x)).bit_length() + 1 for x in whole), default=0)

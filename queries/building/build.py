@@ -165,11 +165,8 @@ class Builder:
     def _sought_out(self) -> None:
         result, answers = self.result, self.answers
         try:
-            if alive := self._finished(self._recognised()):
-                self._built(alive)
-                return
-            if alive := self._by_steps() or self._by_changes():
-                self._built(alive)
+            if self._finished(self._recognised()) or self._by_steps() or self._by_changes():
+                self._built()
                 return
             if (left := dict.fromkeys(answers.clock.left)) and not result.why:
                 result.why = f"the time was too short for {counted(len(left), 'group')} of candidates"
@@ -222,9 +219,9 @@ class Builder:
                 return alive
         return []
 
-    def _built(self, alive: Sequence[Candidate]) -> None:
+    def _built(self) -> None:
         result = self.result
-        result.verdict, result.why, result.draft = "built", "", alive[0].draft
+        result.verdict, result.why = "built", ""
         assert result.unit is not None
         result.unit = with_nan(result.unit, self.answers.nan())
 
@@ -237,7 +234,7 @@ class Builder:
         if not right:
             return False
         nan = self.answers.nan()
-        result.unit, result.draft = with_nan(right[0].unit, nan), right[0].draft
+        result.unit = with_nan(right[0].unit, nan)
         result.open = [*self.validation.known(), *(candidate.model for candidate in right[1:])]
         result.equal, result.refuted, result.unseen = [], 0, 0
         result.why = f"the time ran out before {result.untried}"

@@ -178,8 +178,7 @@ def equal_units(identification: Identification, options: Options, deadline: floa
     normal form, else a proof within NAMING seconds."""
     if identification.verdict != "identified":
         return [], ""
-    survivors = identification.survivors
-    asked = [replace(question.vector, d=question.answer) for question in identification.questions]
+    survivors, asked = identification.survivors, _answered(identification)
     known = [
         model
         for model in same_signature(survivors[0])
@@ -194,12 +193,17 @@ def equal_units(identification: Identification, options: Options, deadline: floa
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
+def _answered(identification: Identification) -> list[Vector]:
+    """The vectors that were asked, with their answers."""
+    return [replace(question.vector, d=question.answer) for question in identification.questions]
+
+
 def consistent_units(identification: Identification, recorded: Sequence[Vector]) -> list[str]:
     """If several candidates are left: the instructions and shipped units that give every answer, else an empty list.
     Units of fewer products than the family's are included, if they take every input."""
     if identification.verdict != "open" or not identification.survivors:
         return []
-    answered = list(recorded) or [replace(question.vector, d=question.answer) for question in identification.questions]
+    answered = list(recorded) or _answered(identification)
     rows = [unpadded(vector.operands) for vector in answered]
     longest = max((len(row.a) for row in rows), default=0)
     return [

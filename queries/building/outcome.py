@@ -8,7 +8,6 @@ from typing import Literal
 from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.describing import Description
-from mmaprobe.queries.building.draft import Draft
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
@@ -25,7 +24,6 @@ class Built:
 
     verdict: Verdict = "open"
     unit: Unit | None = None
-    draft: Draft | None = None
     equal: list[tuple[Model, str]] = field(default_factory=list)  # models proved equal to the unit, and why
     open: list[Model] = field(default_factory=list)  # models with the same answers so far, not proved equal
     standing: list[Candidate] = field(default_factory=list)  # the last candidates that agreed on the whole range

@@ -332,7 +332,7 @@ class Shapes:
         for which, kept in enumerate((min(bits or own, own, asked.a.precision), 1, 2)):
             here = number[:, :terms] == which
             left, right = self._products(exponents[:, :terms], signs[:, :terms], True, kept)
-            if which == 2:  # often one and a half units
+            if which == 2 and asked.a.fraction:  # often one and a half units
                 left |= (self.random.random(left.shape) < 0.6) * np.uint64(
                     1 << (asked.a.fraction - 1 + asked.a.padding)
                 )
@@ -473,6 +473,8 @@ class Shapes:
         is large enough that the product is normal."""
         chance, one, other = self.random.random(targets.shape), (a, self.asked.a), (b, self.asked.b)
         for (side, fmt), (beside, its), here in ((one, other, chance < share), (other, one, chance > 1 - share)):
+            if not fmt.fraction:  # a format without subnormal numbers
+                continue
             count = int(here.sum())
             bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
             side[here] = side[here] & np.uint64(fmt.sign_bit) | bits << np.uint64(fmt.padding)

@@ -124,8 +124,8 @@ def _tried(fmt: Format, spread: int, count: int) -> tuple[Matrix, list[Pair]]:
         random, ones = np.random.default_rng(SEED), (1 << fmt.fraction) - 1
         full = [ones >> places for places in range(FULL)]  # of these significands all slices but the first are full
         significands = [*full, 0, *(int(x) for x in random.integers(0, ones + 1, TRIED - 1 - FULL, dtype=np.uint64))]
-        pairs = [(fmt.one | low, (fmt.one | low) - (spread << fmt.fraction)) for low in significands
-                 if spread <= fmt.bias - 1]  # fmt: skip
+        given = [fmt.one | low << fmt.padding for low in significands if spread <= fmt.bias - 1]
+        pairs = [(x, x - (spread << fmt.fraction + fmt.padding)) for x in given]
     rows, numbers = list[Matrix](), list[Pair]()
     for x, y in pairs:
         one, other = exact_value(x, fmt), exact_value(y, fmt)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.hypotheses.claim_file import Statement, located
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.hypotheses.unit_claims import BoundClaim, ClassicalClaim, OverflowClaim, PropertyClaim, WrapClaim
 from mmaprobe.queries.claims.classical import verify_classical
 from mmaprobe.queries.claims.error_bound import verify_bound
@@ -19,6 +19,7 @@ from mmaprobe.queries.claims.verify import verify
 from mmaprobe.queries.claims.wraps import verify_wraps
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.base.yamlfile import located
 
 
 class Kind(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from mmaprobe.documents.verify import Step as Tried
 from mmaprobe.documents.verify import Worst as Document
 from mmaprobe.hypotheses.claim import Claim, Largest
-from mmaprobe.hypotheses.claim_file import Statement, located
+from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.claims.outcome import SearchStep
 from mmaprobe.queries.claims.samples import BATCH, SHRINK, claim_rows, mutated
 from mmaprobe.queries.claims.vectors import ClaimInput
@@ -29,6 +29,7 @@ from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.progress import Share, Wait
+from mmaprobe.smtmodel.base.yamlfile import located
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS

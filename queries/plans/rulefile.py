@@ -18,7 +18,7 @@ from pathlib import Path
 from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rules import Feature, Kind
 from mmaprobe.smtmodel.base.errors import MmaprobeError, nearest
-from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_yaml_file, validate
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.plan_files import beside
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -47,7 +47,7 @@ class RuleFile(Strict):
 
 def read_rules(path: Path) -> PlanMap:
     """The rules of a file. Raises InputError with file, line and key."""
-    file = read_yaml(read_file(path), str(path))
+    file = read_yaml_file(path)
     data = validate(file, RuleFile)
     if missing := [side for side in SIDES if side not in data.shapes]:
         raise file.error(("shapes",), f"{', '.join(missing)} is missing: the shapes that the kernel takes")

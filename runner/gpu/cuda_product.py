@@ -120,7 +120,8 @@ def _on_processor(side: Any, fmt: Format) -> Matrix:
 
 @cache
 def product_here(device: int) -> CudaProduct | None:
-    """Products on CUDA's current GPU of this machine; None without CuPy or a GPU."""
+    """Products on CUDA's current GPU of this machine; None without CuPy or a GPU. `device`: the number of that GPU, for
+    which the products are kept."""
     try:
         return CudaProduct(launcher_here())
     except DeviceUnavailableError:

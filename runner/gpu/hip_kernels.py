@@ -16,7 +16,6 @@ from itertools import product
 from mmaprobe.runner.gpu.fragments import Fragment
 from mmaprobe.runner.gpu.kernels import Operand
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
@@ -94,13 +93,6 @@ def hip_kernels() -> Mapping[str, HipKernel]:
         elif arch in TARGETS and unit == "dot2":
             kernels.append(_dot2(reference))
     return {kernel.reference: kernel for kernel in kernels if kernel is not None}
-
-
-def hip_kernel(reference: str) -> HipKernel:
-    """The kernel of an instruction. Raises InputError if there is none."""
-    if (kernel := hip_kernels().get(reference)) is None:
-        raise InputError(f"{reference}: there is no HIP kernel for it; command:CMDLINE runs a program of your own")
-    return kernel
 
 
 def _mfma(reference: str, a: str, b: str, c: str, each: int = 0) -> HipKernel | None:

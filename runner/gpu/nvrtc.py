@@ -89,9 +89,10 @@ def compiler_for(capability: tuple[int, int], newest: int = MAJORS[0]) -> Nvrtc:
         if wanted in nvrtc.capabilities:
             return nvrtc
     if not libraries:
+        missing = min(max(newest, MAJORS[-1]), MAJORS[0])
         raise CompilerError(
-            f"no NVRTC of CUDA {newest if newest in MAJORS else MAJORS[-1]} was found: "
-            f"{install_command('cuda12' if newest < 13 else 'cuda13')}, or set CUDA_PATH to a CUDA toolkit"
+            f"no NVRTC of CUDA {missing} was found: {install_command(f'cuda{missing}')}, "
+            "or set CUDA_PATH to a CUDA toolkit"
         )
     versions = " and ".join(".".join(map(str, nvrtc.version)) for nvrtc in libraries)
     hint = "; CUDA 13 dropped Volta: pip install nvidia-cuda-nvrtc-cu12" if wanted < 75 else ""

@@ -84,15 +84,14 @@ def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:
 
 
 def exact_sum(
-    a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window, spare: int = 0,
+    a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window,
     room: Sequence[tuple[int, Fraction]] = (),
 ) -> Fixed:  # fmt: skip
     """c + sum of a_k * b_k without rounding, for admitted inputs (a and b in `source`, c in `addend`).
 
-    The unit is `spare` places below the lowest place of any term: if `spare` is the number of fraction bits of a
-    result's format, every ulp of a nonzero sum is a whole number of units. `room`: further sets of numbers that the
-    width must hold, each as the exponent of a power of two that divides all of them, and their largest magnitude.
-    Raises ParameterError for an impossible window.
+    The unit is the lowest place of any term. `room`: further sets of numbers that unit and width must hold, each as the
+    exponent of a power of two that divides all of them, and their largest magnitude. Raises ParameterError for an
+    impossible window.
     """
     window.check(source, addend)
     products = (window.a[0] + window.b[0], window.a[1] + window.b[1])
@@ -100,7 +99,7 @@ def exact_sum(
     placed = [(term.sign, *_placed(term, products)) for term in terms]
     last = unpack(c, addend).term
     placed.append((last.sign, *_placed(last, window.c)))
-    unit = min([exponent - spare for _, _, exponent in placed] + [place for place, most in room if most])
+    unit = min([exponent for _, _, exponent in placed] + [place for place, most in room if most])
     magnitudes = [magnitude.pad(exponent - unit) for _, magnitude, exponent in placed]
     width = max(magnitude.width for magnitude in magnitudes) + len(placed).bit_length() + 1
     width = max([width, *(int(most / Fraction(2) ** unit).bit_length() + 1 for _, most in room)])
@@ -153,7 +152,8 @@ def closer(p: Fixed, q: Fixed, exact: Fixed) -> Bit:
 
 def ulp(x: Fixed, fmt: Format) -> Fixed:
     """The unit in the last place of `fmt` at x: 2^(floor(log2 |x|) - fraction), at least the spacing of the subnormals,
-    and this spacing for zero. x has as many `spare` bits (`exact_sum`) as `fmt` has fraction bits."""
+    and this spacing for zero. x is padded by as many places as `fmt` has fraction bits, so that every ulp is a whole
+    number of units."""
     size = magnitude(x).bits
     carrier, width = size.carrier, size.width
     one = constant(carrier, 1, width)

@@ -173,10 +173,6 @@ class Reduction(ABC):
             check_parameter(name, getattr(self, name), PARAMETERS)
 
     @property
-    def source_format(self) -> Format:
-        return F32
-
-    @property
     def result_format(self) -> Format:
         return F32
 

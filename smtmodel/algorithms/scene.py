@@ -185,7 +185,7 @@ class Scene:
 
             a, b = ([plain(x) for x in side] for side in (self.a, self.b))
             room = [] if magnitudes else shape.room(len(a))
-            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window, 0, room)
+            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window, room)
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:

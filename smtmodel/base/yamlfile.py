@@ -7,8 +7,8 @@ keys of pydantic's errors to this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mmaprobe.smtmodel.base.errors import InputError, nearest
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNameError, nearest
 from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, cannot_read, check_utf8
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 
@@ -258,6 +258,20 @@ def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
             return []
         current = inner[0]
     return [info.alias or name for name, info in current.model_fields.items()]
+
+
+@contextmanager
+def located(file: YamlFile, key: Key) -> Iterator[None]:
+    """A block in which UnknownNameError and ParameterError become InputErrors at a key of a file."""
+    try:
+        yield
+    except (UnknownNameError, ParameterError) as error:
+        raise file.error(key, str(error)) from None
+
+
+def read_yaml_file(path: Path | str) -> YamlFile:
+    """The YAML in a file. Raises InputError."""
+    return read_yaml(read_file(Path(path)), str(path))
 
 
 def read_file(path: Path) -> str:

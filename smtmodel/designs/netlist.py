@@ -307,8 +307,13 @@ def _applied(cell: Cell, operands: Mapping[str, Bits]) -> Bits:
     if kind == "$bmux":  # one of the words that lie side by side
         place = operands["S"].zext(operands["S"].width + width.bit_length())
         return left.lshr(place * constant(left.carrier, width, place.width) if width > 1 else place).truncate(width)
+    if kind == "$demux":  # the word in one of several places, and zeros in the others
+        place = operands["S"].zext(width.bit_length())
+        return left.zext(width).shl(place * constant(left.carrier, left.width, place.width))
     if right is None:
         raise ParameterError(cell.name, f"a cell {kind} has no meaning here")
+    if kind == "$bwmux":  # each bit of one of two words
+        return (left & ~operands["S"]) | (right & operands["S"])
     if kind in _COMPARISONS:
         wide = max(left.width, right.width)
         compared = _COMPARISONS[kind][both](_extended(left, wide, both), _extended(right, wide, both))

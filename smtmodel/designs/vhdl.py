@@ -13,6 +13,9 @@ from mmaprobe.smtmodel.designs.program import MissingProgramError, run_program
 VHDL, TRANSLATOR, TRANSLATED = (".vhd", ".vhdl"), "ghdl", "translated.v"
 _ABSOLUTE = re.compile(r"(\w+) <= std_logic_vector\(abs \$signed\(([\w\[\]:]+)\)\);")  # VHDL in GHDL 2's Verilog
 _SIGNED = re.compile(r"= (\S+) [/%] (\S+); // (sdiv|srem|smod)$", re.MULTILINE)  # GHDL writes unsigned divisions
+_SHIFT = re.compile(r"(\$signed\([^()]+\)) >> ")  # GHDL 2 writes the shift of an unsigned number
+_CUT = re.compile(r"/\* (?:.*/)?([^/\n]+):([0-9]+):[0-9]+ +\*/\n +assign .*; +// trunc$", re.MULTILINE)
+_ERROR = re.compile(r"\S.*:[0-9]+:[0-9]+:(?!warning:|note:)")
 _PLACE = re.compile(r"/\* (?:.*/)?([^/\n]+:[0-9]+):[0-9]+ +\*/")
 _CASE = re.compile(r"case \((?P<selector>\w+)\)\n\s*\S+: (?P<target>\w+) <=.*?endcase", re.DOTALL)
 _SELECTION = re.compile(r"with (\w+) select (\w+) <=\n(?:[^;]*,)?\s*(\S+) when others;")
@@ -34,19 +37,33 @@ def translated(files: Sequence[Path], top: str, parameters: Mapping[str, int], f
         done = run_program([*command, f"--out={language}", *design], folder, "GHDL")
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines()
-            error = next((line for line in lines if ":error:" in line), lines[-1] if lines else "it failed")
+            error = next(filter(_ERROR.match, lines), lines[-1] if lines else "it failed")
             raise InputError(f"GHDL: {error}", names)
         return done.stdout.decode(errors="replace")
 
     text = written("verilog")
     if any("default:" not in case[0] for case in _CASE.finditer(text)):
         text = _with_defaults(text, written("raw-vhdl"), names)
+    if (place := _narrowed(text, files)) and "$strunc" in written("raw"):
+        raise InputError(
+            f"{place}: GHDL reads this resize as the low bits, and in VHDL a signed number keeps its sign: "
+            "write the bits out, x(x'left) & x(N - 2 downto 0), or without the sign x(N - 1 downto 0)"
+        )
+    text = _SHIFT.sub(r"\1 >>> ", text)
     text = _ABSOLUTE.sub(r"assign \1 = $signed(\2) < 0 ? -\2 : \2;", text)
     text = _SIGNED.sub(_of_signed_numbers, text)
     path = folder / TRANSLATED
     path.write_text(text, encoding="utf-8")
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     return path, next((name for name in modules if name.lower() == top.lower()), top)
+
+
+def _narrowed(text: str, files: Sequence[Path]) -> str:
+    """The file and the line of a call of resize to fewer bits, from GHDL's Verilog; empty without one. Verilog does not
+    tell signed numbers from unsigned ones, which lose no sign."""
+    texts = {file.name: file.read_text(encoding="utf-8", errors="replace").lower().splitlines() for file in files}
+    cut = ((name, int(line)) for name, line in _CUT.findall(text) if name in texts)
+    return next((f"{name}:{line}" for name, line in cut if "resize" in texts[name][line - 1]), "")
 
 
 def mistranslated(text: Path, error: str) -> str:

@@ -88,16 +88,13 @@ class FamilyFunction(functions.Family):
     def check_takes(self, name: str) -> None:
         """Raises ParameterError for a parameter of other families, UnknownNameError for an unknown one."""
         if name not in self.defaults:
-            if name not in PARAMETERS and name not in FORMER:
+            if name not in PARAMETERS:
                 raise UnknownNameError("parameter", name, self.takes, letter_hint(name))
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
         """The message for a parameter that the family does not take: the families that take it, else the parameters
         that this family takes."""
-        if name in FORMER:
-            now = ", ".join(f"{FAMILY}={family} ({value})" for value, family in FORMER[name].items())
-            return f"its values are families now: {now}"
         others = [other.name for other in FUNCTIONS.values() if name in other.defaults]
         if not others:
             return f"{self.name} does not take it; it takes {', '.join(self.takes)}"
@@ -115,13 +112,6 @@ def _part(group: Callable[..., ParameterGroup], *values: Any) -> ParameterGroup:
 
 FUNCTIONS = {row.name: FamilyFunction(*row) for row in functions.FAMILIES}
 assert tuple(FUNCTIONS) == FAMILIES
-
-#: parameter of earlier versions -> value -> the family that stands for it now
-FORMER = {
-    "operation": {"fused_dot": "t-fdpa", "exact_dot": "e-fdpa", "fma_chain": "fma-chain", "add_mul": "ftz-addmul"},
-    "addend": {"fused": "t-fdpa", "late": "tr-fdpa", "after": "emulated-fp8"},
-    "grouping": {"even_odd": "gtr-fdpa", "scale_blocks": "gst-fdpa", "pairwise": "ftz-addmul"},
-}
 
 
 @dataclass(frozen=True)

@@ -103,13 +103,11 @@ class Sketch:
             self.titles[node] = title
         return node
 
-    def product(self, index: Index) -> Node:
-        return _product(self.inputs, self.products, index)
-
     def each(self, step: StepProducts) -> tuple[Node, ...]:
         """The products of a step as separate nodes; with scale factors, its scaled groups of products."""
         if self.scales.format is None:
-            return tuple(self.product(Index(k, ((OUTER, 1),) if step.looped else ())) for k in step.places)
+            loop = ((OUTER, 1),) if step.looped else ()
+            return tuple(_product(self.inputs, self.products, Index(k, loop)) for k in step.places)
         return tuple(
             self._scaled(step.places[k : k + self.group], step) for k in range(0, len(step.places), self.group)
         )

@@ -9,6 +9,7 @@ from pydantic import StrictBool, StrictInt, field_validator, model_validator
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import Strict
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.operand import FURTHER
@@ -117,7 +118,7 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
     zeros_only(inputs, model, length)
     for index in inputs.zero_terms:
         if index > length:
-            raise ParameterError("zero_terms", f"{index}: there are {length} products and an addend")
+            raise ParameterError("zero_terms", f"{index}: there are {counted(length, 'product')} and an addend")
     free = set(range(length + 1)) - set(inputs.zero_terms)
     used = ([model.a, model.b] if free - {length} else []) + ([model.c] if length in free and model.addend else [])
     if inputs.special and not any(fmt.has_nan or fmt.has_infinity for fmt in used):

@@ -29,6 +29,8 @@ _FURTHER = frozenset(operand.name for operand in FURTHER)
 _PARTS = ("arch", "unit", "instruction")  # the keys of a row for the parts of a model's name
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "exercises_alone", "alt", "kind", "gpu", "provenance",
           "family", "outcomes", "reaches", FLAGS}  # fmt: skip
+_TEXTS = ("exercises", "reaches")  # keys with lists of strings
+_ALONE = "exercises_alone"  # the key of an object of such lists
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # hexadecimal digits of a pattern -> the letter of `struct`
 LONGEST = 1 << 28  # the most characters of a line; a vector of ten million products has fewer
@@ -69,12 +71,12 @@ class Vector:
     @property
     def exercises(self) -> list[str]:
         """The features of the datapath that the input exercises."""
-        return self.extra.get("exercises") or []
+        return list(self.extra.get("exercises", []))
 
     @property
     def exercises_in_words(self) -> str:
         """These features; of one that a single hypothesis of two exercises, also which hypothesis that is."""
-        alone = self.extra.get("exercises_alone") or {}
+        alone = self.extra.get(_ALONE, {})
         where = {feature: f" ({name})" for name, features in alone.items() for feature in features}
         return ", ".join(feature + where.get(feature, "") for feature in self.exercises)
 
@@ -146,7 +148,8 @@ def parse_row(
         if not isinstance(items, list) or not items:
             raise ValueError(f"{name}: a list of at least one bit pattern is needed")
         if len(items) > model.length:
-            raise ValueError(f"{name}: {len(items)} elements, but {model.reference} has {model.length} products")
+            has = f"{model.reference} has {counted(model.length, 'product')}"
+            raise ValueError(f"{name}: {len(items)} elements, but {has}")
         sides.append(_patterns(items, fmt, name))
     if len(sides[0]) != len(sides[1]):
         raise ValueError(f"b: {len(sides[1])} elements, but a has {len(sides[0])}")
@@ -160,6 +163,7 @@ def parse_row(
     for name, text in row.get("predictions", {}).items():
         if not isinstance(text, str) or not _HEX.fullmatch(text):
             raise ValueError(f"predictions: {name}: {quoted_value(text)} is not a string of hexadecimal digits")
+    _check_texts(row)
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
     plain = _FURTHER.isdisjoint(row) and _FURTHER.isdisjoint(model.formats)  # most rows of most files
     rest = () if plain else tuple(_further_operand(row, operand, model) for operand in FURTHER)
@@ -185,6 +189,20 @@ def _check_keys(row: dict[str, Any]) -> None:
 @lru_cache(256)  # most rows of a file have the same keys
 def _probable_key(key: str, missing: frozenset[str]) -> str | None:
     return nearest(key.lower(), sorted(missing), cutoff=0.75)
+
+
+def _check_texts(row: dict[str, Any]) -> None:
+    """Raises ValueError for values of another type under `_TEXTS` and `_ALONE`."""
+    for key in _TEXTS:
+        if key in row and not _are_texts(row[key]):
+            raise ValueError(f"{key}: a list of strings is needed")
+    alone = row.get(_ALONE, {})
+    if not isinstance(alone, dict) or not all(map(_are_texts, alone.values())):
+        raise ValueError(f"{_ALONE}: an object of lists of strings is needed")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _further_operand(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, ...]:

@@ -57,9 +57,9 @@ def is_unit_file(text: str) -> bool:
 
 def keys_of(path: str) -> Collection[str]:
     """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
-    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # a model of the table needs no YAML
+    from mmaprobe.smtmodel.base.yamlfile import read_yaml_file  # a model of the table needs no YAML
 
-    data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
+    data = read_yaml_file(path).data if is_file(path) else None
     return data.keys() if isinstance(data, dict) else ()
 
 

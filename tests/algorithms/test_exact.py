@@ -56,7 +56,8 @@ def lanes(sides: list[NDArray[np.uint64]]) -> tuple[list[Bits], list[Bits], Bits
 def quantities(a: list[Bits], b: list[Bits], c: Bits, window: Window) -> dict[str, Any]:
     markidis, ootomo = (parse_plan_path(f"{name}@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero")
                         for name in ("markidis", "ootomo-yokota"))  # fmt: skip
-    total = exact.exact_sum(a, b, c, F32, F32, window, spare=23)
+    total = exact.exact_sum(a, b, c, F32, F32, window)
+    total = exact.Fixed(total.bits.pad(23), total.unit - 23)
     d = [Dot(plan, a, b, c).all_steps()[RESULT] for plan in (markidis, ootomo)]
     p, q = (exact.in_units(x, F32, total) for x in d)
     errors = [exact.magnitude(fixed.subtract(x[0], total)) for x in (p, q)]

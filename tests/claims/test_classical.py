@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -15,6 +17,7 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.claims import classical
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from tests.tampering import fitted
@@ -63,6 +66,15 @@ def test_one_product() -> None:
     found = classical.beyond(plan, 1, 0, 1)
     assert found is not None
     assert 1 < found.times < 64
+
+
+def test_inputs_are_numbers_of_their_format() -> None:
+    """Also of a format whose patterns end in bits that no number has."""
+    fmt = FORMATS["tf32"]
+    rows, numbers = classical._tried(fmt, 3, 2)
+    assert not (rows & np.uint64((1 << fmt.padding) - 1)).any()
+    assert {one / other for one, other in numbers} == {8}
+    assert 2 - Fraction(1, 1 << fmt.fraction) in {one for one, _ in numbers}
 
 
 def test_files_that_are_wrong() -> None:

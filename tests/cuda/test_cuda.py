@@ -89,7 +89,7 @@ def test_what_an_answer_says_of_its_origin() -> None:
         "cupy": "14.0", "target": "sm_90a", "ptx": "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
         "emulated": False, "row": 3, "column": 5, "neighbours": "random", "seed": 9, "sm_clock_mhz": 1975,
     }  # fmt: skip
-    opened.answer(vectors(F16, 1)[0])
+    opened.every([vectors(F16, 1)[0]])
     assert opened.description["sm_clock_mhz"] == 1970  # the clock of the run
 
 
@@ -251,7 +251,7 @@ def test_serving_it(tmp_path: Path) -> None:
         serve(opened, source.fileno(), sink.fileno())
     header, *rows = map(json.loads, (tmp_path / "said").read_text().splitlines())
     assert header["device"]["ptx"] == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-    assert [(row["id"], int(row["d"], 16)) for row in rows] == [(each.id, opened.answer(each)) for each in asked]
+    assert [(row["id"], int(row["d"], 16)) for row in rows] == [(each.id, opened.every([each])[0]) for each in asked]
 
 
 def test_identify_takes_the_instruction_from_the_device(gpu: Callable[..., FakeGpu]) -> None:

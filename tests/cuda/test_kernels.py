@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from mmaprobe.runner.gpu import nvrtc
 from mmaprobe.runner.gpu.disassembly import arithmetic
 from mmaprobe.runner.gpu.kernel_source import source
 from mmaprobe.runner.gpu.kernels import (
@@ -150,6 +151,14 @@ def test_errors_of_the_compiler() -> None:
         compiler.compile("__global__ void broken() { nonsense }", "sm_90a")
     with pytest.raises(CompilerError, match="does not compile for sm_35"):
         compiler_for((3, 5))
+
+
+def test_the_compiler_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a driver newer than every NVRTC known here: the newest of these."""
+    monkeypatch.setattr(nvrtc, "library", lambda major: None)
+    for newest, major in ((12, 12), (13, 13), (14, 13)):
+        with pytest.raises(CompilerError, match=rf"no NVRTC of CUDA {major} was found: pip install .*cuda{major}"):
+            compiler_for((9, 0), newest)
 
 
 def test_instructions_without_a_kernel() -> None:

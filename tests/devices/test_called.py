@@ -197,7 +197,7 @@ def test_no_answer_is_awaited_after_the_time_for_all(tmp_path: Path, file: str, 
         open_device(name, until=start + seconds) as device,
         pytest.raises(DeviceError, match="the time ran out before its answer"),
     ):
-        [device.answer(vector) for vector in questions]
+        [device.every([vector])[0] for vector in questions]
     assert time.monotonic() - start < FAR
 
 

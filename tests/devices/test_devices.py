@@ -21,7 +21,7 @@ import pytest
 
 from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.runner import command, process
-from mmaprobe.runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
+from mmaprobe.runner.devices import Device, DeviceError, DeviceUnavailableError, open_device
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.runner.rtl import DesignDevice
@@ -126,7 +126,7 @@ def test_a_model_answers_what_evaluate_gives() -> None:
         expected = [row.predicted for row in evaluate_vectors(vectors)]
         with open_device(f"model:{reference}") as device:
             assert answered(device, vectors) == (expected, None)
-            assert device.answer(vectors[3]) == expected[3]
+            assert device.every([vectors[3]])[0] == expected[3]
             assert device.description["model"] == reference
         assert len(set(expected)) > 10
 
@@ -159,7 +159,7 @@ def test_the_models_of_vectors_do_not_count_but_their_formats() -> None:
             (long, "7: .*takes 4 products, not 5"),
         ):
             with pytest.raises(InputError, match=words):
-                device.answer(vector)
+                device.every([vector])
 
 
 # --- programs that do as they should ------------------------------------------------------------------------------
@@ -169,13 +169,13 @@ def test_many_vectors_and_single_questions(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(command, "WINDOW", 100)
     header = 'print(json.dumps({"device": {"name": "echo", "driver": 5}}), flush=True)\n'
     with open_device(program(tmp_path, header + ECHO), 20) as device:
-        assert [device.answer(vector) for vector in addends(3)] == [0, 1, 2]
+        assert [device.every([vector])[0] for vector in addends(3)] == [0, 1, 2]
         assert device.description == {"name": "echo", "driver": 5}
         assert answered(device, addends(1000)) == (list(range(1000)), None)
         assert answered(device, addends(10, named=False)) == (list(range(10)), None)
         assert answered(device, [addends(1)[0]] * 3) == ([0, 0, 0], None)
     with pytest.raises(DeviceError, match="is closed"):
-        device.answer(addends(1)[0])
+        device.every([addends(1)[0]])
     device.close()
     with open_device(program(tmp_path, "for row in rows(): say(row), say(row)"), 20) as device:
         assert answered(device, [replace(vector, id="one") for vector in addends(3)])[0] == [0]  # each answer twice
@@ -185,8 +185,8 @@ def test_only_the_input_is_sent(tmp_path: Path) -> None:
     body = f"for row in rows():\n  open({str(tmp_path / 'seen')!r}, 'a').write(json.dumps(row)); say(row)\n"
     vector = replace(addends(1)[0], d=5, extra={"predictions": {"x": "0"}, "question": "q"})
     with open_device(program(tmp_path, body)) as device:
-        assert device.answer(vector) == 0
-        device.answer(replace(vector, id=None))
+        assert device.every([vector])[0] == 0
+        device.every([replace(vector, id=None)])
     first, second = (tmp_path / "seen").read_text(encoding="utf-8").replace("}{", "}\n{").splitlines()
     assert json.loads(first).keys() == {"schema", "id", "model", "a", "b", "c"}
     assert json.loads(second)["id"]
@@ -207,7 +207,7 @@ def test_a_flood_on_standard_error_and_large_batches(tmp_path: Path, monkeypatch
         assert len(device._process._errors) <= process.TAIL  # type: ignore[attr-defined]
     late = "for row in rows():\n  say(row)\nsys.stderr.write('x' * 5000000)\n"
     with open_device(program(tmp_path, late), 20) as device:
-        assert device.answer(addends(1)[0]) == 0
+        assert device.every([addends(1)[0]])[0] == 0
         start = time.monotonic()
     assert time.monotonic() - start < process.GRACE
 
@@ -255,7 +255,7 @@ def test_a_program_that_fails(tmp_path: Path, kind: str) -> None:
             assert re.search(text, str(error)), str(error)
         assert len(str(error)) < 4000
         with pytest.raises(DeviceError, match="has failed before"):
-            device.answer(addends(1)[0])
+            device.every([addends(1)[0]])
     assert time.monotonic() - start < 10
 
 
@@ -294,7 +294,7 @@ def test_nothing_is_left_when_we_die(tmp_path: Path, name: str) -> None:
     tell = CHILD.format(str(tmp_path / "pids"))
     text = f"""{HEARS_CTRL_C}
 import tests.devices.test_devices as t
-with t.open_device({program(tmp_path, tell + "time.sleep(60)")!r}) as device: device.answer(t.addends(1)[0])"""
+with t.open_device({program(tmp_path, tell + "time.sleep(60)")!r}) as device: device.every([t.addends(1)[0]])"""
     with subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.DEVNULL) as ours:
         pids = pids_of(tmp_path / "pids")
         ours.send_signal(signal.Signals[name])
@@ -309,13 +309,13 @@ def test_answers_left_over_do_not_reach_the_next_question(tmp_path: Path) -> Non
         assert next(answers)[1] == 0
         answers.close()  # type: ignore[attr-defined]
         with pytest.raises(DeviceError, match="abandoned"):
-            device.answer(addends(1)[0])
+            device.every([addends(1)[0]])
 
 
 def test_a_silent_program_gets_a_hint(tmp_path: Path) -> None:
     body = "for row in rows(): print(json.dumps({'id': row['id'], 'd': '0'}))\n"  # not flushed
     with open_device(program(tmp_path, body), 0.4) as device, pytest.raises(DeviceError, match="does it flush"):
-        device.answer(addends(1)[0])
+        device.every([addends(1)[0]])
 
 
 # --- names of devices ---------------------------------------------------------------------------------------------
@@ -372,19 +372,18 @@ def test_recorded_matches_by_instruction_and_operands(tmp_path: Path) -> None:
     known = [Vector(model, Operands((5, 6, 0), (7, 8, 0), 9), d=3), Vector(half, Operands((5,), (7,), 9), d=4)]
     with RecordedDevice(write(tmp_path / "rows.jsonl", *known, Vector(model, Operands((1,), (1,), 1)))) as device:
         assert len(device.vectors) == 2
-        assert device.answer(known[1]) == 4
+        assert device.every([known[1]])[0] == 4
         for zeros in ((), (0, 0)):
             other = parse_reference(VOLTA + "@carry_bits=3")  # a hypothesis about the same instruction
-            assert device.answer(Vector(other, Operands((5, 6, *zeros), (7, 8, *zeros), 9))) == 3
+            assert device.every([Vector(other, Operands((5, 6, *zeros), (7, 8, *zeros), 9))])[0] == 3
         for a, b, c in (((5, 6), (7, 8), 8), ((5, 6), (7, 9), 9), ((6, 5), (8, 7), 9), ((5, 6, 0x8000), (7, 8, 0), 9)):
             absent = Vector(model, Operands(tuple(a), tuple(b), c), id="q")
-            with pytest.raises(UnansweredError) as caught:
-                device.answer(absent)
-            assert caught.value.exit_code == 3
-        assert device.answer(known[0]) == 3
+            assert device.every([absent]) == [None]
+        assert device.every([known[0]])[0] == 3
         assert answered(device, [known[0], Vector(model, Operands((1,), (1,), 1)), known[1]]) == ([3, None, 4], None)
-        with pytest.raises(UnansweredError, match="no answer is recorded"):
-            device.answer(Vector(parse_reference("turing/mma/m16n8k8.f32.f16.f16.f32"), known[0].operands))
+        assert device.every([Vector(parse_reference("turing/mma/m16n8k8.f32.f16.f16.f32"), known[0].operands)]) == [
+            None
+        ]
 
 
 def test_a_recorded_device_that_contradicts_itself(tmp_path: Path) -> None:
@@ -407,7 +406,7 @@ def test_no_descriptors_are_left(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for body in (ECHO, "sys.exit(1)", "os.close(1); time.sleep(60)"):
         with contextlib.suppress(DeviceError), open_device(program(tmp_path, body), 5) as device:
-            device.answer(addends(1)[0])
+            device.every([addends(1)[0]])
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -73,7 +73,7 @@ def test_a_line_has_every_operand_in_order(tmp_path: Path) -> None:
 
 def test_many_vectors_and_single_questions(tmp_path: Path) -> None:
     with open_device(bench(tmp_path, ECHO), 20) as device:
-        assert [device.answer(vector) for vector in addends(3)] == [0, 1, 2]
+        assert [device.every([vector])[0] for vector in addends(3)] == [0, 1, 2]
         assert answered(device, addends(10000, named=False)) == (list(range(10000)), None)
 
 
@@ -93,13 +93,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, body: str, result: str) -> None:
         with pytest.raises(DeviceError, match=result):
             device.every(addends(5))
         with pytest.raises(DeviceError, match="has failed before"):
-            device.answer(addends(1)[0])
+            device.every([addends(1)[0]])
 
 
 def test_an_answer_left_over_is_noticed_before_the_next_question(tmp_path: Path) -> None:
     twice = bench(tmp_path, "for line in sys.stdin: print(0, flush=True); print(0, flush=True)\n")
     with open_device(twice) as device, pytest.raises(DeviceError, match="more answers than vectors"):
-        _ = [device.answer(vector) for vector in addends(100)]
+        _ = [device.every([vector])[0] for vector in addends(100)]
 
 
 def test_commands_ask_a_bench(tmp_path: Path) -> None:

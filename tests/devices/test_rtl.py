@@ -276,6 +276,24 @@ def test_one_of_several_words_is_chosen(tmp_path: Path) -> None:
     assert (np.asarray(found["e"].node) == a >> 4 * b + 3 & 1).all()
 
 
+@SLANG
+def test_bits_at_a_place_that_is_computed_are_written(tmp_path: Path) -> None:
+    """slang writes such an assignment as a choice of each bit, whose conditions are those of one place."""
+    text = """module written(input [15:0] a, input [3:0] b, input [3:0] c, output reg [15:0] d);
+  always @* begin d = a; d[c] = b[0]; d[c[1:0] * 4 +: 2] = b[2:1]; end
+endmodule
+"""
+    netlist = read_design([written(tmp_path, text, "written.sv")], "written").parsed
+    assert {"$bwmux", "$demux"} <= {cell.kind for cell in netlist.cells}
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.integers(0, 1 << bits, 2000, dtype=np.int64) for bits in (16, 4, 4))
+    words = {"a": [lanes(a, 16)], "b": [lanes(b, 4)], "c": [lanes(c, 4)]}
+    found = np.asarray(netlist.evaluate(words.__getitem__, ARRAYS)["d"].node)
+    one = a & ~(1 << c) | (b & 1) << c
+    place = (c & 3) * 4
+    assert (found == (one & ~(3 << place) | (b >> 1 & 3) << place)).all()
+
+
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
 def test_what_reads_all_of_systemverilog_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yosys, "_packaged", lambda: None)
@@ -318,6 +336,58 @@ def test_a_design_in_vhdl_is_a_device(tmp_path: Path) -> None:
     words = {name: [lanes(rows[:, place], 8)] for place, name in enumerate("abc")}
     found = netlist.evaluate(words.__getitem__, ARRAYS)["D"].node
     assert np.asarray(found, np.uint64).tolist() == ((rows[:, 0] * rows[:, 1] + rows[:, 2]) & np.uint64(255)).tolist()
+
+
+SHIFTS = """library ieee;
+use ieee.std_logic_1164.all;
+use ieee.numeric_std.all;
+entity shifts is
+  port (a : in std_logic_vector(7 downto 0); b : in std_logic_vector(2 downto 0);
+        d, e, f, g : out std_logic_vector(7 downto 0));
+end;
+architecture rtl of shifts is begin
+  d <= std_logic_vector(shift_right(signed(a), 3));
+  e <= std_logic_vector(shift_right(signed(a), to_integer(unsigned(b))));
+  f <= std_logic_vector(signed(a) sra to_integer(unsigned(b)));
+  g <= std_logic_vector(shift_right(unsigned(a), to_integer(unsigned(b))));
+end;
+"""
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_signed_numbers_in_vhdl_are_shifted_with_their_sign(tmp_path: Path) -> None:
+    """GHDL 2 writes the shift of a pattern in Verilog."""
+    netlist = read_design([written(tmp_path, SHIFTS, "shifts.vhd")], "shifts").parsed
+    a, b = (side.ravel() for side in np.meshgrid(np.arange(256), np.arange(8)))
+    found = netlist.evaluate({"a": [lanes(a, 8)], "b": [lanes(b, 3)]}.__getitem__, ARRAYS)
+    signed = a.astype(np.int8).astype(np.int64)
+    for port, wanted in (("d", signed >> 3), ("e", signed >> b), ("f", signed >> b), ("g", a >> b)):
+        assert (np.asarray(found[port].node) == (wanted & 255)).all(), port
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+def test_a_resize_in_vhdl_that_ghdl_reads_without_the_sign_is_refused(tmp_path: Path) -> None:
+    """`resize` of a signed number keeps its sign; GHDL 2 keeps the low bits."""
+    narrow = SHIFTS.replace("shift_right(signed(a), 3)", "resize(\n    resize(signed(a), 4), 8)")
+    with pytest.raises(InputError, match=r"shifts\.vhd:10: GHDL reads this resize as the low bits"):
+        read_design([written(tmp_path, narrow, "shifts.vhd")], "shifts")
+    wide = SHIFTS.replace("shift_right(signed(a), 3)", "to_signed(to_integer(signed(a)) * 3, 8)")
+    wide = wide.replace("shift_right(unsigned(a), to_integer(unsigned(b)))", "resize(unsigned(a), 12)(7 downto 0)")
+    read_design([written(tmp_path, wide, "shifts.vhd")], "shifts")
+
+
+@pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL is not installed (the package ghdl)")
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("resise(signed(a))", r"GHDL: .*shifts\.vhd:9:25: no declaration for \"resise\""),
+        ("abs to_signed(-7, 8)", r"GHDL: .*shifts\.vhd:9:25: synth_static_monadic_predefined: unhandled"),
+    ],
+)
+def test_what_ghdl_does_not_read_is_said_with_its_place(wrong: str, message: str, tmp_path: Path) -> None:
+    text = SHIFTS.replace("shift_right(signed(a), 3)", wrong)
+    with pytest.raises(InputError, match=message):
+        read_design([written(tmp_path, text, "shifts.vhd")], "shifts")
 
 
 SELECTIONS = """library ieee;

@@ -119,6 +119,6 @@ def test_a_served_model_answers_what_evaluate_gives(reference: str) -> None:
     with open_device(
         "command:" + shlex.join([sys.executable, "-m", "mmaprobe.cli.main", "device", reference])
     ) as device:
-        assert device.answer(vectors[0]) == expected[0]
+        assert device.every([vectors[0]])[0] == expected[0]
         assert answered(device, vectors) == (expected, None)
         assert device.description["model"] == reference

@@ -143,6 +143,9 @@ def test_what_is_no_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         path = written(tmp_path, "module one(input tick, input [63:0] a, b, output [31:0] d); endmodule\n")
         with pytest.raises(InputError, match=message):
             open_device(f"rtl:{path},top=one{end}{more}")
+    (tmp_path / "ports.yaml").write_text("latency: -1\n")
+    with pytest.raises(InputError, match=r"ports\.yaml:1: latency"):
+        open_device(f"rtl:{path},top=one{end},tick=0,ports={tmp_path}/ports.yaml")
     with pytest.raises(InputError, match="one of verilator, icarus"):
         open_device(f"rtl:{path},top=one,simulator=other")
     monkeypatch.setenv("PATH", str(tmp_path))

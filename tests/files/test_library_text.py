@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mmaprobe.hypotheses.library import yaml_files
-from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.hypotheses.library import shipped_files
 
-SHIPPED: dict[str, dict[str, Any]] = {
-    entry.name: read_yaml(entry.read_text(encoding="utf-8"), entry.name).data
-    for entry in yaml_files(files("mmaprobe.hypotheses"))
-}
+SHIPPED: dict[str, dict[str, Any]] = {Path(file.name).name: file.data for file in shipped_files("")}
 FEWEST = {"about": 6, "question": 6, "source": 4, "note": 8}  # words
 PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1|RISC-V ISA manual|Intel AVX10\.2|Bochs"
 PLACEHOLDER = re.compile(r"\b(todo|tbd|fixme|xxx?|lorem|foo|placeholder)\b|\.\.\.|…", re.I)

@@ -129,6 +129,10 @@ def test_numbers_that_would_be_written_as_infinity() -> None:
         (ROW | {"c": None}, "c: null is not a string of hexadecimal digits"),
         (ROW | {"model": None}, "model: null is not a string"),
         (ROW | {"predictions": {"two": None}}, "predictions: two: null is not a string of hexadecimal digits"),
+        (ROW | {"exercises": "tie"}, "exercises: a list of strings is needed"),
+        (ROW | {"reaches": 7}, "reaches: a list of strings is needed"),
+        (ROW | {"exercises_alone": ["tie"]}, "exercises_alone: an object of lists of strings is needed"),
+        (ROW | {"exercises_alone": {"two": 5}}, "exercises_alone: an object of lists of strings is needed"),
     ],
 )
 def test_what_a_row_says_and_nothing_reads(row: dict[str, Any], message: str) -> None:

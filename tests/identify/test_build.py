@@ -266,6 +266,13 @@ steps:
 """
 
 
+def test_rows_of_a_format_without_fraction_bits() -> None:
+    """A number of one bit has no half and no subnormal neighbour."""
+    for formats in ("binary8p1se,binary8p1se,f32,f32", "binary8p1sf,e5m2,f16,f64", "e4m3,binary4p1se,f32,f16"):
+        for kind in KINDS:
+            assert len(Shapes(parse_signature(formats, 3), seed=7).rows(kind, 200)) == 200
+
+
 def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One bit less is kept of one product: the unit says of which, as a change of one that is known."""
     monkeypatch.setattr("mmaprobe.queries.building.build.BY_STEPS", 0.0)
@@ -703,7 +710,7 @@ class Dying(ModelDevice):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         for vector, d in super().answers(vectors):
             if not Dying.left:
-                raise DeviceError(self.name, "died", vector)
+                raise DeviceError(self.name, "died", vector, 1)
             Dying.left -= 1
             yield vector, d
 

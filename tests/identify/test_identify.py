@@ -109,6 +109,13 @@ def test_shipped_families() -> None:
         family_named("nvidia-f15")
 
 
+def test_a_family_s_file_needs_no_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the files of questions, claims and studies."""
+    (tmp_path / "mine").write_text(SMALL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert family_named("mine").id == "small"
+
+
 @cache
 def retargeted(name: str, reference: str) -> list[Model]:
     """The candidates of a family for the signature of a unit."""

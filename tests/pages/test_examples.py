@@ -44,7 +44,7 @@ def test_a_program() -> None:
     with open_device(
         f"command:{shlex.quote(sys.executable)} {shlex.quote(str(FOLDER / 'command_device.py'))}"
     ) as device:
-        d = device.answer(Vector(asked, Operands((0x3C00, 0x4000), (0x3C00, 0x4200), 0x3F000000), id=1))
+        d = device.every([Vector(asked, Operands((0x3C00, 0x4000), (0x3C00, 0x4200), 0x3F000000), id=1)])[0]
     assert np.array([d], np.uint32).view(np.float32)[0] == 7.5
 
 

@@ -95,6 +95,32 @@ def test_ranges_of_exponents(folder: Path) -> None:
     assert np.abs(narrow.a).max() <= 0.5
 
 
+@pytest.mark.parametrize(
+    ("given", "sizes"),
+    [
+        ("factor: 1.0e+39", "8"),
+        ("factor: .inf", "8"),
+        ("format: f64\nfactor: 1.0e+300", "8"),
+        ("length: 16", "200"),
+        ("grid: f16\nfactor: 1.0e+6", "8"),
+    ],
+)
+def test_numbers_beyond_the_format_are_refused(folder: Path, given: str, sizes: str) -> None:
+    """Their exact products are no numbers, and slices of them have no end."""
+    (folder / "mine.yaml").write_text(STUDY.replace("rows: 3", f"rows: 3\n{given}"))
+    with pytest.raises(ParameterError, match=f"sizes: at {sizes} not all that is drawn are numbers of"):
+        Product(study_named("mine.yaml"), Draw("triangular", int(sizes), 0))
+    done = CliRunner().invoke(main, ["study", "mine.yaml", "--sizes", sizes, "-o", "out"])
+    assert (done.exit_code, "not all that is drawn" in done.output) == (2, True)
+
+
+def test_zeros_have_no_error(folder: Path) -> None:
+    np.save("mine.npy", np.zeros(4))
+    (folder / "mine.yaml").write_text(STUDY.replace("[triangular]", "[mine.npy]"))
+    study = study_named("mine.yaml")
+    assert {values_of(study, series, point) for point, series in points(study, (8,), 0)} == {(0.0, 0.0, 0.0)}
+
+
 def test_the_conversion_counts(folder: Path) -> None:
     """Numbers that are none of a plan's format are rounded to nearest, and what that loses is in the error."""
     study = study_named("mine.yaml")
