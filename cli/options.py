@@ -19,6 +19,7 @@ from mmaprobe.cli.line import StatusLine
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.base.interrupts import allow
 from mmaprobe.smtmodel.base.progress import Notice
 from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
@@ -264,6 +265,13 @@ def progress(text: str, loud: int | None = None) -> None:
         LINE.say(text)
     elif loud >= 0:
         LINE.show(text, stays=loud > 0)
+
+
+def end_work() -> None:
+    """End the work of a command, and with it the progress line and the time limit: what was found is shown, however
+    late it comes."""
+    allow(None)
+    progress("")
 
 
 def write_vectors(
