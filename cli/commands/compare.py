@@ -23,6 +23,7 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
+    end_work,
     print_json,
     progress,
     refuse,
@@ -210,7 +211,7 @@ def compare(
             failure = error
         except KeyboardInterrupt:
             failure = IncompleteError(why_ended())
-    progress("")
+    end_work()
     run.finish(failure, output, as_json, expect)
 
 

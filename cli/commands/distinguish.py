@@ -20,6 +20,7 @@ from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
     VECTORS_OUTPUT,
+    end_work,
     inputs_option,
     overall,
     print_json,
@@ -31,7 +32,7 @@ from mmaprobe.cli.options import (
 )
 from mmaprobe.smtmodel.base.errors import FaultError, InputError
 from mmaprobe.smtmodel.base.escapes import file_part
-from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.interrupts import allow, uncounted
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
@@ -125,12 +126,13 @@ def distinguish(
         nonlocal written
         progress("")
         done.append(answered)
-        for name, reason in answered.question.dropped.items():
-            say(f"  dropped {name}: {reason}")
-        show_zeros(answered.question.zeros)
-        show_answer(answered)
-        if output is not None:  # at once, so that no vector found is lost
-            written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
+        with uncounted():  # the time is for the search
+            for name, reason in answered.question.dropped.items():
+                say(f"  dropped {name}: {reason}")
+            show_zeros(answered.question.zeros)
+            show_answer(answered)
+            if output is not None:  # at once, so that no vector found is lost
+                written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
 
     interrupt: KeyboardInterrupt | None = None
     try:
@@ -141,6 +143,7 @@ def distinguish(
         for question in questions:
             if question.id in answers and question.id not in known:
                 show(answers[question.id])
+    end_work()
     if as_json:
         print_json(Distinguish(questions=[answered.document() for answered in done]))
     elif output is None:

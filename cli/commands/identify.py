@@ -21,6 +21,7 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     FIXED,
     JSON,
+    end_work,
     output_option,
     print_json,
     progress,
@@ -176,7 +177,7 @@ def _candidate(question: Question) -> int:
             say(why_ended())
     progress("")
     document, why = session.document(question.options, recorded, failure)
-    progress("")
+    end_work()
     show_identified(document, chosen, session.found, why)
     if question.as_json:
         print_json(document)
