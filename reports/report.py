@@ -15,7 +15,7 @@ from mmaprobe.documents.distinguish import Distinguish
 from mmaprobe.documents.explain import Explain, Study
 from mmaprobe.documents.identify import Identify, Separate
 from mmaprobe.documents.parts import Document, Part, plain
-from mmaprobe.documents.prove import Prove
+from mmaprobe.documents.prove import Prove, ProvePlans
 from mmaprobe.documents.reading import read
 from mmaprobe.documents.verify import Verify
 from mmaprobe.reports import measured, solved
@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 #: keys that identify a document, its class, the function that makes its sections
 BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], list[Section]]], ...] = (
+    (frozenset({"property", "proofs", "left"}), ProvePlans, solved.plans_sections),
     (frozenset({"property", "proofs"}), Prove, solved.prove_sections),
     (frozenset({"claims"}), Verify, solved.verify_sections),
     (frozenset({"family", "verdict", "asked"}), Identify, measured.identify_sections),
@@ -42,7 +43,10 @@ BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], 
     (frozenset({"evaluations", "difference"}), Explain, measured.explain_sections),
     (frozenset({"questions"}), Distinguish, solved.distinguish_sections),
 )
-COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
+COMMANDS = (
+    "run, compare, identify FAMILY, separate, prove (no bounds, no maps), verify, distinguish, evaluate, explain or "
+    "study"
+)
 
 
 def documents(path: str) -> list[dict[str, Any]]:
@@ -111,8 +115,8 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or "revealed" in document:  # a document of `order` has `questions` too, as a number
-        raise ValueError(f"no results of {COMMANDS} (with --json)")
+    if chosen is None or (chosen[0] is Distinguish and not isinstance(document["questions"], list)):
+        raise ValueError(f"no results of {COMMANDS} (with --json)")  # other documents have the number of questions
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)
     produced = plain(whole.produced) if whole.produced else {}
