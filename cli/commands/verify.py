@@ -72,8 +72,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     fault: FaultError | None = None
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
-    for claim in pieces.of(claims):
-        if documents:
+    for number, claim in enumerate(pieces.of(claims)):
+        if number:
             allow(options.timeout)
         try:
             outcome = decide(claim, replace(options, timeout=left(options.timeout)), outcomes)
