@@ -58,7 +58,7 @@ def test_answers_before_a_fault_are_not_every_answer(
     assert "1 vector answered by" in found.output
     assert "every answer so far is its model's" in found.output
     assert "every answer is" not in found.output
-    cut.write_text(f"{row}\n{row}\n")
+    cut.write_text(f"{row}\n")
     answered = VectorRun._ask
 
     def interrupted(session: VectorRun, *given: Any, **named: Any) -> Any:
