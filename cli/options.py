@@ -104,10 +104,15 @@ def _named_restrictions(context: click.Context, param: click.Parameter, value: s
     return value
 
 
+def compare_option(aside: str = "", **kind: Any) -> Decorator:
+    """The option for how results are compared; `aside`: the end of its help."""
+    text = f"value: +0 and -0 are equal, and formats of results may differ{aside}."
+    return click.option("--compare", type=Choice(["bits", "value"]), help=text, **kind)
+
+
 #: the exit code of each verdict
 EXIT = {"equal": 0, "holds": 0, "different": 1, "refuted": 1, "unknown": 3}
 LISTED = 4  # lines of a list that are printed without --all
-COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
 def solver_options(timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None) -> Decorator:

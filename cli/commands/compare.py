@@ -18,11 +18,11 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.factors import factor_options
 from mmaprobe.cli.options import (
     ADDEND,
-    COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
+    compare_option,
     end_work,
     print_json,
     progress,
@@ -91,13 +91,7 @@ class Matrix(FileName):
     help="The instruction to compare, where no device says its own formats and length, or where a recording names "
     "several instructions or none.",
 )
-@click.option(
-    "--compare",
-    type=Choice(["bits", "value"]),
-    default="bits",
-    show_default=True,
-    help=f"{COMPARE_HELP}.",
-)
+@compare_option(default="bits", show_default=True)
 @click.option(
     "--expect",
     type=Choice(["same", "different"]),

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName, WholeNumber
+from mmaprobe.cli.choice import FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models, questions_or_models
 from mmaprobe.cli.options import (
-    COMPARE_HELP,
     JSON,
     VECTORS_OUTPUT,
+    compare_option,
     end_work,
     inputs_option,
     overall,
@@ -62,11 +62,7 @@ if TYPE_CHECKING:
     help="Ask the questions about this model instead of the model in the question.",
 )
 @inputs_option("For two models. ")
-@click.option(
-    "--compare",
-    type=Choice(["bits", "value"]),
-    help=f"{COMPARE_HELP}.",
-)
+@compare_option()
 @click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
 @click.option("--free", type=WholeNumber(1, 3), help="In --smt2: all products but this many are zero.")
 @solver_options("each pair of models")
