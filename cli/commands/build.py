@@ -41,7 +41,7 @@ def build(question: Question) -> int:
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
+            failure = error.named(question.device_name)
         own = device.description.get("name", "no name")
         known = own if own == question.device_name else f"{question.device_name} ({own})"
         description = {**device.description, "name": known}

@@ -190,9 +190,9 @@ def _show(mapped: Mapped, seconds: float) -> None:
     if unsure > UNSURE:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
-        nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
-        say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+        nearest = "" if mapped.nearest is None else f"; {_gives(mapped, mapped.nearest)}"
+        say(f"{where}no plan tried gives the results{nearest}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
     if left_out:
@@ -215,8 +215,7 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     option with its seconds."""
     from mmaprobe.cli.text.plan_results import percent
 
-    nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
-    if not mapped.rules and nearest is not None and mapped.observed:
+    if not mapped.rules and (nearest := mapped.nearest) is not None and mapped.observed:
         share = percent(mapped.gives[nearest], mapped.observed)
         say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
     if not mapped.asked:

@@ -87,7 +87,7 @@ def order(
         except UnrevealedError as error:
             failure, questions = error, error.questions
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
+            failure = error.named(question.device_name)
         description = opened.description
     end_work()
     seconds = time.monotonic() - start
