@@ -21,6 +21,7 @@ from mmaprobe.documents.verify import Verify
 from mmaprobe.reports import measured, solved
 from mmaprobe.reports.drawings.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
+from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8
 from mmaprobe.smtmodel.base.jsontext import parse_json, quoted_value
@@ -126,14 +127,14 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     return made
 
 
-def environment(program: str) -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """The templates of the package. Everything inserted is escaped, except the package's own markup."""
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     templates.globals.update(
-        picture_css=Markup(style_sheet()), program=program, svg=Markup, counted=counted,
+        picture_css=Markup(style_sheet()), program=f"mmaprobe {VERSION}", svg=Markup, counted=counted,
         page_css=Markup(_source(templates, "page.css")), page_js=Markup(_source(templates, "page.js")),
     )  # fmt: skip
     return templates
@@ -144,11 +145,11 @@ def _source(templates: jinja2.Environment, name: str) -> str:
     return templates.loader.get_source(templates, name)[0]
 
 
-def report(paths: Sequence[str], program: str, title: str = "") -> str:
-    """The HTML page for files of results. `program`: name and version of the generating program. Raises InputError."""
+def report(paths: Sequence[str], title: str = "") -> str:
+    """The HTML page for files of results. Raises InputError."""
     pictures = Pictures()
     every = [section for path in paths for section in sections(path, pictures)]
     for number, section in enumerate(every, 1):
         section.id = f"result-{number}"
-    template = environment(program).get_template("report.html")
+    template = environment().get_template("report.html")
     return template.render(title=title or "mmaprobe report", sections=every, pictured=pictures.count)
