@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmaprobe.arrays import check_rounded, patterns_of
+from mmaprobe.arrays import check_rounded, numbers_of, patterns_of
 from mmaprobe.named import model_of
 from mmaprobe.products import Units, number_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
@@ -155,5 +153,4 @@ def operands_of(
 
 
 def _number(explanation: Explanation) -> Any:
-    fmt = explanation.model.d
-    return to_numbers(np.array([explanation.result], dtype=kind_of(fmt)), fmt)[0]
+    return numbers_of([explanation.result], explanation.model.d)[0]
