@@ -15,7 +15,6 @@ from mmaprobe.reports.views import (
     Section,
     Tone,
     VectorView,
-    models_named,
     more_vectors,
     title_of,
     vector_view,
@@ -38,7 +37,7 @@ def distinguish_sections(document: Distinguish, pictures: Pictures) -> list[Sect
 
 
 def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
-    models = models_named(question.hypotheses)
+    models = {name: parse_reference(reference) for name, reference in question.hypotheses.items()}
     section = Section("distinguish", question.question, question.verdict, _tone_of(question.verdict))
     section.facts = [("question", question.id)]
     section.facts += [(f"hypothesis {name}", model.reference) for name, model in models.items()]
