@@ -263,13 +263,14 @@ def _result(how: Machine, a: Any, b: Any, own: bool) -> str:
 
 
 def _machine(machine: Any, unit: Any, plan: Any, convert: str | None) -> Machine:
-    key = (machine, unit, plan, convert)
-    try:
-        return _FOUND[key]
-    except KeyError:
-        return _FOUND.setdefault(key, machine_of(machine, unit=unit, plan=plan, convert=convert))
-    except TypeError:  # a list of maps is no key
-        return machine_of(machine, unit=unit, plan=plan, convert=convert)
+    """The machine that arguments name, the same object as before if nothing has changed: files are read each time.
+    Compiled code, in which no file can be read, has the machine of the last call outside of such code."""
+    key = (tuple(machine) if isinstance(machine, list) else machine, unit, plan, convert)
+    if not (torch.compiler.is_compiling() and key in _FOUND):
+        found = machine_of(machine, unit=unit, plan=plan, convert=convert)
+        if _FOUND.get(key) != found:
+            _FOUND[key] = found
+    return _FOUND[key]
 
 
 _FOUND: dict[Any, Machine] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError, scaled  # noqa: E402
 from mmaprobe.runner.calling import laid  # noqa: E402
+from mmaprobe.smtmodel.units.unitfile import unit_text  # noqa: E402
 from mmaprobe.torch.tensors import TYPE_OF, layout_of, numbers, patterns  # noqa: E402
 
 HOPPER = "hopper/wgmma/m64n8k16.f32.f16.f16"
@@ -177,3 +179,14 @@ def test_numbers_are_rounded_where_it_is_asked_for() -> None:
     assert same(found, mt.matmul(a.half(), b.half(), unit=HOPPER))
     with pytest.raises(UnsupportedProductError):
         mt.matmul(a, b, unit=HOPPER)
+
+
+def test_a_file_is_read_each_time(tmp_path: Path) -> None:
+    """A unit file that was changed since the last product is another unit."""
+    volta = unit_text(mmaprobe.unit("volta/mma/m8n8k4.f32.f16.f16.f32").unit)
+    a, b = torch.tensor([[1.0, -(2.0**-10)]]).half(), torch.tensor([[1.0], [2.0**-14]]).half()
+    path, found = tmp_path / "mine.yaml", []
+    for text in (volta, volta.replace("F=23", "F=24"), volta):
+        path.write_text(text, encoding="utf-8")
+        found.append(float(mt.matmul(a, b, unit=path)))
+    assert found == [1.0, 1 - 2.0**-24, 1.0]
