@@ -96,9 +96,10 @@ def study(
 
 def _sizes(given: Any) -> tuple[int, ...]:
     try:
-        sizes = tuple(sorted({whole_of("sizes", size) for size in given}))
+        every = list(given)
     except TypeError:
         raise WantedError("sizes", given, "a list of whole numbers") from None
+    sizes = tuple(sorted({whole_of("sizes", size) for size in every}))
     if not sizes:
         raise ParameterError("sizes", "none is given")
     return sizes
