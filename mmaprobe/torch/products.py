@@ -151,6 +151,7 @@ def matmul(
     """
     how = _machine(machine, unit, plan, convert)
     _tensors(a=a, b=b, c=c)
+    _check_addend(c)
     if not a.dim() or not b.dim():
         raise ParameterError("a and b", "both have at least one dimension")
     if a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]:
@@ -236,6 +237,7 @@ def scaled_mm(a: Any, b: Any, *, scale_a: Any, scale_b: Any, unit: Any, c: Any =
     """
     how = model_of("unit", unit)
     _tensors(a=a, b=b, scale_a=scale_a, scale_b=scale_b, c=c)
+    _check_addend(c)
     if how.scale is None:
         raise ParameterError("unit", f"{how.reference} takes no scale factors: use matmul")
     sides = {"a": (a, how.a), "b": (b, how.b), "scale_a": (scale_a, how.scale), "scale_b": (scale_b, how.scale)}
@@ -280,6 +282,12 @@ def _tensors(**given: Any) -> None:
     for name, one in given.items():
         if one is not None and not isinstance(one, torch.Tensor):
             raise WantedError(name, one, "a tensor", "; mmaprobe.matmul takes arrays")
+
+
+def _check_addend(c: Any) -> None:
+    """Raises UnsupportedProductError for an addend that holds no numbers of a known format."""
+    if c is not None:
+        format_of("c", c)
 
 
 def _axes(count: int, **given: Any) -> None:

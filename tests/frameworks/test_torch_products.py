@@ -19,6 +19,7 @@ from mmaprobe.torch.tensors import TYPE_OF, layout_of, numbers, patterns  # noqa
 
 HOPPER = "hopper/wgmma/m64n8k16.f32.f16.f16"
 PLAIN = "ieee/fma/f32"
+MXFP8 = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
 UNITS = {
     "f16": HOPPER,
     "bf16": "hopper/wgmma/m64n8k16.f32.bf16.bf16",
@@ -116,7 +117,7 @@ def test_compiled_mapped_and_without_gradients() -> None:
 
 
 def test_scale_factors_of_blocks() -> None:
-    unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
+    unit = MXFP8
     a, b = tensors("e4m3", (5, 64), (64, 7))
     rows = torch.full((5, 2), 2.0).to(torch.float8_e8m0fnu)
     columns = torch.full((2, 7), 0.5).to(torch.float8_e8m0fnu)
@@ -159,6 +160,8 @@ def test_alpha_and_beta_are_one_fused_multiply_add(fmt: str) -> None:
         (lambda a, b: mt.matmul(a, b.T, machine="H100"), "do not fit each other"),
         (lambda a, b: mt.matmul(a, b, machine="H100", dtype=torch.int32), "no result is rounded to torch.int32"),
         (lambda a, b: mt.matmul(a.int(), b, machine="H100"), "in no format that a unit takes"),
+        (lambda a, b: mt.matmul(a, b, (a @ b).int(), machine="H100"), "c: numbers of torch.int32 are in no format"),
+        (lambda a, b: mt.scaled_mm(a, b, scale_a=a, scale_b=b, unit=MXFP8, c=a.int()), "c: numbers of torch.int32"),
         (lambda a, b: mt.matmul(a.numpy(), b, machine="H100"), "a: a tensor is wanted, not ndarray"),
         (lambda a, b: mt.matmul(a, b, machine="H100", backward="none"), "unknown backward 'none'"),
         (lambda a, b: mt.matmul(a, b, unit=PLAIN.replace("f32", "f64")), "has no rule for products of f32 * f32"),
