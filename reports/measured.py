@@ -192,7 +192,7 @@ def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
         *([("unit", ", ".join(document.units) or "not in the table")] if document.classes else []),
         ("family", f"{document.family}, {counted(document.candidates, 'candidate')}"),
         ("questions", f"{document.questions}, and {order.questions} for the summation order"),
-        ("validated", f"{document.validated} further vectors agree"),
+        ("validated", f"{document.validated} further vectors {'agree' if verdict == 'identified' else 'asked'}"),
         *_parameters(document),
         *(("what is not decided", f"candidates with these values are equal: {why}") for why in document.why_undecided),
         *(("open", " | ".join(pair)) for pair in document.open),

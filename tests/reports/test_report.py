@@ -196,6 +196,15 @@ def test_a_section_says_what_the_result_says(name: str, words: list[str], result
         assert word in text, word
 
 
+def test_vectors_of_validation_agree_if_a_unit_is_identified(results: Any, tmp_path: Path) -> None:
+    found = json.loads(results["identify"].read_text())
+    given, target = tmp_path / "given.json", tmp_path / "one.html"
+    for verdict, words in ("identified", "further vectors agree"), ("no candidate", "further vectors asked"):
+        given.write_text(json.dumps(found | {"verdict": verdict}))
+        run("report", str(given), "-o", str(target))
+        assert f"{found['validated']} {words}" in Page(target.read_text()).text
+
+
 def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[str, Path]) -> None:
     produced = json.loads(results["distinguish"].read_text())["produced"]
     assert produced["command"].startswith("mmaprobe distinguish truncation-or-toward-zero --store ")
