@@ -96,9 +96,10 @@ def vectors_sections(vectors: Sequence[Vector], pictures: Pictures, name: str) -
 
 def evaluate_sections(document: Evaluate, pictures: Pictures) -> list[Section]:
     """The section of `evaluate`: how many rows of each model differ, and the first of these."""
-    rows, bad = document.rows, document.mismatches
-    section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
-                      "no" if bad else "yes")  # fmt: skip
+    compared, bad = document.compared, document.mismatches
+    verdict = f"{bad} of {compared} rows differ" if compared else "nothing was compared"
+    tone: Tone = "open" if not compared else "no" if bad else "yes"
+    section = Section("evaluate", "Do the models give the results observed?", verdict, tone)
     section.header = ("model", "rows", "differ", "without a result")
     section.rows = [(m.model, str(m.rows), str(m.mismatches), str(m.unobserved)) for m in document.models]
     for one in document.first_mismatches[:MOST_VECTORS]:

@@ -116,8 +116,9 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or (chosen[0] is Distinguish and not isinstance(document["questions"], list)):
-        raise ValueError(f"no results of {COMMANDS} (with --json)")  # other documents have the number of questions
+    asked = not document.keys().isdisjoint(("device", "revealed"))  # identify and order count their questions
+    if chosen is None or (chosen[0] is Distinguish and asked):
+        raise ValueError(f"no results of {COMMANDS} (with --json)")
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)
     produced = plain(whole.produced) if whole.produced else {}

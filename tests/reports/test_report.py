@@ -205,6 +205,16 @@ def test_vectors_of_validation_agree_if_a_unit_is_identified(results: Any, tmp_p
         assert f"{found['validated']} {words}" in Page(target.read_text()).text
 
 
+def test_rows_without_a_result_are_not_compared(tmp_path: Path) -> None:
+    rows, given, target = tmp_path / "rows.jsonl", tmp_path / "given.json", tmp_path / "one.html"
+    without = {key: value for key, value in ROW.items() if key != "d"}
+    for listed, code, words in ([without], 3, "nothing was compared"), ([ROW, without | {"id": 2}], 0, "0 of 1 rows"):
+        rows.write_text("".join(json.dumps(row) + "\n" for row in listed))
+        given.write_text(run("evaluate", str(rows), "--json", code=code).stdout)
+        run("report", str(given), "-o", str(target))
+        assert words in Page(target.read_text()).text
+
+
 def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[str, Path]) -> None:
     produced = json.loads(results["distinguish"].read_text())["produced"]
     assert produced["command"].startswith("mmaprobe distinguish truncation-or-toward-zero --store ")
