@@ -16,7 +16,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import claim_names
-from mmaprobe.cli.options import JSON, end_work, overall, print_json, progress, say, show_zeros, solver_options
+from mmaprobe.cli.options import JSON, end_work, overall, print_json, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from mmaprobe.cli.text.vectors import show_counterexample, stopped_text
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
@@ -102,7 +102,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if largest and not outcome.interrupted:
             allow(options.timeout)
             worst = maximise(claim, options, outcome.most, outcome.known(claim)).document
-            progress("")
+            end_work()
             _show_worst(worst)
             document = replace(document, worst=worst)
         documents.append(document)

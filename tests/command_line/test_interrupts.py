@@ -126,6 +126,8 @@ SHOWN = {
     "invariant": ("mmaprobe.cli.commands.identify_invariant", "_show",
                   ["identify", "--gemm", "--invariant", "--device", "python:{folder}/own.py:product", "--formats",
                    "f32,f32,f32", "--length", "2", "--shape", "2,2"], "batch-invariant"),
+    "maximise": ("mmaprobe.cli.commands.verify", "_show_worst", ["verify", "error-bound-near-4", "--maximise"],
+                 "found: "),
     "distinguish": ("mmaprobe.cli.text.vectors", "show_answer",
                     ["distinguish", HARD[1], f"{HARD[1]}@fraction_bits=20", "-o", "{folder}/out.jsonl"], "different"),
 }  # fmt: skip
