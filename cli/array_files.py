@@ -107,7 +107,8 @@ def _check_promises(stream: IO[bytes], path: Path) -> None:
 
 
 def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
-
+    """Raises InputError for an array of `size` bytes whose header promises another number; bytes without such a header
+    are left to NumPy."""
     head = stream.read(12)
     if not head.startswith(np.lib.format.MAGIC_PREFIX):
         return

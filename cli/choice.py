@@ -110,10 +110,8 @@ class Seconds(click.ParamType[float]):
 class FileName(click.Path):
     """The name of a file or folder. An empty name, as an unset variable of a script gives, is refused."""
 
-    def __init__(
-        self, *, dir_okay: bool = True, file_okay: bool = True, path_type: type[Path] | None = Path
-    ) -> None:  # fmt: skip
-        super().__init__(dir_okay=dir_okay, file_okay=file_okay, path_type=path_type)
+    def __init__(self, *, path_type: type[Path] | None = Path, **kind: Any) -> None:
+        super().__init__(path_type=path_type, **kind)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value):

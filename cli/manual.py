@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from mmaprobe.cli.completion import PROGRAM
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel import VERSION
 
-PROGRAM = "mmaprobe"
 LITERAL = "\b"  # click's mark before a paragraph that keeps its lines
 
 

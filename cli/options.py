@@ -19,6 +19,7 @@ from mmaprobe.cli.line import StatusLine
 from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.base.interrupts import allow
 from mmaprobe.smtmodel.base.progress import Notice
 from mmaprobe.smtmodel.exceptions import DOCUMENTS
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
@@ -103,10 +104,15 @@ def _named_restrictions(context: click.Context, param: click.Parameter, value: s
     return value
 
 
+def compare_option(aside: str = "", **kind: Any) -> Decorator:
+    """The option for how results are compared; `aside`: the end of its help."""
+    text = f"value: +0 and -0 are equal, and formats of results may differ{aside}."
+    return click.option("--compare", type=Choice(["bits", "value"]), help=text, **kind)
+
+
 #: the exit code of each verdict
 EXIT = {"equal": 0, "holds": 0, "different": 1, "refuted": 1, "unknown": 3}
 LISTED = 4  # lines of a list that are printed without --all
-COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
 def solver_options(timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None) -> Decorator:
@@ -264,6 +270,13 @@ def progress(text: str, loud: int | None = None) -> None:
         LINE.say(text)
     elif loud >= 0:
         LINE.show(text, stays=loud > 0)
+
+
+def end_work() -> None:
+    """End the work of a command, and with it the progress line and the time limit: what was found is shown, however
+    late it comes."""
+    allow(None)
+    progress("")
 
 
 def write_vectors(

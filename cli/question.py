@@ -91,7 +91,8 @@ class DeviceQuestion:
                     )
         wanted = f"--{'length' if length is None else 'formats'} is missing"
         if formats is None and length is None:
-            wanted = "this device does not say its own (model:, cpu:, cuda: and hip: do)"
+            unsaid = "this device does not say its own (model:, cpu:, cuda: and hip: do)"
+            wanted = unsaid if self.scale is None else "--scale goes with both"
         raise click.UsageError(f"give --formats and --length: {wanted}; for example {EXAMPLE}")
 
     @contextmanager

@@ -19,9 +19,11 @@ from mmaprobe.smtmodel.evaluate.numbers import (
     check_convert,
     format_of,
     from_numbers,
+    to_numbers,
     type_of,
     with_bf16,
 )
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
 _VIEWS = "; bit patterns become numbers by a view: x.view(numpy.float16), x.view(ml_dtypes.bfloat16)"
@@ -61,6 +63,11 @@ def patterns_of(
         raise ParameterError(name, error.asking("say how to round (convert='nearest_even', ...)")) from None
     except ParameterError as error:
         raise ParameterError(name, error.message) from None
+
+
+def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:
+    """Patterns as numbers, in the type of their format."""
+    return to_numbers(np.array(patterns, dtype=kind_of(fmt)), fmt)
 
 
 def check_rounded(given: Sequence[Any], convert: str | None) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mmaprobe.arrays import numbers_of
 from mmaprobe.documents.prove import Measure
 from mmaprobe.named import flag_of, gives_plan, model_of, plan_of, restrictions_of, whole_of
 from mmaprobe.products import Plans, Units
-from mmaprobe.questions import Case, Verdicts, case_of, numbers_of, options_of
+from mmaprobe.questions import Case, Verdicts, case_of, options_of
 
 if TYPE_CHECKING:
     from mmaprobe.documents.prove import ErrorBound, PlanErrorBound
@@ -174,7 +175,6 @@ def _of_plan(decided: Decided[PlanBound, PlanErrorBound]) -> Bound:
 
 
 def _nearest_of_plan(bound: PlanBound) -> Case | None:
-
     near = bound.sizes[0].near if bound.sizes else None
     if near is None:
         return None

@@ -77,9 +77,10 @@ class Comparison:
 
     def first(self, seen: Multiplied) -> None:
         """Add a product of the first run."""
-        self.rows.append(_own_differences(seen, self.one, self.other, self.bounds))
+        twin = product_of(self.other, seen.asked, seen.a, seen.b, seen.c, seen.scales)[0]
+        self.rows.append(_own_differences(seen, twin, self.one, self.other, self.bounds))
         if self.explanation is None and self.rows[-1]["own"]:
-            self.explanation = _explained(seen, self.one, self.other)
+            self.explanation = _explained(seen, twin, self.one, self.other)
         self.results.append((seen, seen.d.copy()))
 
     def document(
@@ -118,14 +119,12 @@ def whole_of(steps: NDArray[np.uint64]) -> int:
     return int(steps[steps != FAR].max(initial=0))
 
 
-def _twin(seen: Multiplied, machine: Machine) -> NDArray[Any]:
-    return np.asarray(product_of(machine, seen.asked, seen.a, seen.b, seen.c, seen.scales)[0])
-
-
-def _own_differences(seen: Multiplied, one: Machine, other: Machine, bounds: bool) -> dict[str, Any]:
+def _own_differences(
+    seen: Multiplied, twin: NDArray[Any], one: Machine, other: Machine, bounds: bool
+) -> dict[str, Any]:
     """The fields of `Divergence` about differences that arise in this product, which both machines compute from the
-    factors of the first run."""
-    asked, fmt, twin = seen.asked, FORMATS[seen.asked.d], _twin(seen, other)
+    factors of the first run. `twin`: the results of the other machine."""
+    asked, fmt = seen.asked, FORMATS[seen.asked.d]
     d, e = seen.d, bits_of(twin)
     differ = d != e
     with np.errstate(all="ignore"):
@@ -167,9 +166,10 @@ def _rule(seen: Multiplied, machine: Machine) -> Rule:
     return machine.rule_of(seen.asked, seen.shape)
 
 
-def _explained(seen: Multiplied, one: Machine, other: Machine) -> Explained | None:
-    """The element with the largest difference in units in the last place, reduced to few terms."""
-    steps = steps_apart(seen.d, bits_of(_twin(seen, other)), FORMATS[seen.asked.d])
+def _explained(seen: Multiplied, twin: NDArray[Any], one: Machine, other: Machine) -> Explained | None:
+    """The element with the largest difference in units in the last place, reduced to few terms. `twin`: the results of
+    the other machine."""
+    steps = steps_apart(seen.d, bits_of(twin), FORMATS[seen.asked.d])
     places = np.argwhere(steps > 0)
     place = places[int(np.argmax(steps[tuple(places.T)]))] if len(places) else np.zeros(3, int)
     block, row, column = (int(x) for x in place)

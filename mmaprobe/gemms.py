@@ -14,7 +14,6 @@ from mmaprobe.named import Plan, choice_of, seconds_of, sides_of, signature_of
 from mmaprobe.products import number_of
 from mmaprobe.questions import Verdicts
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import format_of
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ def plans_of(a: Any, b: Any, d: Any, c: Any = None, *, other: Any = None, timeou
 
 def _format(name: str, given: Any) -> Format:
     """The format of an array's type. Raises MmaprobeError."""
-    if (fmt := format_of(array_of(name, given).dtype)) is None:
-        raise ParameterError(name, "its type is of no known format of numbers")
+    fmt = format_of(array_of(name, given).dtype)
+    assert fmt is not None
     return fmt
 
 

@@ -69,8 +69,7 @@ def invariant(
     function `f(a, b)`, or python:FILE.py:FUNCTION.
 
     Shapes: any M and N, with the row and the column in any place. A function gets a of M x K and b of K x N, and, if
-    it takes them, stacks of these. `fixed`: the side, M or
-    N, that is the same in the shapes that are compared.
+    it takes them, stacks of these. `fixed`: the side, M or N, that is the same in the shapes that are compared.
 
     Units: for a map, `shapes` narrows the shapes asked about, as "M=1..8,N=4096,K=16..1024", `confirm` and `solver` are
     as for `prove`. For a function, `formats` as for `order`, `length` is the largest K, `shape` the largest M and N,
@@ -83,11 +82,8 @@ def invariant(
     """
     if fixed is not None:
         choice_of("fixed", fixed, ("M", "N"))
-    shapes, options, confirm = (
-        text_of("shapes", shapes, "M=1..8"),
-        options_of(solver, timeout),
-        flag_of("confirm", confirm),
-    )
+    shapes, confirm = text_of("shapes", shapes, "M=1..8"), flag_of("confirm", confirm)
+    options = options_of(solver, timeout)
     device_timeout = seconds_of("device_timeout", device_timeout)
     if isinstance(of, (str, os.PathLike)) and not str(of).startswith("python:"):
         if formats is not None or length is not None or shape != (SIDE, SIDE):

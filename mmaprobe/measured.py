@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from mmaprobe.named import WantedError, whole_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.htmltext import html_table
-
-if TYPE_CHECKING:
-    from mmaprobe.studies.study import Study
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,10 +31,8 @@ class Studied:
 
     def __repr__(self) -> str:
         """Two lines: the sizes and the curves."""
-        measures = dict.fromkeys(key[2] for key in self.values)
-        return f"{self.name} at {', '.join(map(str, self.sizes.tolist()))}: {', '.join(measures)}\n  of " + ", ".join(
-            self.curves
-        )
+        sizes, measures = map(str, self.sizes.tolist()), dict.fromkeys(key[2] for key in self.values)
+        return f"{self.name} at {', '.join(sizes)}: {', '.join(measures)}\n  of {', '.join(self.curves)}"
 
     def _repr_html_(self) -> str:
         if self.svg is not None:
@@ -94,20 +89,17 @@ def study(
         chosen.id,
         np.array(wanted, np.int64),
         {key: np.array(values, np.float64) for key, values in curves.items()},
-        _curves(chosen),
+        {series.label: series.subject for series in chosen.series},
         svg,
     )
 
 
-def _curves(chosen: Study) -> dict[str, str]:
-    return {series.label: series.subject for series in chosen.series}
-
-
 def _sizes(given: Any) -> tuple[int, ...]:
     try:
-        sizes = tuple(sorted({whole_of("sizes", size) for size in given}))
+        every = list(given)
     except TypeError:
         raise WantedError("sizes", given, "a list of whole numbers") from None
+    sizes = tuple(sorted({whole_of("sizes", size) for size in every}))
     if not sizes:
         raise ParameterError("sizes", "none is given")
     return sizes

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmaprobe.arrays import check_rounded, patterns_of
+from mmaprobe.arrays import check_rounded, numbers_of, patterns_of
 from mmaprobe.named import model_of
 from mmaprobe.products import Units, number_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import FURTHER
 
 if TYPE_CHECKING:
@@ -69,15 +67,10 @@ class Explained:
         return self.svg
 
     def __str__(self) -> str:
-        from mmaprobe.reports.bits_text import Canvas
-        from mmaprobe.reports.evaluation_text import draw
-        from mmaprobe.reports.words import difference_text, sides_of
+        from mmaprobe.reports.evaluation_text import drawn
+        from mmaprobe.reports.words import difference_text
 
-        lines = []
-        for explanation, marked in sides_of(self.explanations, self.divergence):
-            canvas = Canvas(marked=marked, alone=self.divergence is not None and self.divergence.of_one_side)
-            draw(explanation, canvas)
-            lines += canvas.lines
+        lines = [line for canvas in drawn(self.explanations, self.divergence) for line in canvas.lines]
         if len(self.explanations) == 2:
             lines.append(f"first divergence: {difference_text(self.divergence)}")
         return "\n".join(lines)
@@ -110,6 +103,7 @@ def explain(
 
     Source: the signals are those that the model computes with (docs/report.md says how to read the picture).
     """
+    from mmaprobe.queries.compare.neighbours import parted
     from mmaprobe.smtmodel.explain.explaining import check_same_inputs
     from mmaprobe.smtmodel.explain.explaining import explain as explained
 
@@ -121,10 +115,6 @@ def explain(
         check_addend(model, c is not None)
     operands = operands_of(first, min(model.length for model in models), (a, b, c), more, convert)
     explanations = tuple(explained(model, operands) for model in models)
-    if len(explanations) < 2:
-        return Explained(explanations)
-    from mmaprobe.queries.compare.neighbours import parted
-
     return Explained(explanations, parted(explanations))
 
 
@@ -155,5 +145,4 @@ def operands_of(
 
 
 def _number(explanation: Explanation) -> Any:
-    fmt = explanation.model.d
-    return to_numbers(np.array([explanation.result], dtype=kind_of(fmt)), fmt)[0]
+    return numbers_of([explanation.result], explanation.model.d)[0]

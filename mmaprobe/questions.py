@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.arrays import numbers_of
 from mmaprobe.named import (
     Model,
     Plan,
@@ -27,12 +28,9 @@ from mmaprobe.named import (
 )
 from mmaprobe.products import Plans, Units
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.htmltext import html_table
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.operand import NAMED
 
 if TYPE_CHECKING:
@@ -409,11 +407,6 @@ def case_table(head: str, case: Case | Counterexample) -> str:
     pairs = list(enumerate(zip(case.a.tolist(), case.b.tolist(), strict=True)))
     rows = [(k, x, y) for k, (x, y) in pairs if x or y]
     return html_table(head, [*rows[:SHOWN], *([] if case.c is None else [("c", case.c, "")])], ("k", "a", "b"))
-
-
-def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:
-    """Patterns as numbers, in the type of their format."""
-    return to_numbers(np.array(patterns, dtype=kind_of(fmt)), fmt)
 
 
 def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case:

@@ -84,7 +84,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     inputs = [node for node in of_kind(unit.result, Element) if not node.is_factor]
     aligned = bool(sums or grids)
     products = [node for node in of_kind(unit.result, Product) if aligned or node.limit is not None]
-    others = _other_roundings(unit)
+    others, formats = _other_roundings(unit), unit.formats
     *result, tiny = _rounding(unit.rounding, _wraps(unit)).items()
     lines = [
         ("Operation", "; ".join(_operations(unit))),
@@ -100,25 +100,15 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Activation", _each(unit, of_kind(unit.result, Relu), lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
-        ("Subnormal inputs", _each(unit, _of(unit, inputs, _has_subnormals), _read_tiny)),
-        ("Zero inputs", _each(unit, _of(unit, inputs, _has_minus), _read_zero)),
+        ("Subnormal inputs", _each(unit, (one for one in inputs if _has_subnormals(formats[one.operand])), _read_tiny)),
+        ("Zero inputs", _each(unit, (one for one in inputs if formats[one.operand].has_negative_zero), _read_zero)),
         tiny,
     ]
     return [(name, text) for name, text in lines if text]
 
 
-def _of(unit: Unit, inputs: Iterable[Element], has: Callable[[Format], bool]) -> list[Element]:
-    """The inputs for whose formats `has` holds."""
-    formats = unit.formats
-    return [node for node in inputs if has(formats[node.operand])]
-
-
 def _has_subnormals(fmt: Format) -> bool:
     return fmt.subnormals and not fmt.is_integer
-
-
-def _has_minus(fmt: Format) -> bool:
-    return fmt.has_negative_zero
 
 
 def _read_tiny(node: Element) -> str:

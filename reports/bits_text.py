@@ -77,8 +77,7 @@ class PictureText:
 
     def _draw_rows(self) -> None:
         picture = self.picture
-        extra = [row for row in (picture.cut, self.result) if row]
-        grid = grid_of(picture, extra, self.canvas.width - self.gutter)
+        grid = grid_of(picture, picture.rows, self.canvas.width - self.gutter)
         for panel in range(len(grid.panels)):
             self._say_ruler(grid, panel)
             for row in picture.rows:

@@ -337,9 +337,9 @@ def _property(wanted: str, name: str, known: KnownProperty | None) -> SheetLine:
     return SheetLine(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")
 
 
-def page(sheets: list[Sheet], program: str, title: str) -> str:
+def page(sheets: list[Sheet], title: str) -> str:
     """The sheets as one page of HTML."""
     from mmaprobe.reports.report import environment
 
     numbered = [replace(sheet, id=f"sheet-{number}") for number, sheet in enumerate(sheets, 1)]
-    return environment(program).get_template("datasheet.html").render(title=title, sheets=numbered)
+    return environment().get_template("datasheet.html").render(title=title, sheets=numbered)

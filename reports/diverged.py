@@ -8,7 +8,6 @@ from math import log10
 from mmaprobe.documents.emulate import Diverged, Divergence
 from mmaprobe.reports.drawings.sheet import LETTER, LINE, MARGIN, Box, Drawing, Sheet
 from mmaprobe.reports.emulated import size_text
-from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.wording import counted, table_lines
 
 HEADINGS = ("product", "M x N x K", "differ itself", "ulps", "of bound", "differ in the run", "ulps", "relative")
@@ -96,7 +95,7 @@ def diverged_page(diverged: Diverged) -> str:
     from mmaprobe.reports.drawings.svg import svg_of
     from mmaprobe.reports.report import environment
 
-    template = environment(f"mmaprobe {VERSION}").get_template("diverged.html")
+    template = environment().get_template("diverged.html")
     return template.render(
         title=f"{diverged.machines[0]} and {diverged.machines[1]}: where a model parts", lines=answer(diverged),
         picture=svg_of(diverged_drawing(diverged)), headings=HEADINGS, first=diverged.first,

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mmaprobe.reports import words
-from mmaprobe.reports.bits_text import Canvas, PictureText
+from mmaprobe.reports.bits_text import WIDTH, Canvas, PictureText
 from mmaprobe.smtmodel.base.escapes import printable
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
+if TYPE_CHECKING:
+    from mmaprobe.queries.compare.neighbours import Divergence
+
 LIST_UP_TO = 16  # the most nonzero products that have a line each
+
+
+def drawn(
+    explanations: Sequence[Explanation], difference: Divergence | None, width: int = WIDTH, colour: bool = False
+) -> Iterator[Canvas]:
+    """The drawing of each evaluation, in which their first difference is marked."""
+    alone = difference is not None and difference.of_one_side
+    for explanation, marked in words.sides_of(explanations, difference):
+        canvas = Canvas(width, colour, marked, alone)
+        draw(explanation, canvas)
+        yield canvas
 
 
 def draw(explanation: Explanation, canvas: Canvas) -> None:

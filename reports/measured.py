@@ -96,9 +96,10 @@ def vectors_sections(vectors: Sequence[Vector], pictures: Pictures, name: str) -
 
 def evaluate_sections(document: Evaluate, pictures: Pictures) -> list[Section]:
     """The section of `evaluate`: how many rows of each model differ, and the first of these."""
-    rows, bad = document.rows, document.mismatches
-    section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
-                      "no" if bad else "yes")  # fmt: skip
+    compared, bad = document.compared, document.mismatches
+    verdict = f"{bad} of {compared} rows differ" if compared else "nothing was compared"
+    tone: Tone = "open" if not compared else "no" if bad else "yes"
+    section = Section("evaluate", "Do the models give the results observed?", verdict, tone)
     section.header = ("model", "rows", "differ", "without a result")
     section.rows = [(m.model, str(m.rows), str(m.mismatches), str(m.unobserved)) for m in document.models]
     for one in document.first_mismatches[:MOST_VECTORS]:
@@ -192,7 +193,7 @@ def identify_sections(document: Identify, pictures: Pictures) -> list[Section]:
         *([("unit", ", ".join(document.units) or "not in the table")] if document.classes else []),
         ("family", f"{document.family}, {counted(document.candidates, 'candidate')}"),
         ("questions", f"{document.questions}, and {order.questions} for the summation order"),
-        ("validated", f"{document.validated} further vectors agree"),
+        ("validated", f"{document.validated} further vectors {'agree' if verdict == 'identified' else 'asked'}"),
         *_parameters(document),
         *(("what is not decided", f"candidates with these values are equal: {why}") for why in document.why_undecided),
         *(("open", " | ".join(pair)) for pair in document.open),

@@ -15,12 +15,13 @@ from mmaprobe.documents.distinguish import Distinguish
 from mmaprobe.documents.explain import Explain, Study
 from mmaprobe.documents.identify import Identify, Separate
 from mmaprobe.documents.parts import Document, Part, plain
-from mmaprobe.documents.prove import Prove
+from mmaprobe.documents.prove import Prove, ProvePlans
 from mmaprobe.documents.reading import read
 from mmaprobe.documents.verify import Verify
 from mmaprobe.reports import measured, solved
 from mmaprobe.reports.drawings.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
+from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8
 from mmaprobe.smtmodel.base.jsontext import parse_json, quoted_value
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 #: keys that identify a document, its class, the function that makes its sections
 BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], list[Section]]], ...] = (
+    (frozenset({"property", "proofs", "left"}), ProvePlans, solved.plans_sections),
     (frozenset({"property", "proofs"}), Prove, solved.prove_sections),
     (frozenset({"claims"}), Verify, solved.verify_sections),
     (frozenset({"family", "verdict", "asked"}), Identify, measured.identify_sections),
@@ -42,7 +44,10 @@ BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], 
     (frozenset({"evaluations", "difference"}), Explain, measured.explain_sections),
     (frozenset({"questions"}), Distinguish, solved.distinguish_sections),
 )
-COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
+COMMANDS = (
+    "run, compare, identify FAMILY, separate, prove (no bounds, no maps), verify, distinguish, evaluate, explain or "
+    "study"
+)
 
 
 def documents(path: str) -> list[dict[str, Any]]:
@@ -111,7 +116,8 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {quoted_value(document['schema'])} is not known; this version reads schema 1")
     chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
-    if chosen is None or "revealed" in document:  # a document of `order` has `questions` too, as a number
+    asked = not document.keys().isdisjoint(("device", "revealed"))  # identify and order count their questions
+    if chosen is None or (chosen[0] is Distinguish and asked):
         raise ValueError(f"no results of {COMMANDS} (with --json)")
     whole = read(chosen[0], document)
     made = chosen[1](whole, pictures)
@@ -122,14 +128,14 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     return made
 
 
-def environment(program: str) -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """The templates of the package. Everything inserted is escaped, except the package's own markup."""
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     templates.globals.update(
-        picture_css=Markup(style_sheet()), program=program, svg=Markup, counted=counted,
+        picture_css=Markup(style_sheet()), program=f"mmaprobe {VERSION}", svg=Markup, counted=counted,
         page_css=Markup(_source(templates, "page.css")), page_js=Markup(_source(templates, "page.js")),
     )  # fmt: skip
     return templates
@@ -140,11 +146,11 @@ def _source(templates: jinja2.Environment, name: str) -> str:
     return templates.loader.get_source(templates, name)[0]
 
 
-def report(paths: Sequence[str], program: str, title: str = "") -> str:
-    """The HTML page for files of results. `program`: name and version of the generating program. Raises InputError."""
+def report(paths: Sequence[str], title: str = "") -> str:
+    """The HTML page for files of results. Raises InputError."""
     pictures = Pictures()
     every = [section for path in paths for section in sections(path, pictures)]
     for number, section in enumerate(every, 1):
         section.id = f"result-{number}"
-    template = environment(program).get_template("report.html")
+    template = environment().get_template("report.html")
     return template.render(title=title or "mmaprobe report", sections=every, pictured=pictures.count)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, QuestionAnswered, pair_text
 from mmaprobe.documents.identify import Separate
 from mmaprobe.documents.parts import ABSENT, input_of
-from mmaprobe.documents.prove import UNCONFIRMED, PairProof, Prove, proved_text
+from mmaprobe.documents.prove import UNCONFIRMED, PairProof, Prove, ProvePlans, proved_text
 from mmaprobe.documents.verify import QUANTIFIED, Claim, ClaimVector, Verify
 from mmaprobe.reports.views import (
     MOST_VECTORS,
@@ -13,7 +15,6 @@ from mmaprobe.reports.views import (
     Section,
     Tone,
     VectorView,
-    models_named,
     more_vectors,
     title_of,
     vector_view,
@@ -21,7 +22,7 @@ from mmaprobe.reports.views import (
 from mmaprobe.smtmodel.arithmetic.display import both, value_text
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN, parse_reference
 
 TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",
@@ -36,7 +37,7 @@ def distinguish_sections(document: Distinguish, pictures: Pictures) -> list[Sect
 
 
 def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
-    models = models_named(question.hypotheses)
+    models = {name: parse_reference(reference) for name, reference in question.hypotheses.items()}
     section = Section("distinguish", question.question, question.verdict, _tone_of(question.verdict))
     section.facts = [("question", question.id)]
     section.facts += [(f"hypothesis {name}", model.reference) for name, model in models.items()]
@@ -64,17 +65,39 @@ def _pair(pair: PairOfHypotheses) -> str:
 
 
 def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
-    wanted, verdict, proofs = document.property, document.verdict, document.proofs
-    names = list(dict.fromkeys(name for proof in proofs for name in (proof.left, proof.right)))
-    subject = " and ".join(names)
+    """The section of `prove` about two models, or about a property of one."""
+    wanted, proofs = document.property, document.proofs
+    subject = " and ".join(dict.fromkeys(name for proof in proofs for name in (proof.left, proof.right)))
     title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
+    section = _proved(title, document, [text for proof in proofs for text in proof.unanswered])
+    section.vectors = [view for proof in proofs if proof.vector for view in _sides(proof, pictures)]
+    return [section]
+
+
+def plans_sections(document: ProvePlans, pictures: Pictures) -> list[Section]:
+    """The section of `prove` about two plans."""
+    every = "every K that is whole tiles" if document.multiples is None else f"every multiple of {document.multiples}"
+    lengths = every if document.length is None else f"K = {document.length}"
+    title = f"Are {document.left} and {document.right} equal for {lengths}?"
+    section = _proved(title, document, document.unanswered)
+    if (row := document.vector) is not None:
+        vector = input_of(row)
+        right = parse_reference(f"{PLAN}{document.right.removeprefix(PLAN)}{LENGTH}{vector.model.length}")
+        sides = zip((vector.model, right), row.results, strict=True)
+        candidates = [(model.reference, model, bits) for model, bits in sides]
+        section.vectors = [vector_view("counterexample", vector, candidates, pictures)]
+    return [section]
+
+
+def _proved(title: str, document: Prove | ProvePlans, unanswered: Sequence[str]) -> Section:
+    """A section with the verdict of a proof, the solvers that gave it, and the lemmas. `unanswered`: what was tried
+    without an answer."""
+    verdict, lemmas = document.verdict, [lemma for proof in document.proofs for lemma in proof.lemmas]
     section = Section("prove", title, verdict, TONES[verdict])
-    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     proved, asked = proved_text(document.engines, document.confirmed_by), ", ".join(document.engines) or "no solver"
     section.facts = [("proved", proved) if TONES[verdict] == "yes" else ("asked", asked)]
     section.facts += [("confirmed by", "replay of the vector on both sides")] if TONES[verdict] == "no" else []
     section.facts.append(("time", f"{document.seconds} s"))
-    unanswered = [text for proof in proofs for text in proof.unanswered]
     if verdict == "unknown":
         section.facts.append(("tried", "; ".join(unanswered) or "nothing in time"))
     if certificates := document.certificates:
@@ -82,8 +105,7 @@ def prove_sections(document: Prove, pictures: Pictures) -> list[Section]:
     if lemmas:
         section.header = ("lemma", "cut-points", "answer", "confirmed by")
         section.rows = [(x.name, str(x.cuts), x.answer, x.confirmed_by or UNCONFIRMED) for x in lemmas]
-    section.vectors = [view for proof in proofs if proof.vector for view in _sides(proof, pictures)]
-    return [section]
+    return section
 
 
 def _sides(proof: PairProof, pictures: Pictures) -> list[VectorView]:
@@ -156,16 +178,18 @@ def _claim_vector(section: Section, row: ClaimVector | None) -> None:
 
 
 def separate_sections(document: Separate, pictures: Pictures) -> list[Section]:
-    classes, rows = document.classes, document.vectors
-    open_pairs = document.unknown
+    """The section of `separate`: the classes of candidates, and the vectors that distinguish these."""
+    classes, rows, open_pairs = document.classes, document.vectors, document.unknown
+    alone = any(one.members[0].why for one in classes)  # --one: a class has one result, and nothing is proved equal
     verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair distinguished or proved equal"
+    verdict = f"{counted(len(classes), 'different result')} of one vector" if alone else verdict
     title = f"Which vectors distinguish the candidates of {document.family}?"
     section = Section("separate", title, verdict, "open" if open_pairs else "yes")
     section.facts = [
         ("candidates", str(document.candidates)), ("classes", str(len(classes))), ("vectors", str(len(rows))),
         ("time", f"{document.seconds} s"), *(("open", " | ".join(pair)) for pair in open_pairs[:10]),
     ]  # fmt: skip
-    equal = any(member.why for one in classes for member in one.members)
+    equal = not alone and any(member.why for one in classes for member in one.members)
     why = ("why they are one class",) if equal else ()
     section.header = ("class", "candidates in it", *why, *(f"vector {k}" for k in range(len(rows))))
     for number, one in enumerate(classes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,7 +15,6 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import NAMED
-from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Tone = Literal["yes", "no", "open"]
 MOST_PICTURES = 24  # of a report
@@ -175,7 +174,3 @@ def title_of(vector: Vector) -> str:
 def more_vectors(count: int, where: str = "results") -> str:
     """The text about vectors beyond those that a section shows."""
     return f"{count - MOST_VECTORS} more vectors are in the {where}." if count > MOST_VECTORS else ""
-
-
-def models_named(names: Mapping[str, str]) -> dict[str, Model]:
-    return {name: parse_reference(reference) for name, reference in names.items()}

@@ -62,9 +62,8 @@ class Session:
             for contradiction in self.found.contradictions:
                 raise ContradictionError(*contradiction, self.name)
         except ContradictionError as error:
-            error = ContradictionError(error.vector, error.first, error.again, self.name)
             self.found.contradictions = self.found.contradictions or [(error.vector, error.first, error.again)]
-            raise error from None
+            raise error.named(self.name) from None
         return self.found
 
     def document(self, options: Options, recorded: Sequence[Vector], error: object = None) -> tuple[Identify, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmaprobe.cli.options import print_json, progress, say, say_list
+from mmaprobe.cli.options import end_work, print_json, progress, say, say_list
 from mmaprobe.cli.text.names import sampled, say_names
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import begun
@@ -41,11 +41,11 @@ def build(question: Question) -> int:
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
+            failure = error.named(question.device_name)
         own = device.description.get("name", "no name")
         known = own if own == question.device_name else f"{question.device_name} ({own})"
         description = {**device.description, "name": known}
-    progress("")
+    end_work()
     seconds = time.monotonic() - start
     unit: Unit | None = None
     if built_unit is not None and order is not None:

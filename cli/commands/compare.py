@@ -18,11 +18,12 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.factors import factor_options
 from mmaprobe.cli.options import (
     ADDEND,
-    COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
+    compare_option,
+    end_work,
     print_json,
     progress,
     refuse,
@@ -90,13 +91,7 @@ class Matrix(FileName):
     help="The instruction to compare, where no device says its own formats and length, or where a recording names "
     "several instructions or none.",
 )
-@click.option(
-    "--compare",
-    type=Choice(["bits", "value"]),
-    default="bits",
-    show_default=True,
-    help=f"{COMPARE_HELP}.",
-)
+@compare_option(default="bits", show_default=True)
 @click.option(
     "--expect",
     type=Choice(["same", "different"]),
@@ -210,7 +205,7 @@ def compare(
             failure = error
         except KeyboardInterrupt:
             failure = IncompleteError(why_ended())
-    progress("")
+    end_work()
     run.finish(failure, output, as_json, expect)
 
 

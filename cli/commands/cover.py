@@ -14,7 +14,17 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models
-from mmaprobe.cli.options import FLAGS, JSON, VECTORS_OUTPUT, progress, say, say_list, solver_options, write_vectors
+from mmaprobe.cli.options import (
+    FLAGS,
+    JSON,
+    VECTORS_OUTPUT,
+    end_work,
+    progress,
+    say,
+    say_list,
+    solver_options,
+    write_vectors,
+)
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -65,7 +75,7 @@ def cover(
     from mmaprobe.queries.covering.cover import Covering
     from mmaprobe.queries.covering.report import document_of, vectors_of
     from mmaprobe.smtmodel.base.errors import OutOfTimeError
-    from mmaprobe.smtmodel.base.interrupts import TimeUp, allow, begun, left, why_ended, working_until
+    from mmaprobe.smtmodel.base.interrupts import TimeUp, begun, left, why_ended, working_until
     from mmaprobe.smtmodel.tables.reference import parse_reference, with_flags
 
     start = begun()  # --timeout includes building the conditions
@@ -81,7 +91,7 @@ def cover(
     coverage = covering.run(replace(options, timeout=left(options.timeout)))
     seconds = time.monotonic() - start
     over = left(options.timeout) == 0
-    allow(None)  # what was found is written, however long that takes
+    end_work()
     if not coverage.interrupted:
         progress("the vectors that reach the most are put first")
         covering.arrange()

@@ -14,7 +14,6 @@ from mmaprobe.cli.choice import PageFile, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
 from mmaprobe.cli.options import STORE, opened_store, print_json, progress, refuse, say
-from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
 from mmaprobe.smtmodel.base.progress import Pieces, Wait
@@ -113,9 +112,7 @@ def datasheet(
         sheets = _sheets(subject, ask, pieces)
         ask.bounds = sum(line.name == BOUND and line.value in UNPROVED for sheet in sheets for line in sheet.lines)
         tables = output.suffix == ".tex"
-        write_whole(
-            output, latex_of_sheets(sheets) if tables else page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets))
-        )
+        write_whole(output, latex_of_sheets(sheets) if tables else page(sheets, _title(subject, sheets)))
         progress("")
         return len(sheets)
 
@@ -310,8 +307,7 @@ class _Asker:
         store = self.options.store
         if store is None:
             return None
-        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
-        known = self._from_proofs(wanted, problems, replace(self.options, stored=True))
+        known = self._from_proofs(wanted, model, problems, stored=True)
         left = store.find_result(key)
         if known.verdict == "unknown" or (left is None and not _is_certain(known)):
             self.answers[key] = None if left is None else KnownProperty(**left)
@@ -320,23 +316,24 @@ class _Asker:
         return self.answers[key]
 
     def _ask(self, wanted: str, model: Model, problems: list[Problem], key: str) -> KnownProperty:
-        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
         started = time.monotonic()
-        known = self._from_proofs(wanted, problems, self.options)
+        known = self._from_proofs(wanted, model, problems)
         known = replace(known, limit=self.limit, seconds=round(time.monotonic() - started, 1))
         if self.options.store is not None and not _is_certain(known):
             left = {"verdict": "unknown", "limit": self.limit, "seconds": known.seconds}
             self.options.store.record_result(key, left)
         return known
 
-    def _from_proofs(self, wanted: str, problems: list[Problem], options: Options) -> KnownProperty:
-        """The verdict of proofs on a property. Raises KeyboardInterrupt where a proof was interrupted."""
+    def _from_proofs(self, wanted: str, model: Model, problems: list[Problem], stored: bool = False) -> KnownProperty:
+        """The verdict of proofs on a property; `stored`: by answers in the store alone. Raises KeyboardInterrupt where
+        a proof was interrupted."""
         from mmaprobe.queries.properties.proving import proofs_of, verdict_on
         from mmaprobe.queries.tactics.records import confirmations_of, engines_of
         from mmaprobe.reports.datasheet import KnownProperty
 
-        proofs = proofs_of(problems, options, True)
+        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
+        proofs = proofs_of(problems, replace(self.options, stored=stored), True)
         if any(proof.interrupted for proof in proofs):
             raise KeyboardInterrupt
         engines = engines_of(proofs)

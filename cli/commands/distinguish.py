@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName, WholeNumber
+from mmaprobe.cli.choice import FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models, questions_or_models
 from mmaprobe.cli.options import (
-    COMPARE_HELP,
     JSON,
     VECTORS_OUTPUT,
+    compare_option,
+    end_work,
     inputs_option,
     overall,
     print_json,
@@ -31,7 +32,7 @@ from mmaprobe.cli.options import (
 )
 from mmaprobe.smtmodel.base.errors import FaultError, InputError
 from mmaprobe.smtmodel.base.escapes import file_part
-from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.interrupts import allow, uncounted
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
@@ -61,11 +62,7 @@ if TYPE_CHECKING:
     help="Ask the questions about this model instead of the model in the question.",
 )
 @inputs_option("For two models. ")
-@click.option(
-    "--compare",
-    type=Choice(["bits", "value"]),
-    help=f"{COMPARE_HELP}.",
-)
+@compare_option()
 @click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
 @click.option("--free", type=WholeNumber(1, 3), help="In --smt2: all products but this many are zero.")
 @solver_options("each pair of models")
@@ -125,12 +122,13 @@ def distinguish(
         nonlocal written
         progress("")
         done.append(answered)
-        for name, reason in answered.question.dropped.items():
-            say(f"  dropped {name}: {reason}")
-        show_zeros(answered.question.zeros)
-        show_answer(answered)
-        if output is not None:  # at once, so that no vector found is lost
-            written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
+        with uncounted():  # the time is for the search
+            for name, reason in answered.question.dropped.items():
+                say(f"  dropped {name}: {reason}")
+            show_zeros(answered.question.zeros)
+            show_answer(answered)
+            if output is not None:  # at once, so that no vector found is lost
+                written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
 
     interrupt: KeyboardInterrupt | None = None
     try:
@@ -141,6 +139,7 @@ def distinguish(
         for question in questions:
             if question.id in answers and question.id not in known:
                 show(answers[question.id])
+    end_work()
     if as_json:
         print_json(Distinguish(questions=[answered.document() for answered in done]))
     elif output is None:

@@ -127,14 +127,11 @@ def _drawing(
 
 
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
-    from mmaprobe.reports.bits_text import Canvas
-    from mmaprobe.reports.evaluation_text import draw
-    from mmaprobe.reports.words import difference_text, pattern_text, sides_of
+    from mmaprobe.reports.evaluation_text import drawn
+    from mmaprobe.reports.words import difference_text, pattern_text
 
-    alone = difference is not None and difference.of_one_side
-    for (explanation, marked), seen in zip(sides_of(explanations, difference), observed, strict=True):
-        canvas = Canvas(*terminal(sys.stdout), marked=marked, alone=alone)
-        draw(explanation, canvas)
+    canvases = drawn(explanations, difference, *terminal(sys.stdout))
+    for canvas, explanation, seen in zip(canvases, explanations, observed, strict=True):
         if seen is not None:
             verdict = "as the model has it" if seen == explanation.result else "not what the model gives"
             canvas.say(f"observed: {pattern_text(seen, explanation.model.d)}, {verdict}")

@@ -21,6 +21,7 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     FIXED,
     JSON,
+    end_work,
     output_option,
     print_json,
     progress,
@@ -31,6 +32,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.question import Question
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.interrupts import why_ended
+from mmaprobe.smtmodel.base.wording import some_of
 
 if TYPE_CHECKING:
     from mmaprobe.runner.protocol import Device
@@ -176,7 +178,7 @@ def _candidate(question: Question) -> int:
             say(why_ended())
     progress("")
     document, why = session.document(question.options, recorded, failure)
-    progress("")
+    end_work()
     show_identified(document, chosen, session.found, why)
     if question.as_json:
         print_json(document)
@@ -192,8 +194,9 @@ def _reference(device: Device, name: str, recorded: Sequence[Vector]) -> str | N
     references = {vector.model.reference for vector in recorded}
     if len(references) > 1:
         _, _, rest = name.partition(":")
-        names = ", ".join(sorted(references)[:5])
-        raise InputError(f"{rest} holds several instructions ({names}, ...): choose one with --model")
+        raise InputError(
+            f"{rest} holds several instructions ({some_of(sorted(references), 5)}): choose one with --model"
+        )
     return references.pop() if references else None
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.cli.options import end_work, print_json, progress, say
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError
-from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, allow, left, state
+from mmaprobe.smtmodel.base.interrupts import Interrupted, TimeUp, left, state
 from mmaprobe.smtmodel.base.wording import counted, some_of
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def map_gemm(question: Question) -> int:
     except TimeUp as error:
         raise OutOfTimeError(f"the time was over before a product was asked: give more{given}") from error
     failure = mapper.searched()
-    allow(None)  # what was found is shown, however late it comes
-    progress("")
+    end_work()
     mapped = mapper.findings
     if mapped.asked or failure is None:
         _show(mapped, time.monotonic() - start)
@@ -104,8 +103,7 @@ def plans_of_files(question: Question) -> int:
     with errors_name(", ".join(map(str, named.values())), "A and B", "C"):
         recorded = Recorded.of(kinds, sides["a"], sides["b"], sides.get("c"), [sides["d"]])
     [given] = plans_of_results(recorded, (), progress, left(question.timeout))
-    allow(None)
-    progress("")
+    end_work()
     for sentence in sentences(given, recorded, question.timeout):
         say_wrapped(sentence)
     if given.best is not None and not given.products and (where := differing(given.best.plan, recorded)):
@@ -192,9 +190,9 @@ def _show(mapped: Mapped, seconds: float) -> None:
     if unsure > UNSURE:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
-        nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
-        say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+        nearest = "" if mapped.nearest is None else f"; {_gives(mapped, mapped.nearest)}"
+        say(f"{where}no plan tried gives the results{nearest}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
     if mapped.unlike and (mapped.fails or not mapped.plans):
@@ -219,8 +217,7 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     option with its seconds."""
     from mmaprobe.cli.text.plan_results import percent
 
-    nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
-    if not mapped.rules and nearest is not None and mapped.observed:
+    if not mapped.rules and (nearest := mapped.nearest) is not None and mapped.observed:
         share = percent(mapped.gives[nearest], mapped.observed)
         say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
     if not mapped.asked:

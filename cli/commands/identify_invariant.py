@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mmaprobe.cli.commands.identify_gemm import RECORDED, signature_and_spans
-from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.cli.options import end_work, print_json, progress, say
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted, spans_text
 
@@ -38,7 +38,7 @@ def ask_invariant(question: Question) -> int:
     outcome = dependence_of(
         question.device_name, asked, top, question.fixed, question.timeout, question.device_timeout, progress
     )
-    progress("")
+    end_work()
     document = document_of_dependence(
         outcome, question.device_name, asked, top, question.fixed, time.monotonic() - start
     )

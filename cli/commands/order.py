@@ -13,11 +13,11 @@ import click
 from mmaprobe.cli.choice import FileName, Length, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
-from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, end_work, print_json, progress, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.question import DeviceQuestion
 from mmaprobe.smtmodel.base.errors import MmaprobeError
-from mmaprobe.smtmodel.base.interrupts import allow, begun
+from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -87,10 +87,9 @@ def order(
         except UnrevealedError as error:
             failure, questions = error, error.questions
         except ContradictionError as error:
-            failure = ContradictionError(error.vector, error.first, error.again, question.device_name)
+            failure = error.named(question.device_name)
         description = opened.description
-    allow(None)  # what was found is shown, however late it comes
-    progress("")
+    end_work()
     seconds = time.monotonic() - start
     title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)
     if "places" in description:

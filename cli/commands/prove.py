@@ -16,10 +16,19 @@ from mmaprobe.cli.commands.prove_line import ERROR_BOUND, CommandLine, Statement
 from mmaprobe.cli.commands.prove_models import Design, Models
 from mmaprobe.cli.commands.prove_plans import Invariant, PlansEqual
 from mmaprobe.cli.completion import file_names, models
-from mmaprobe.cli.options import COMPARE_HELP, DESIGN, EXIT, FIXED, FLAGS, JSON, inputs_option, solver_options
+from mmaprobe.cli.options import (
+    DESIGN,
+    EXIT,
+    FIXED,
+    FLAGS,
+    JSON,
+    compare_option,
+    end_work,
+    inputs_option,
+    solver_options,
+)
 from mmaprobe.cli.text.certificates import CERTIFICATE, finish
 from mmaprobe.hypotheses.properties import Property
-from mmaprobe.smtmodel.base.interrupts import allow
 
 if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
@@ -46,11 +55,7 @@ KINDS: dict[type[Statement[Any, Any]], Callable[[CommandLine], bool]] = {
     help="For two models: equal. For one model: the others (`mmaprobe list words` explains them).",
 )
 @inputs_option()
-@click.option(
-    "--compare",
-    type=Choice(["bits", "value"]),
-    help=f"{COMPARE_HELP} (default: bits).",
-)
+@compare_option(" (default: bits)")
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
 )
@@ -109,8 +114,7 @@ def prove(
     line = CommandLine(tuple(map(Named, models)), as_json=as_json, **asked)
     statement = next(kind for kind, is_asked in KINDS.items() if is_asked(line))(line)
     decided = statement.conjecture.decide(options, confirm)
-    allow(None)  # the verdict is shown, however late it comes
-    options.progress("")
+    end_work()
     statement.show(decided.found, decided.document)
     into = None if decided.document.verdict == "unknown" else certificate
     seconds = options.timeout and options.timeout * decided.parts

@@ -10,7 +10,6 @@ from mmaprobe.cli.choice import PageFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.options import say
-from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import write_whole
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -34,5 +33,5 @@ def report(results: tuple[str, ...], output: Path, title: str) -> None:
     """
     from mmaprobe.reports.report import report as page
 
-    write_whole(output, page(results, f"mmaprobe {VERSION}", title))
+    write_whole(output, page(results, title))
     say(f"{output}: {counted(len(results), 'file')} of results")

@@ -88,6 +88,8 @@ def run(
             failure = error
         except KeyboardInterrupt:
             _summary(session, output, name, whole=False)
+            if as_json:
+                print_json(session.document(name, output, "interrupted"))
             raise
     progress("")
     if session.answered or failure is None:

@@ -11,8 +11,8 @@ from mmaprobe.cli.candidates import family_of, model_option
 from mmaprobe.cli.choice import Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import families
-from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
-from mmaprobe.smtmodel.base.interrupts import allow, begun, why_ended
+from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, end_work, print_json, refuse, say, solver_options, write_vectors
+from mmaprobe.smtmodel.base.interrupts import begun, why_ended
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def separate(
     separation = (
         single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     )
-    allow(None)  # what was found is shown, however late it comes
-    progress("")
+    end_work()
     vectors = separating(chosen, separation, candidates[0], family)
     say(
         f"{chosen.id}: {counted(separation.candidates, 'candidate')}, {counted(len(separation.classes), 'class')}, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import zipfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -220,7 +221,10 @@ def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
         into = stream if stream.seekable() else io.BytesIO()  # NumPy asks where it is in a file
         if "" in results:
             np.save(into, results[""])
-        else:
-            np.savez(into, **results)  # type: ignore[arg-type]
+        else:  # as numpy.savez does it, to which a matrix cannot have every name
+            with zipfile.ZipFile(into, "w") as archive:
+                for name, matrix in results.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, matrix)
         if isinstance(into, io.BytesIO):
             stream.write(into.getvalue())

@@ -16,7 +16,7 @@ import click
 
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import claim_names
-from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
+from mmaprobe.cli.options import JSON, end_work, overall, print_json, say, show_zeros, solver_options
 from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from mmaprobe.cli.text.vectors import show_counterexample, stopped_text
 from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
@@ -72,8 +72,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     fault: FaultError | None = None
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
-    for claim in pieces.of(claims):
-        if documents:
+    for number, claim in enumerate(pieces.of(claims)):
+        if number:
             allow(options.timeout)
         try:
             outcome = decide(claim, replace(options, timeout=left(options.timeout)), outcomes)
@@ -82,8 +82,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             fault = fault or error
             continue
         outcomes.append(outcome)
-        allow(None)  # the outcome is shown, however long its evaluation takes
-        progress("")
+        end_work()
         document = outcome.document
         _show(document, claim)
         if certificate is not None and not outcome.certificates:
@@ -103,7 +102,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if largest and not outcome.interrupted:
             allow(options.timeout)
             worst = maximise(claim, options, outcome.most, outcome.known(claim)).document
-            progress("")
+            end_work()
             _show_worst(worst)
             document = replace(document, worst=worst)
         documents.append(document)

@@ -39,13 +39,12 @@ def _show_difference(report: Report, index: int) -> None:
 
     difference = report.comparison.differences[index]
     pair, parts = difference.pair, difference.operands
-    before, after = (terms(one) for one in (pair.layout.split(difference.first), parts))
-    how = (
-        f"minimised from {counted(before, 'nonzero term')}"
-        if difference.first != difference.row
-        else counted(after, "term")
-    )
-    how = "as recorded (a recording cannot be minimised)" if any(side.closed for side in pair.sides) else how
+    if any(side.closed for side in pair.sides):
+        how = "as recorded (a recording cannot be minimised)"
+    elif difference.first != difference.row:
+        how = f"minimised from {counted(terms(pair.layout.split(difference.first)), 'nonzero term')}"
+    else:
+        how = counted(terms(parts), "term")
     say()
     say(f"difference {index + 1}: {how}")
     show_operands(pair.left.model, parts)

@@ -13,13 +13,13 @@ import torch
 
 from mmaprobe.differences import bound_of, steps_apart
 from mmaprobe.divergences import Comparison, Divergences, whole_of
-from mmaprobe.machines import Machine, UnsupportedProductError, machine_of
+from mmaprobe.machines import Machine, machine_of
 from mmaprobe.multiplied import Multiplied
 from mmaprobe.named import WantedError
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.torch.emulation import Emulation, Unknown
-from mmaprobe.torch.tensors import FORMAT_OF, numbers, patterns
+from mmaprobe.torch.tensors import FORMAT_OF, format_of, numbers, patterns
 
 
 def diverge(
@@ -115,12 +115,10 @@ def assert_same_bits(actual: Any, expected: Any) -> None:
     """
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         raise AssertionError(f"{actual.dtype} {tuple(actual.shape)}, and {expected.dtype} {tuple(expected.shape)}")
-    if actual.dtype not in FORMAT_OF:
-        raise UnsupportedProductError(f"{actual.dtype} is no known format of numbers")
+    fmt = FORMATS[format_of("actual", actual)]
     x, y = patterns(actual), patterns(expected)
     if (x == y).all():
         return
-    fmt = FORMATS[FORMAT_OF[actual.dtype]]
     place = tuple(int(n) for n in np.argwhere(x != y)[0])
     one, other = (numbers(side)[place] for side in (actual, expected))
     digits = fmt.width // 4
@@ -146,14 +144,13 @@ def assert_within_bound(
     Source: as for `mmaprobe.bound`.
     """
     how = machine_of(machine, unit=unit, plan=plan)
-    rule = how.rule(FORMAT_OF[a.dtype], FORMAT_OF[b.dtype])
+    rule, fmt = how.rule(format_of("a", a), format_of("b", b)), FORMATS[format_of("actual", actual)]
     x, y = numbers(a.contiguous()), numbers(b.contiguous())
     limit = bound_of(rule, x, y)
     if limit is None:
         raise ParameterError("machine", f"{rule.name} has no bound for these numbers")
     wide, other = x.astype(np.float64), y.astype(np.float64)
     exact, sizes = wide @ other, np.abs(wide) @ np.abs(other)
-    fmt = FORMATS[FORMAT_OF[actual.dtype]]
     given = numbers(actual.contiguous()).astype(np.float64)
     own = np.maximum(np.abs(given) * 2.0 ** -(fmt.fraction + 1), 2.0 ** (fmt.unit - 1))
     limit = limit + own + sizes * ((a.shape[1] + 4) * 2.0**-53)

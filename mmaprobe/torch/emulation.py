@@ -150,7 +150,7 @@ class Emulation(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         if func.namespace == "aten" and not nested:
             known = _OPERATORS.get(func.overloadpacket._qualified_op_name.partition("::")[2].rstrip("_"))
             given = _bound(func, args, kwargs)
-            if known is not None and _of_numbers(given):
+            if known is not None and not _of_integers((), given):
                 return self._known(func, known, given, args, kwargs)
             if _composite(func):
                 with self.again():
@@ -270,11 +270,8 @@ def _hidden(args: Any, kwargs: Any) -> bool:
     return any(isinstance(x, fake) or x.device.type == "meta" for x in _flat(args, kwargs))
 
 
-def _of_numbers(given: Mapping[str, Any]) -> bool:
-    return not _of_integers((), given)
-
-
 def _of_integers(args: Any, kwargs: Any) -> bool:
+    """Whether all tensors are of integers, and there is one."""
     tensors = list(_flat(args, kwargs))
     return bool(tensors) and not any(x.is_floating_point() or x.is_complex() for x in tensors)
 

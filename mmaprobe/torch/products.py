@@ -151,6 +151,7 @@ def matmul(
     """
     how = _machine(machine, unit, plan, convert)
     _tensors(a=a, b=b, c=c)
+    _check_addend(c)
     if not a.dim() or not b.dim():
         raise ParameterError("a and b", "both have at least one dimension")
     if a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]:
@@ -236,6 +237,7 @@ def scaled_mm(a: Any, b: Any, *, scale_a: Any, scale_b: Any, unit: Any, c: Any =
     """
     how = model_of("unit", unit)
     _tensors(a=a, b=b, scale_a=scale_a, scale_b=scale_b, c=c)
+    _check_addend(c)
     if how.scale is None:
         raise ParameterError("unit", f"{how.reference} takes no scale factors: use matmul")
     sides = {"a": (a, how.a), "b": (b, how.b), "scale_a": (scale_a, how.scale), "scale_b": (scale_b, how.scale)}
@@ -263,13 +265,14 @@ def _result(how: Machine, a: Any, b: Any, own: bool) -> str:
 
 
 def _machine(machine: Any, unit: Any, plan: Any, convert: str | None) -> Machine:
-    key = (machine, unit, plan, convert)
-    try:
-        return _FOUND[key]
-    except KeyError:
-        return _FOUND.setdefault(key, machine_of(machine, unit=unit, plan=plan, convert=convert))
-    except TypeError:  # a list of maps is no key
-        return machine_of(machine, unit=unit, plan=plan, convert=convert)
+    """The machine that arguments name, the same object as before if nothing has changed: files are read each time.
+    Compiled code, in which no file can be read, has the machine of the last call outside of such code."""
+    key = (tuple(machine) if isinstance(machine, list) else machine, unit, plan, convert)
+    if not (torch.compiler.is_compiling() and key in _FOUND):
+        found = machine_of(machine, unit=unit, plan=plan, convert=convert)
+        if _FOUND.get(key) != found:
+            _FOUND[key] = found
+    return _FOUND[key]
 
 
 _FOUND: dict[Any, Machine] = {}
@@ -279,6 +282,12 @@ def _tensors(**given: Any) -> None:
     for name, one in given.items():
         if one is not None and not isinstance(one, torch.Tensor):
             raise WantedError(name, one, "a tensor", "; mmaprobe.matmul takes arrays")
+
+
+def _check_addend(c: Any) -> None:
+    """Raises UnsupportedProductError for an addend that holds no numbers of a known format."""
+    if c is not None:
+        format_of("c", c)
 
 
 def _axes(count: int, **given: Any) -> None:

@@ -11,25 +11,14 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents.identify import Layout
 from mmaprobe.machines import Memory, UnsupportedProductError
+from mmaprobe.reports.exports.snippets import TORCH
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.evaluate.numbers import type_of
 
-#: PyTorch's types of numbers -> formats
-FORMAT_OF: dict[Any, str] = {
-    torch.float64: "f64",
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.float8_e4m3fn: "e4m3",
-    torch.float8_e5m2: "e5m2",
-    torch.float8_e4m3fnuz: "e4m3fnuz",
-    torch.float8_e5m2fnuz: "e5m2fnuz",
-    torch.float8_e8m0fnu: "ue8m0",
-}
 #: formats -> PyTorch's types that hold their numbers
-TYPE_OF: dict[str, Any] = {name: kind for kind, name in FORMAT_OF.items()} | dict.fromkeys(
-    ("tf32", "e8m13"), torch.float32
-)
+TYPE_OF: dict[str, Any] = {name: getattr(torch, kind) for name, kind in TORCH.items()}
+#: PyTorch's types of numbers -> formats: float32 holds numbers of others too, but is the type of f32
+FORMAT_OF: dict[Any, str] = {TYPE_OF[name]: name for name in TORCH if name not in ("tf32", "e8m13")}
 _BITS: dict[int, Any] = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 

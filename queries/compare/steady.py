@@ -28,6 +28,10 @@ class ContradictionError(IncompleteError):
             f"{device} contradicts itself: it answered vector {name} with {' and then with '.join(results)}"
         )
 
+    def named(self, device: str) -> ContradictionError:
+        """The same error of a device with a name."""
+        return ContradictionError(self.vector, self.first, self.again, device)
+
 
 def spread(count: int, most: int) -> list[int]:
     """Up to `most` indices below `count`, evenly spread, with the first and the last index."""

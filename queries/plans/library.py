@@ -173,6 +173,11 @@ class Mapped:
         return sorted(every, key=lambda plan: -self.gives.get(plan, 0))
 
     @property
+    def nearest(self) -> Plan | None:
+        """The plan tried that gives the most elements; None where none was tried."""
+        return max(self.gives, key=self.gives.__getitem__, default=None)
+
+    @property
     def fails(self) -> bool:
         """Whether the rules fail on most new random shapes."""
         return 2 * self.right < self.checked

@@ -59,7 +59,7 @@ def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) ->
 def bits_width(picture: Picture, marked: Name | None) -> float:
     """The width in pixels of the widest panel, with its gutter and notes, where no width is given."""
     rows, _ = fold(picture.rows, marked)
-    return 2 * MARGIN + Gutter.of(picture, rows).width + widest(picture_grid(picture, rows, COLUMNS)) + NOTES
+    return 2 * MARGIN + Gutter.of(picture, rows).width + widest(grid_of(picture, rows, COLUMNS)) + NOTES
 
 
 def widest(grid: Grid) -> float:
@@ -69,12 +69,6 @@ def widest(grid: Grid) -> float:
 
 def _width(column: object) -> float:
     return BAR_WIDTH if column == BAR else GAP_WIDTH if column == GAP else CELL
-
-
-def picture_grid(picture: Picture, rows: Sequence[BitLine], columns: int) -> Grid:
-    result = words.rounded_line(picture.rounded)
-    extra = [row for row in (picture.cut, result) if row]
-    return grid_of(replace(picture, rows=tuple(rows)), extra, columns)
 
 
 @dataclass(frozen=True)
@@ -126,7 +120,7 @@ class BitsDrawing:
         self.rows, self.folded = fold(picture.rows, marked, most)
         self.gutter = Gutter.of(picture, self.rows)
         room = sheet.right - self.gutter.cells - (NOTES if sheet.roomy else 0.0)
-        grids = (picture_grid(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))
+        grids = (grid_of(picture, self.rows, columns) for columns in range(COLUMNS, LEAST_COLUMNS, -1))
         self.grid = next(grid for grid in grids if widest(grid) <= room + 0.01)
         self.result = words.rounded_line(picture.rounded)
 

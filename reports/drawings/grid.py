@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from mmaprobe.reports.words import rounded_line
 from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
@@ -114,9 +115,11 @@ class Grid:
         return text.rstrip()
 
 
-def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
-    """The columns for a picture and `extra` rows, split into panels of at most `width` characters."""
-    rows = [*picture.rows, picture.total, *(row for row in (picture.unwrapped, picture.complement) if row), *extra]
+def grid_of(picture: Picture, terms: Iterable[BitLine], width: int) -> Grid:
+    """The columns for a picture's sums and for those of its terms that have rows, split into panels of at most `width`
+    characters."""
+    sums = (picture.unwrapped, picture.complement, picture.cut, rounded_line(picture.rounded))
+    rows = [*terms, picture.total, *(row for row in sums if row)]
     places = [place for row in rows if row.bits for place in (row.first, row.last)]
     places += [place for row in rows if row.cut for place in (row.cut_first, row.cut_first - len(row.cut) + 1)]
     places += [place for place in (picture.maximum, picture.unit) if place is not None]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal
 
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.reports.exports.export import Export
@@ -33,7 +33,6 @@ from mmaprobe.smtmodel.nodes.round import Tiny
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
 Tininess = Literal["after", "before"]
-TININESS: tuple[Tininess, ...] = get_args(Tininess)
 #: when units that replace tiny results by zeros detect tininess
 FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
 LETTERS = dict(zip(EXCEPTIONS, "xuozi", strict=True))

@@ -14,7 +14,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 from mmaprobe.smtmodel.operand import NAMED
 
-#: format -> PyTorch's type; formats missing here have none
+#: format -> PyTorch's type that holds its numbers; formats missing here have none
 TORCH = {
     "f64": "float64", "f32": "float32", "tf32": "float32", "bf16": "bfloat16", "f16": "float16",
     "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz",

@@ -433,6 +433,25 @@ def test_exit_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the time ran out" in found.stderr or "the whole question: bitwuzla" in found.stderr  # built in time or not
 
 
+def test_each_case_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a case that ended in a fault."""
+    seconds: list[float] = []
+
+    def faulty(claim: Claim, options: Options, earlier: object) -> None:
+        assert options.timeout is not None
+        seconds.append(options.timeout)
+        time.sleep(1)
+        raise FaultError("engines contradict each other")
+
+    monkeypatch.setattr("mmaprobe.queries.claims.decide.decide", faulty)
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of())
+    found = run(str(path), str(path), "--timeout", "60", "--store", str(tmp_path / "store"))
+    assert found.exit_code == 4, found.stderr
+    assert len(seconds) == 2
+    assert min(seconds) > 59.5
+
+
 def test_certificate(tmp_path: Path) -> None:
     small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}, "expect": "holds"}
     path = tmp_path / "mine.yaml"

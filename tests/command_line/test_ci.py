@@ -58,7 +58,7 @@ def test_answers_before_a_fault_are_not_every_answer(
     assert "1 vector answered by" in found.output
     assert "every answer so far is its model's" in found.output
     assert "every answer is" not in found.output
-    cut.write_text(f"{row}\n{row}\n")
+    cut.write_text(f"{row}\n")
     answered = VectorRun._ask
 
     def interrupted(session: VectorRun, *given: Any, **named: Any) -> Any:
@@ -67,6 +67,10 @@ def test_answers_before_a_fault_are_not_every_answer(
 
     monkeypatch.setattr(VectorRun, "_ask", interrupted)
     assert "every answer is" not in run(*asked).output
+    found = run("run", vectors, "--device", f"model:{AMPERE}", "--json")
+    assert found.exit_code == 3
+    document = json.loads(found.stdout)
+    assert (document["answered"], len(document["vectors"]), document["error"]) == (1, 1, "interrupted")
 
 
 def test_the_shape_that_a_function_was_asked_is_said(tmp_path: Path) -> None:

@@ -375,6 +375,8 @@ def test_a_recording_against_the_right_and_a_wrong_model(recorded: str) -> None:
 def test_a_recording_of_several_instructions_needs_one(recorded: str) -> None:
     other = f"model:{AMPERE}".replace("ampere", "blackwell")
     assert "holds several instructions: " in run("compare", recorded, other, code=2).stderr
+    listed = f"holds several instructions ({AMPERE}, {HOPPER}): choose one"
+    assert listed in run("identify", "nvidia-f16", "--device", recorded, code=2).stderr
     assert compared(recorded, other, "--model", HOPPER, code=1)["compared"] == 500
     assert "no result for the formats" in run("compare", recorded, "model:cdna1/mfma/f32_16x16x4f32", code=2).stderr
 

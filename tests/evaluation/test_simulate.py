@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,20 @@ def test_numbers_that_are_not_exact_need_a_rounding() -> None:
     rounded = from_numbers(numbers, FORMATS["f16"], "nearest_even")
     assert np.array_equal(rounded[0, :2].view(np.float16), numbers.astype(np.float16)[0, :2])
     assert np.array_equal(from_numbers(np.array([[0.5, -3.0]]), FORMATS["e4m3"]), [[0x30, 0xC4]])
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "args"])
+def test_matrices_have_any_name(name: str, tmp_path: Path) -> None:
+    """Also one that numpy.savez cannot give."""
+    for side in "ab":
+        with zipfile.ZipFile(tmp_path / f"{side}.npz", "w") as archive, archive.open(f"{name}.npy", "w") as member:
+            np.lib.format.write_array(member, np.eye(4, dtype=np.float16))
+    files = [str(tmp_path / f"{one}.npz") for one in "abd"]
+    result = CliRunner().invoke(main, ["simulate", *files[:2], "-o", files[2], "--model", HOPPER])
+    assert result.exit_code == 0, result.output
+    with np.load(files[2]) as found:
+        assert found.files == [name]
+        assert (found[name] == np.eye(4)).all()
 
 
 def test_command_with_npy_and_npz(tmp_path: Path) -> None:

@@ -525,7 +525,7 @@ def test_the_term_facts_are_those_of_the_products() -> None:
 def test_a_picture_too_wide_takes_panels_and_loses_no_column() -> None:
     explanation = explained("ieee/fma/f64", a=["3ff123456789abcd"], b=["3ff123456789abcd"], c="3ca3333333333333")
     picture = only(explanation)
-    grid = grid_of(picture, [], 40)
+    grid = grid_of(picture, picture.rows, 40)
     assert all(sum(3 if column == GAP else 1 for column in panel) <= 40 for panel in grid.panels)
     places = [column for panel in grid.panels for column in panel if column not in (BAR, GAP)]
     assert places == list(range(0, picture.total.last - 1, -1))

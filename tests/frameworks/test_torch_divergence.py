@@ -13,7 +13,7 @@ torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: make
 import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.differences import FAR, few_terms, steps_apart  # noqa: E402
-from mmaprobe.machines import machine_of  # noqa: E402
+from mmaprobe.machines import UnsupportedProductError, machine_of  # noqa: E402
 from mmaprobe.queries.plans.rules import Shape  # noqa: E402
 from mmaprobe.smtmodel.arithmetic.formats import format_named  # noqa: E402
 from mmaprobe.smtmodel.base.errors import ParameterError  # noqa: E402
@@ -162,3 +162,6 @@ def test_within_a_bound() -> None:
     a[0, 0] = float("inf")
     with pytest.raises(ParameterError, match="has no bound for these numbers"):
         mt.assert_within_bound(off, a, b, machine="H100")
+    for given in ((off, a.int(), b), (off, a, b.int()), (off.int(), a, b)):
+        with pytest.raises(UnsupportedProductError, match=r"numbers of torch.int32 are in no format"):
+            mt.assert_within_bound(*given, machine="H100")

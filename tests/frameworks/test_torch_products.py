@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import mmaprobe  # noqa: E402
 import mmaprobe.torch as mt  # noqa: E402
 from mmaprobe.machines import UnsupportedProductError, scaled  # noqa: E402
 from mmaprobe.runner.calling import laid  # noqa: E402
+from mmaprobe.smtmodel.units.unitfile import unit_text  # noqa: E402
 from mmaprobe.torch.tensors import TYPE_OF, layout_of, numbers, patterns  # noqa: E402
 
 HOPPER = "hopper/wgmma/m64n8k16.f32.f16.f16"
 PLAIN = "ieee/fma/f32"
+MXFP8 = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
 UNITS = {
     "f16": HOPPER,
     "bf16": "hopper/wgmma/m64n8k16.f32.bf16.bf16",
@@ -114,7 +117,7 @@ def test_compiled_mapped_and_without_gradients() -> None:
 
 
 def test_scale_factors_of_blocks() -> None:
-    unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
+    unit = MXFP8
     a, b = tensors("e4m3", (5, 64), (64, 7))
     rows = torch.full((5, 2), 2.0).to(torch.float8_e8m0fnu)
     columns = torch.full((2, 7), 0.5).to(torch.float8_e8m0fnu)
@@ -157,6 +160,8 @@ def test_alpha_and_beta_are_one_fused_multiply_add(fmt: str) -> None:
         (lambda a, b: mt.matmul(a, b.T, machine="H100"), "do not fit each other"),
         (lambda a, b: mt.matmul(a, b, machine="H100", dtype=torch.int32), "no result is rounded to torch.int32"),
         (lambda a, b: mt.matmul(a.int(), b, machine="H100"), "in no format that a unit takes"),
+        (lambda a, b: mt.matmul(a, b, (a @ b).int(), machine="H100"), "c: numbers of torch.int32 are in no format"),
+        (lambda a, b: mt.scaled_mm(a, b, scale_a=a, scale_b=b, unit=MXFP8, c=a.int()), "c: numbers of torch.int32"),
         (lambda a, b: mt.matmul(a.numpy(), b, machine="H100"), "a: a tensor is wanted, not ndarray"),
         (lambda a, b: mt.matmul(a, b, machine="H100", backward="none"), "unknown backward 'none'"),
         (lambda a, b: mt.matmul(a, b, unit=PLAIN.replace("f32", "f64")), "has no rule for products of f32 * f32"),
@@ -177,3 +182,14 @@ def test_numbers_are_rounded_where_it_is_asked_for() -> None:
     assert same(found, mt.matmul(a.half(), b.half(), unit=HOPPER))
     with pytest.raises(UnsupportedProductError):
         mt.matmul(a, b, unit=HOPPER)
+
+
+def test_a_file_is_read_each_time(tmp_path: Path) -> None:
+    """A unit file that was changed since the last product is another unit."""
+    volta = unit_text(mmaprobe.unit("volta/mma/m8n8k4.f32.f16.f16.f32").unit)
+    a, b = torch.tensor([[1.0, -(2.0**-10)]]).half(), torch.tensor([[1.0], [2.0**-14]]).half()
+    path, found = tmp_path / "mine.yaml", []
+    for text in (volta, volta.replace("F=23", "F=24"), volta):
+        path.write_text(text, encoding="utf-8")
+        found.append(float(mt.matmul(a, b, unit=path)))
+    assert found == [1.0, 1 - 2.0**-24, 1.0]

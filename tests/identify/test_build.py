@@ -1598,3 +1598,10 @@ def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:
         assert evaluate_rows(Model("x", sketch.unit(found[0], None)), rows) == expected
     one, other = draft().read_as("zero", "keep", "keep"), draft().read_as("keep", "zero", "keep")
     assert {one, other} <= {*neighbours(draft(), asked, {})}
+
+
+def test_scale_factors_go_with_formats_and_length() -> None:
+    """Also for a device that says its own formats and length."""
+    found = run("--device", "model:volta/mma/m8n8k4.f32.f16.f16.f32", "--scale", "ue8m0/32")
+    assert found.exit_code == 2
+    assert "give --formats and --length: --scale goes with both" in found.stderr

@@ -292,6 +292,12 @@ def test_a_study_gives_arrays(tmp_path: Path) -> None:
     assert all(np.array_equal(again.values[key], values[:1]) for key, values in found.values.items())
     with pytest.raises(mmaprobe.MmaprobeError, match="sizes"):
         mmaprobe.study("navarro-cub", sizes=[0])
+    for sizes, wanted in (
+        (3, "a list of whole numbers is wanted, not int"),
+        ([1.5], "a whole number is wanted, not float"),
+    ):
+        with pytest.raises(mmaprobe.MmaprobeError, match=f"^sizes: {wanted}$"):
+            mmaprobe.study("navarro-cub", sizes=sizes)
 
 
 # -- bounds

@@ -364,7 +364,7 @@ def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() ->
     assert bases["Products"].startswith("recorded: ")
     assert bases_of("x86/amx/tdpbf16ps")["Rounding of the result"] == "recorded on an Intel Xeon with AMX"
     sheet = sheet_of_model(parse_reference("x86/amx/tdpbf16ps"), SILENT)
-    text = page([sheet], "mmaprobe", "a sheet")  # a basis that many lines have stands once, below them
+    text = page([sheet], "a sheet")  # a basis that many lines have stands once, below them
     assert text.count('<a href="#sheet-1-1">[1]</a>') == sum("Intel Xeon" in line.basis for line in sheet.lines) > 5
     assert '<p class="soft" id="sheet-1-1">[1] recorded on an Intel Xeon with AMX</p>' in text
 

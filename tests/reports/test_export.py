@@ -9,7 +9,7 @@ import json
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import gmpy2
 import numpy as np
@@ -21,7 +21,7 @@ from pysmt.smtlib.parser import SmtLibParser
 
 from mmaprobe.cli.commands.export import FORMATS
 from mmaprobe.cli.main import main
-from mmaprobe.reports.exports.fptest import LETTERS, TININESS, signalled
+from mmaprobe.reports.exports.fptest import LETTERS, Tininess, signalled
 from mmaprobe.smtmodel.arithmetic import ieee
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -239,14 +239,14 @@ def test_flags_of_every_input_of_a_small_format(mode: Any) -> None:
     for row, d in zip(rows, results, strict=True):
         a, b, c = (Fraction(0) if values[pattern] == "-0" else values[pattern] for pattern in row)
         result = Fraction(0) if values[d] == "-0" else values[d]
-        words = {when: signalled(row, d, fmt, mode, when) for when in TININESS}
+        words = {when: signalled(row, d, fmt, mode, when) for when in get_args(Tininess)}
         found = {when: "".join(LETTERS[name] for name in exceptions_in(word)) for when, word in words.items()}
         if any(isinstance(x, str) for x in (a, b, c)):
             quiet = "nan" in (a, b, c)  # as every NaN of a format with one fraction bit
             assert set(found.values()) == {"i" if result == "nan" and not quiet else ""}, row
             continue
         exact = Fraction(a) * Fraction(b) + Fraction(c)
-        for when in TININESS:
+        for when in get_args(Tininess):
             assert found[when] == exceptions(exact, result, fmt, mode, when), (row, when)
             seen[when].add(found[when])
     assert seen["before"] == seen["after"] == {"", "x", "xo", "xu"}

@@ -105,7 +105,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             0,
         ),
         "property": (("prove", "--property", "sign-symmetric", "cdna3/mfma/f32_32x32x8_f16", *store), 1),
+        "plans": (("prove", "plan:cublas/plain", "plan:cublas/split-k", "--length", "80", *store), 1),
         "separate": (("separate", str(family), *store), 0),
+        "one": (("separate", str(family), "--one", "--store", str(folder / "store.sqlite")), 0),
         "identify": (("identify", str(family), "--device", f"model:{SMALL}", *store), 0),
         "run": (("run", str(rows), "--device", f"model:{VOLTA}"), 0),
         "evaluate": (("evaluate", str(rows)), 0),
@@ -152,7 +154,18 @@ VECTOR_THAT_DIFFERS = '{"a": ["3c00", "1000"], "b": ["3c00", "0c00"], "c": "0000
         ("distinguish", ["truncation-or-toward-zero", "different", "replayed under both models"]),
         ("prove", ["equal", "bitwuzla", "lemma"]),
         ("property", ["refuted", "d(a, b, c)", "replay of the vector on both sides"]),
-        ("separate", ["candidates2", "class 0", "class 1"]),
+        (
+            "plans",
+            [
+                "Are plan:cublas/plain and plan:cublas/split-k equal for K = 80?",
+                "different",
+                "replay of the vector on both sides",
+                "plan:cublas/plain@length=80",
+                "plan:cublas/split-k@length=80",
+            ],
+        ),
+        ("separate", ["every pair distinguished or proved equal", "candidates2", "class 0", "class 1"]),
+        ("one", ["2 different results of one vector", "candidates2", "class 0", "class 1"]),
         ("identify", ["identified", "unit", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
         ("run", ["1 vector answered", "software model"]),
         ("evaluate", ["0 of 1 rows differ"]),
@@ -183,6 +196,25 @@ def test_a_section_says_what_the_result_says(name: str, words: list[str], result
         assert word in text, word
 
 
+def test_vectors_of_validation_agree_if_a_unit_is_identified(results: Any, tmp_path: Path) -> None:
+    found = json.loads(results["identify"].read_text())
+    given, target = tmp_path / "given.json", tmp_path / "one.html"
+    for verdict, words in ("identified", "further vectors agree"), ("no candidate", "further vectors asked"):
+        given.write_text(json.dumps(found | {"verdict": verdict}))
+        run("report", str(given), "-o", str(target))
+        assert f"{found['validated']} {words}" in Page(target.read_text()).text
+
+
+def test_rows_without_a_result_are_not_compared(tmp_path: Path) -> None:
+    rows, given, target = tmp_path / "rows.jsonl", tmp_path / "given.json", tmp_path / "one.html"
+    without = {key: value for key, value in ROW.items() if key != "d"}
+    for listed, code, words in ([without], 3, "nothing was compared"), ([ROW, without | {"id": 2}], 0, "0 of 1 rows"):
+        rows.write_text("".join(json.dumps(row) + "\n" for row in listed))
+        given.write_text(run("evaluate", str(rows), "--json", code=code).stdout)
+        run("report", str(given), "-o", str(target))
+        assert words in Page(target.read_text()).text
+
+
 def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[str, Path]) -> None:
     produced = json.loads(results["distinguish"].read_text())["produced"]
     assert produced["command"].startswith("mmaprobe distinguish truncation-or-toward-zero --store ")
@@ -199,6 +231,7 @@ def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[st
         ("{", "1: not JSON"),
         ('{"schema": 1}', "1: no results of run"),
         ('{"revealed": true, "questions": 9}', "1: no results of run"),
+        ('{"device": {}, "verdict": "built", "questions": 9}', "1: no results of run"),
         ('{"schema": 2, "questions": []}', "1: schema: 2 is not known"),
         ('{"property": 1, "proofs": 2}', "1: "),
         ('{"questions": [{}]}', "1: hypotheses: this key is missing"),
