@@ -100,15 +100,11 @@ def add(
 ) -> Bits:
     """x + y, with operands and result in `fmt`. `nan`: the pattern of NaN results, by default the format's quiet NaN;
     `flush`: subnormal results become zero."""
-    target = Target(fmt, rounding, flush=flush)
-    return add_unpacked(unpack(x, fmt), unpack(y, fmt), target, fmt.nan if nan is None else nan)
-
-
-def add_unpacked(left: Unpacked, right: Unpacked, target: Target, nan: int) -> Bits:
-    """The sum of two elements of any formats, rounded once to a target."""
-    finite = round_sum(left.term, right.term, target)
+    left, right = unpack(x, fmt), unpack(y, fmt)
+    finite = round_sum(left.term, right.term, Target(fmt, rounding, flush=flush))
     positive, negative = infinities([(left.is_infinite, left.sign), (right.is_infinite, right.sign)])
-    return with_specials(finite, left.is_nan | right.is_nan, positive, negative, target.format, nan)
+    nan = fmt.nan if nan is None else nan
+    return with_specials(finite, left.is_nan | right.is_nan, positive, negative, fmt, nan)
 
 
 def infinities(flags: Sequence[tuple[Bit, Bit]]) -> tuple[Bit, Bit]:

@@ -89,7 +89,7 @@ def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = cty
     cc = compiler()
     if cc is None:
         return None
-    flags = BRIEF_FLAGS if _brief and not is_kept(cc, FLAGS, source, ".so") else FLAGS
+    flags = BRIEF_FLAGS if _brief and not is_kept(cc, source) else FLAGS
     try:
         for again in (False, True):
             path = kept_build(cc, flags, source, ".so", names)
@@ -109,7 +109,7 @@ def is_at_hand(source: str) -> bool:
     cc = compiler()
     with suppress(OSError):  # there is no cache
         some = (cache_folder() / "compiled").is_dir()  # else the key, which takes a program to ask, need not be known
-        return cc is not None and some and is_kept(cc, FLAGS, source, ".so")
+        return cc is not None and some and is_kept(cc, source)
     return False
 
 
@@ -151,9 +151,9 @@ def kept_build(
         return path if sound(path) else _kept(own_folder(), cc, flags, source, name, names)
 
 
-def is_kept(cc: Sequence[str], flags: Sequence[str], source: str, suffix: str) -> bool:
-    """Whether the cache has the file that a compiler makes of a source."""
-    return sound(cache_folder() / "compiled" / _name_of(cc, flags, source, suffix))
+def is_kept(cc: Sequence[str], source: str) -> bool:
+    """Whether the cache has the library that a compiler makes of a source with FLAGS."""
+    return sound(cache_folder() / "compiled" / _name_of(cc, FLAGS, source, ".so"))
 
 
 def _name_of(cc: Sequence[str], flags: Sequence[str], source: str, suffix: str) -> str:

@@ -1,4 +1,4 @@
-"""The executable carrier: operations on NumPy (or CuPy) arrays, with one lane for each input evaluated.
+"""The executable carrier: operations on NumPy arrays, with one lane for each input evaluated.
 
 Bit vectors of at most 32 bits are uint32 lanes, of at most 64 bits uint64 lanes; wider ones are limbs (limbs.py). Bits
 above the width are always zero.
@@ -16,21 +16,14 @@ from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import WideCarrier
 
 Lanes = Any  # an array of unsigned words
+_OPERATIONS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
 
 
 class ArrayWords(Carrier):
-    """Vectors of at most 64 bits as arrays of the namespace `xp`: numpy, or cupy."""
-
-    def __init__(self, xp: Any = np) -> None:
-        self.xp = xp
-        self._ops = {
-            "add": xp.add,
-            "sub": xp.subtract,
-            "mul": xp.multiply,
-            "and": xp.bitwise_and,
-            "or": xp.bitwise_or,
-            "xor": xp.bitwise_xor,
-        }
+    """Vectors of at most 64 bits as arrays."""
 
     def _trim(self, value: Lanes, width: int) -> Lanes:
         """An array with the bits above the width cleared. The array is changed in place: no other code may refer to
@@ -38,7 +31,7 @@ class ArrayWords(Carrier):
         if width == value.dtype.itemsize * 8:
             return value
         mask = value.dtype.type((1 << width) - 1)
-        return self.xp.bitwise_and(value, mask, out=value) if value.ndim else value & mask
+        return np.bitwise_and(value, mask, out=value) if value.ndim else value & mask
 
     def _as(self, value: Lanes, width: int) -> Lanes:
         """An array in the lane type of a width; its values must fit the width."""
@@ -51,7 +44,7 @@ class ArrayWords(Carrier):
         return np.bool_(value)
 
     def binary(self, operation: str, left: Lanes, right: Lanes, width: int) -> Lanes:
-        result = self._ops[operation](left, right)
+        result = _OPERATIONS[operation](left, right)
         return self._trim(result, width) if operation in ("add", "sub", "mul") else result
 
     def invert(self, value: Lanes, width: int) -> Lanes:
@@ -61,19 +54,14 @@ class ArrayWords(Carrier):
         return self.binary("sub", self.constant(0, width), value, width)
 
     def shift(self, operation: str, value: Lanes, amount: Lanes, width: int) -> Lanes:
-        word = lane_type(width)
-        bits = word(0).itemsize * 8
         if operation == "ashr":
+            word = lane_type(width)
+            bits = word(0).itemsize * 8
             signed = self._sign_extended(value, width).view(f"i{bits // 8}")
-            places = self.xp.minimum(amount, word(bits - 1)).astype(signed.dtype)
+            places = np.minimum(amount, word(bits - 1)).astype(signed.dtype)
             return self._trim((signed >> places).view(word), width)
-        # NumPy gives 0 for amounts of at least the word's bits; in other namespaces the result depends on the machine
-        move = self.xp.left_shift if operation == "shl" else self.xp.right_shift
-        if self.xp is np:
-            result = move(value, amount)
-        else:
-            result = self.xp.where(amount < bits, move(value, amount & word(bits - 1)), word(0))
-        return self._trim(result, width) if operation == "shl" else result
+        # NumPy gives 0 for amounts of at least the word's bits
+        return self._trim(np.left_shift(value, amount), width) if operation == "shl" else np.right_shift(value, amount)
 
     def shift_constant(self, operation: str, value: Lanes, amount: int, width: int) -> Lanes:
         return self.shift(operation, value, self.constant(amount, width), width)
@@ -105,32 +93,32 @@ class ArrayWords(Carrier):
             sign = lane_type(width)(1 << (width - 1))
             left, right = left ^ sign, right ^ sign
         if operation == "eq":
-            return self.xp.equal(left, right)
-        return self.xp.less(left, right) if operation in ("ult", "slt") else self.xp.less_equal(left, right)
+            return np.equal(left, right)
+        return np.less(left, right) if operation in ("ult", "slt") else np.less_equal(left, right)
 
     def select(self, condition: Any, then: Lanes, otherwise: Lanes, width: int) -> Lanes:
-        return self.xp.where(condition, then, otherwise)
+        return np.where(condition, then, otherwise)
 
     def number(self, value: Any, width: int) -> Lanes:
         return value.astype(lane_type(width))
 
     def nonzero(self, value: Lanes, width: int) -> Any:
-        return self.xp.not_equal(value, lane_type(width)(0))
+        return np.not_equal(value, lane_type(width)(0))
 
     def logic(self, operation: str, left: Any, right: Any) -> Any:
-        return self._ops[operation](left, right)
+        return _OPERATIONS[operation](left, right)
 
     def logic_not(self, value: Any) -> Any:
-        return self.xp.invert(value)
+        return np.invert(value)
 
     def uniform(self, value: Any) -> bool | None:
         """False if no lane is true, else None: in most inputs no element is NaN, infinite or zero, and operations on
         these flags then fold."""
-        return None if self.xp.count_nonzero(value) else False  # on few lanes any() takes ten times as long
+        return None if np.count_nonzero(value) else False  # on few lanes any() takes ten times as long
 
     def stacked(self, values: Sequence[Lanes]) -> Lanes | None:
         shapes = {value.shape for value in values}
-        return self.xp.stack(values) if len(shapes) == 1 and shapes != {()} else None
+        return np.stack(values) if len(shapes) == 1 and shapes != {()} else None
 
     def row(self, value: Lanes, index: int, width: int) -> Lanes:
         return value[index]
@@ -146,15 +134,15 @@ class ArrayWords(Carrier):
         binary64, in two halves where the conversion of the whole may round."""
         if width <= 53:
             field = value.astype(np.float64).view(np.uint64) >> np.uint64(52)
-            return self.xp.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
+            return np.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
         high = self._bit_length(value >> np.uint64(32), 32)
         low = self._bit_length(value & np.uint64((1 << 32) - 1), 32)
-        return self.xp.where(high != 0, high + np.uint32(32), low)
+        return np.where(high != 0, high + np.uint32(32), low)
 
     def max_of(self, values: Sequence[Lanes], width: int) -> Lanes:
         largest = values[0]
         for value in values[1:]:
-            largest = self.xp.maximum(largest, value)
+            largest = np.maximum(largest, value)
         return largest
 
     def sum_of(self, signs: Sequence[Any], magnitudes: Sequence[Lanes], widths: Sequence[int], width: int) -> Lanes:
@@ -162,20 +150,19 @@ class ArrayWords(Carrier):
         total: Any = word(0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             term = self._as(magnitude, width)
-            total = total + self.xp.where(sign, word(0) - term, term)
+            total = total + np.where(sign, word(0) - term, term)
         return self._trim(total, width)
 
 
 class ArrayCarrier(WideCarrier):
-    """Vectors of any width as arrays of the namespace `xp`."""
+    """Vectors of any width as arrays."""
 
-    def __init__(self, xp: Any = np) -> None:
-        super().__init__(ArrayWords(xp))
-        self.xp = xp
+    def __init__(self) -> None:
+        super().__init__(ArrayWords())
 
     def lanes(self, patterns: Any, width: int) -> Bits:
         """An input of at most 64 bits. `patterns`: an array of unsigned integers below 2^width, one for each lane."""
-        return Bits(self, width, self.xp.asarray(patterns, dtype=lane_type(width)))
+        return Bits(self, width, np.asarray(patterns, dtype=lane_type(width)))
 
 
 def lane_type(width: int) -> Any:

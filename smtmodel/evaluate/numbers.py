@@ -132,16 +132,18 @@ def steps_between(one: Matrix, other: Matrix, fmt: Format) -> NDArray[np.uint64]
     """How many steps from one number of a format to the next lie between the numbers of two arrays of patterns. Both
     zeros are one place, infinities are the outermost ones, and a NaN may be anywhere."""
     places = [_places(side.astype(np.uint64), fmt) for side in (one, other)]
-    return np.maximum(*places).view(np.uint64) - np.minimum(*places).view(np.uint64)  # up to 2^64 - 1
+    return np.maximum(*places) - np.minimum(*places)  # up to 2^64 - 1
 
 
-def _places(patterns: Matrix, fmt: Format) -> NDArray[np.int64]:
+def _places(patterns: Matrix, fmt: Format) -> NDArray[np.uint64]:
+    """Integers in the order of the numbers: of a format with a sign, 2^63 stands for zero."""
+    zero = np.uint64(fmt.signed << 63)
     if fmt.complement:
         unread = 64 - fmt.width
-        return np.asarray((patterns << np.uint64(unread)).view(np.int64) >> unread)
+        return np.asarray(((patterns << np.uint64(unread)).view(np.int64) >> unread).view(np.uint64) ^ zero)
     fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     negative = (patterns >> np.uint64(fmt.field_width) & np.uint64(fmt.signed)) != 0
-    return np.where(negative, -fields.view(np.int64), fields.view(np.int64))
+    return np.where(negative, zero - fields, zero + fields)
 
 
 def without_payload(patterns: Matrix, fmt: Format) -> Matrix:

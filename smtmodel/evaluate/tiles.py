@@ -24,9 +24,7 @@ COLUMNS = 256  # columns that are evaluated at a time
 
 def kind_of(fmt: Format) -> Any:
     """The unsigned integer type that holds a format's patterns."""
-    if fmt.width <= 16:
-        return np.uint8 if fmt.width <= 8 else np.uint16
-    return np.uint32 if fmt.width <= 32 else np.uint64
+    return getattr(np, f"uint{fmt.word}")
 
 
 def is_wider(patterns: Matrix, fmt: Format) -> bool:

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.ieee import round_term
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, SIGNLESS, Mode, Target
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.base.wording import as_words
@@ -61,8 +62,7 @@ class Cut(Unary):
     def _cut(self, aligned: bool, term: Term) -> Term:
         """A term after the cut. `aligned`: the value may be a term of an alignment."""
         target = self.target(term)
-        unit = term.exponent.offset(-term.fraction)
-        cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
+        cut = unpack(round_term(term, target), target.format).term
         exponent = cut.exponent
         if aligned and self.least is None:
             bits = select(cut.significand.any(), exponent.bits, constant(term.sign.carrier, 0, exponent.bits.width))

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import as_words
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, sum_of, total, turns_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import (
     Sum,
@@ -64,8 +64,10 @@ class GridSum(Sum):
         """The facts of the sum. In units of the grid, a term is at most head * 2^e, plus one if rounding may raise it,
         plus one if its bits may be inverted."""
         terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
+        finite = all(known.finite for known in operands)
         if not terms:
-            return replace(ZERO, never_minus=all(known.never_minus for known in operands))
+            return replace(ZERO, never_minus=all(known.never_minus for known in operands), finite=finite,
+                           turns=turns_of(operands))  # fmt: skip
         finest = max(self.bits_of_terms)
         leasts = all_known(total(known.least, -bits) for known, bits in terms)
         mosts = all_known(total(known.most, -bits) for known, bits in terms)
@@ -81,7 +83,7 @@ class GridSum(Sum):
         more = None if most is None else units * power(most - finest)
         return Known(
             None if leasts is None else min(leasts) + finest, most, head, finest, grid,
-            interval=sum_of(operands, more, head, most), finite=all(known.finite for known in operands),
+            interval=sum_of(operands, more, head, most), finite=finite,
         )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:

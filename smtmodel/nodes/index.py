@@ -17,6 +17,13 @@ class Index:
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(sorted((k, x) for k, x in self.factors if x)))
 
+    def plus(self, other: Index, times: int = 1) -> Index:
+        """The sum of this place and `times` the other one."""
+        factors = dict(self.factors)
+        for level, factor in other.factors:
+            factors[level] = factors.get(level, 0) + times * factor
+        return Index(self.offset + times * other.offset, tuple(factors.items()))
+
     def at(self, places: Mapping[int, int]) -> int:
         """The place for values of the loop variables, by level."""
         place = self.offset

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.ieee import with_specials
-from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.ieee import round_term, with_specials
+from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, truth
 from mmaprobe.smtmodel.carriers.carrier import Made
@@ -91,8 +91,7 @@ class Number(Value):
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
         if term.significand.width > fmt.precision or least < fmt.unit or most > fmt.emax + 1:
             return None
-        finite = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), Target(fmt, "up"))
-        return with_specials(finite, self.is_nan, *self.infinities, fmt, fmt.nan)
+        return with_specials(round_term(term, Target(fmt, "up")), self.is_nan, *self.infinities, fmt, fmt.nan)
 
     @property
     def is_zero(self) -> Bit:

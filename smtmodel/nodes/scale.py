@@ -42,8 +42,9 @@ class Scale(Node):
         return Changed(term, scaled, zeros, nans, beyond)
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """The facts of the product, which is a sum where the term is one: its sign is that of a sum, as in the term."""
         term, left, right = operands
-        return term.times(left).times(right)
+        return replace(term.times(left).times(right), agrees=term.agrees)
 
     def sentence(self) -> str:
         return "times its scale factors"

@@ -83,6 +83,8 @@ def parse_reference(text: str) -> Model:
             return Model(path, read_fpcore(Path(path)))
     if changes.startswith(f"{FLAGS}="):
         return with_flags(parse_reference(path), changes.partition("=")[2])
+    if path.endswith(CORE):
+        raise ParameterError(path, f"an expression takes no {changes}: a length=K after @, or {FLAGS}=DOCUMENT")
     if "plan" in keys_of(path):
         raise ParameterError(path, f"a plan is a model for a given number of products: {PLAN}{path}{LENGTH}64")
     unit = read_unit(Path(path))
@@ -263,7 +265,8 @@ def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
     if not changes:
         return model
     if model.member is None:
-        raise ParameterError("@", f"{model.reference} is a unit file: it has no parameters to change")
+        what = "an order of additions" if model.reference.startswith(TURN) else "a unit file"
+        raise ParameterError("@", f"{model.reference} is {what}: it has no parameters to change")
     base, _, earlier = model.reference.partition("@")
     given: dict[str, Any] = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
     member = model.member

@@ -93,23 +93,6 @@ class MistakeError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True)
-class _Affine:
-    """The place of an element: an offset, plus loop variables times factors; `factors`: pairs of level and factor."""
-
-    offset: int
-    factors: tuple[tuple[int, int], ...] = ()
-
-    def plus(self, other: _Affine, sign: int = 1) -> _Affine:
-        factors = dict(self.factors)
-        for level, factor in other.factors:
-            factors[level] = factors.get(level, 0) + sign * factor
-        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in factors.items() if x)))
-
-    def times(self, factor: int) -> _Affine:
-        return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
-
-
 class ExpressionReader:
     """Reads the expressions of a file. `steps`: the steps read so far."""
 
@@ -297,14 +280,13 @@ class ExpressionReader:
         if operand not in NAMED or operand in self.alone:
             raise MistakeError(tree, str(UnknownNameError("operand", operand, NAMED.keys() - self.alone)))
         if not isinstance(tree.slice, ast.Slice):
-            place = self._affine(tree.slice, scope)
-            return self._input(operand, Index(place.offset, place.factors))
+            return self._input(operand, self._affine(tree.slice, scope))
         part = tree.slice
         if part.lower is None or part.upper is None:
             raise MistakeError(tree, "a range of elements has a start and an end: a[0:16]")
         low, high = self._affine(part.lower, scope), self._affine(part.upper, scope)
         count = high.plus(low, -1)
-        step = self._affine(part.step, scope) if part.step is not None else _Affine(1)
+        step = self._affine(part.step, scope) if part.step is not None else Index(1)
         if count.factors or step.factors or count.offset < 1 or step.offset < 1:
             raise MistakeError(tree, "a range of elements has a fixed, positive length and step")
         level = len(scope.levels) + 1
@@ -327,14 +309,14 @@ class ExpressionReader:
             raise MistakeError(tree, "one factor is an element, the other a range of elements")
         return Product(left, right, **options)
 
-    def _affine(self, tree: ast.expr, scope: Scope) -> _Affine:
+    def _affine(self, tree: ast.expr, scope: Scope) -> Index:
         match tree:
             case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                return _Affine(value)
+                return Index(value)
             case ast.Name(id=name) if name in scope.levels:
-                return _Affine(0, ((scope.levels[name], 1),))
+                return Index(0, ((scope.levels[name], 1),))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._affine(operand, scope).times(-1)
+                return Index().plus(self._affine(operand, scope), -1)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
                 return self._affine(left, scope).plus(
                     self._affine(right, scope), 1 if isinstance(sign, ast.Add) else -1
@@ -342,7 +324,7 @@ class ExpressionReader:
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 one, two = self._affine(left, scope), self._affine(right, scope)
                 if not one.factors or not two.factors:
-                    return two.times(one.offset) if not one.factors else one.times(two.offset)
+                    return Index().plus(two, one.offset) if not one.factors else Index().plus(one, two.offset)
         if not scope.levels:
             raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a whole number")
         (*_, last) = scope.levels

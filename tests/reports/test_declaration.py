@@ -127,6 +127,8 @@ def test_steps_between_any_two_numbers_of_64_bits_are_counted() -> None:
     one, other = (np.array(side, np.uint64) for side in ((0x3FF0 << 48, least | 5, 0), (0x3FF0 << 48 | 1, 7, least)))
     assert steps_between(one, other, f64).tolist() == [1, 12, 0]
     assert steps_between(np.array([least]), np.array([least - 1]), format_named("int64")).tolist() == [2**64 - 1]
+    assert steps_between(np.array([least]), np.array([least - 1]), format_named("uint64")).tolist() == [1]
+    assert steps_between(np.array([least]), np.array([0]), format_named("uint64")).tolist() == [least]
 
 
 def test_a_bit_that_a_format_does_not_read_is_no_sign() -> None:

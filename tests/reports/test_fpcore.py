@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.reports.exports.fpcore import core, plan_core
 from mmaprobe.smtmodel.arithmetic.display import exact_value
-from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
@@ -258,6 +258,12 @@ def test_what_tensors_need(text: str, length: str, why: str, tmp_path: Path) -> 
     (path := tmp_path / "own.fpcore").write_text(text)
     with pytest.raises(InputError, match=why):
         parse_reference(f"{path}{length}")
+
+
+def test_an_expression_has_no_parameters(tmp_path: Path) -> None:
+    (path := tmp_path / "own.fpcore").write_text("(FPCore (a0 b0) :precision binary32 (* a0 b0))")
+    with pytest.raises(ParameterError, match="an expression takes no block=4"):
+        parse_reference(f"{path}@block=4")
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,10 @@ FIXED = {
     "numbers of one sign that wrap": "r(fused(relu(a[0]), relu(a[1]), F=1, carry=0, least=1))",
     "numbers of one sign that are cut": "r(fused(number(0x3f, e4m3), relu(a[1]), F=0))",
     "negative terms that wrap, and their negative": "r(exact(fused(a[0], a[1], F=1, carry=0), p(exact(a[2], c))))",
+    "negative terms that wrap, scaled, and their negative": (
+        "r(exact(scale(fused(a[0], a[1], F=1, carry=0), number(0x38, e4m3), number(0x38, e4m3)), p(exact(a[2], c))))"
+    ),
+    "a sum on a grid of zeros times NaNs": "r(grid(+0 * number(0x7f, e4m3), F=[2]))",
 }
 
 

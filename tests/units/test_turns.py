@@ -77,6 +77,11 @@ def test_what_is_no_order_is_said(order: str, message: str) -> None:
         parse_reference("ieee/turn/f33/c+0")
 
 
+def test_an_order_has_no_parameters() -> None:
+    with pytest.raises(ParameterError, match="is an order of additions: it has no parameters"):
+        parse_reference("ieee/turn/f32/c+0@nan=7fffffff")
+
+
 def tree_of(length: int) -> Node | Leaf:
     """The tree of MKL's loop."""
 
