@@ -102,14 +102,14 @@ class Pieces:
 
 
 class Throttle:
-    """True when called at most once every `seconds`."""
+    """True at most once a second."""
 
-    def __init__(self, seconds: float = 1.0) -> None:
-        self.seconds, self.last = seconds, time.monotonic()
+    def __init__(self) -> None:
+        self.last = time.monotonic()
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if passed := now - self.last >= self.seconds:
+        if passed := now - self.last >= 1.0:
             self.last = now
         return passed
 

@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.explain.explanation import (
     Outcome,
     Picture,
     Rounded,
+    Rule,
     Special,
     StepView,
 )
@@ -508,8 +509,9 @@ def _input_names(items: Iterable[Item]) -> tuple[str, ...]:
 
 def _special_rule(is_nan: bool, causes: list[Cause], pattern: int, signals: tuple[Name, ...]) -> Special:
     """The rule that decided a result that is not finite."""
-    for kind in ("nan", "inf*0"):
+    rules: tuple[Rule, ...] = ("nan", "inf*0")
+    for kind in rules:
         deciding = tuple(cause for cause in causes if cause.kind == kind)
         if is_nan and deciding:
-            return Special("nan" if kind == "nan" else "inf*0", deciding, pattern, signals)
+            return Special(kind, deciding, pattern, signals)
     return Special("opposite" if is_nan else "infinity", tuple(causes), pattern, signals)

@@ -88,7 +88,7 @@ class Flags(Unary):
         fmt, mode = node.rounding.format, node.rounding.fixed
         value = context.value(node.term, fmt.precision)
         term = value.term
-        finite = ~(value.is_nan | value.infinities[0] | value.infinities[1]) & term.significand.any()
+        finite = ~(value.is_nan | value.is_infinite) & term.significand.any()
         unit = term.exponent.offset(-term.fraction)
         tail = tail_of(term.significand, unit, fmt)
         raised = is_raised(mode, term.sign, tail, None)
@@ -113,7 +113,7 @@ class Flags(Unary):
         products = [none]
         for left, right in filter(None, pairs):
             x, y = context.value(left), context.value(right)
-            products += [_infinite(x) & y.is_zero, _infinite(y) & x.is_zero]
+            products += [x.is_infinite & y.is_zero, y.is_infinite & x.is_zero]
         times = any_of(products)
         if self.document in QUIET_ADDEND:
             times = times & ~any_of(quiet)
@@ -141,10 +141,6 @@ def _summands(term: Node) -> Sequence[Node]:
     """The numbers and products whose exact sum a term is."""
     flat = term.flat if isinstance(term, ExactSum) else term
     return flat.summands
-
-
-def _infinite(value: Value) -> Bit:
-    return value.infinities[0] | value.infinities[1]
 
 
 def _signals(leaf: Element | Literal, context: Context) -> Bit:

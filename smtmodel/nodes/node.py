@@ -45,6 +45,11 @@ class Value(ABC):
         most one of them."""
 
     @property
+    def is_infinite(self) -> Bit:
+        """Whether an infinity is among the numbers added."""
+        return self.infinities[0] | self.infinities[1]
+
+    @property
     @abstractmethod
     def negatives(self) -> tuple[Bit, Bit]:
         """Whether all, and whether any, of the numbers added are negative: they decide the sign of an exact zero."""
@@ -69,7 +74,7 @@ class Value(ABC):
     @kept_property
     def item(self) -> Unpacked:
         """The value as a term of a sum; always one object, by which a trace recognises the sum."""
-        return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
+        return Unpacked(self.term, self.is_zero, self.is_infinite, self.is_nan)
 
 
 class Number(Value):

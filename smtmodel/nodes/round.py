@@ -355,7 +355,7 @@ class Round(Unary):
     def _record(trace: Trace, fmt: Format, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
         trace.flag(Stage.SIGN, sign)
         trace.flag(Stage.SPECIAL, value.is_nan | (value.infinities[0] & value.infinities[1]), part=Part.NAN)
-        trace.flag(Stage.SPECIAL, value.infinities[0] | value.infinities[1], part=Part.INFINITE)
+        trace.flag(Stage.SPECIAL, value.is_infinite, part=Part.INFINITE)
         trace.pattern(Stage.ROUNDED, finite, fmt)
         trace.pattern(Stage.RESULT, result, fmt)
 

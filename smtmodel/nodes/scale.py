@@ -31,8 +31,8 @@ class Scale(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         term, left, right = (context.value(node) for node in self.operands)
         scale, zeros = multiply(left.term, right.term), (left.is_zero, right.is_zero)
-        infinite = any_of(term.infinities)
-        beyond = any_of([*left.infinities, *right.infinities])
+        infinite = term.is_infinite
+        beyond = left.is_infinite | right.is_infinite
         nothing = any_of([*zeros, ~term.term.significand.any() & ~infinite])
         nans = left.is_nan, right.is_nan, infinite & any_of(zeros), beyond & nothing
         scaled = multiply(term.term, scale)

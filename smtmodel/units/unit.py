@@ -39,10 +39,9 @@ class Unit:
     further operands with formats in `more` (by the keys of `OPERANDS`).
 
     Two units are equal if their expressions are equal by structure: names, `about`, `source` and `evidence` do not
-    count. `names`: the names of closed steps, in the order of the text; `roundings`: those of
-    roundings; `signals`, `titles`: the prefixes of nodes' signals, and the names of nodes as terms of a sum, if the
-    nodes' place among the steps does not give these.
-    `unrolled`: the products of each step, if successive steps form no repetition.
+    count. `names`: the closed steps by name, in the order of the text; `roundings`: the roundings by name; `signals`,
+    `titles`: the prefixes of nodes' signals, and the names of nodes as terms of a sum, if the nodes' place among the
+    steps does not give these. `unrolled`: the products of each step, if successive steps form no repetition.
     """
 
     a: Format

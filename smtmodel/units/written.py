@@ -70,7 +70,7 @@ class Written:
     @property
     def file(self) -> str:
         """The text of the example's unit file."""
-        roundings = "roundings: {r: 'round(f32, nearest_even)'}\n" if "r(" in self.example.replace("or(", "") else ""
+        roundings = "roundings: {r: 'round(f32, nearest_even)'}\n" if "r(" in self.example else ""
         return (f"unit: with-{self.name}\nformats: {{{self.formats}}}\nlength: {self.length}\n{self.more}{roundings}"
                 f"steps:\n  d: {self.example}\n")  # fmt: skip
 
