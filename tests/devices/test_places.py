@@ -37,6 +37,11 @@ def multiplication(backwards: Place) -> Callable[[np.ndarray, np.ndarray], np.nd
     return multiply
 
 
+def answer(device: CallableDevice, vector: Vector) -> int | None:
+    [(_, d)] = device.answers([vector])
+    return d
+
+
 def order(backwards: Place, formats: str = "bf16,bf16,f32") -> tuple[Tree, CallableDevice]:
     device = CallableDevice(multiplication(backwards), "f", (12, 12))
     return revealed(device, parse_signature(formats, 7), time.monotonic() + 60, lambda _: None, ends=True), device
@@ -52,7 +57,7 @@ def test_other_orders_at_other_places_are_seen_in_all_formats(formats: str) -> N
     assert "places" not in plain.description
     device = CallableDevice(multiplication(lambda row, column, _: column > 7), "f", (12, 12))
     asked = parse_signature(formats, 7)
-    device.answer(Vector(asked, Operands((0,) * 7, (0,) * 7, 0)))
+    answer(device, Vector(asked, Operands((0,) * 7, (0,) * 7, 0)))
     assert "places" in device.description  # before a question is asked twice
 
 
@@ -70,10 +75,10 @@ def test_an_input_that_is_asked_twice_says_which_places_differ() -> None:
     device = CallableDevice(multiplication(lambda row, column, p: column == 1 and p[0] == 2.0**70), "f", (4, 4))
     asked = parse_signature("bf16,bf16,f32", 3)
     vector = Vector(asked, Operands((0x6280, 0xE280, 0x3F80), (0x3F80,) * 3, 0), id=1)  # 2^70 - 2^70 + 1
-    assert device.answer(vector) == 0x3F800000
+    assert answer(device, vector) == 0x3F800000
     with pytest.raises(PlacesError, match=r"f: one input gives 1 at row 0, column 0 and 0 at row 0, column 1"):
-        device.answer(vector)
-    assert [device.answer(vector) for _ in range(5)] == [0x3F800000] * 5
+        answer(device, vector)
+    assert [answer(device, vector) for _ in range(5)] == [0x3F800000] * 5
 
 
 def test_a_function_that_changes_its_answers_contradicts_itself() -> None:
