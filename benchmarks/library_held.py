@@ -39,7 +39,7 @@ def held(mapper: Mapper) -> tuple[int, list[str]]:
     mapper.deadline, mapper.rng = None, np.random.default_rng(SEED)
     right, wrong = 0, []
     for number in range(COUNT):
-        shape = mapper.random_shape(number)
+        shape = mapper.products.random_shape(number)
         at, so = mapper.held(mapper.rules, shape)
         right += bool(so.all())
         if any(mapper.findings.rules[rule].confirmed for rule in at[~so & (at >= 0)]):

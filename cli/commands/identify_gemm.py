@@ -158,7 +158,7 @@ def _gives(mapped: Mapped, plan: Plan) -> str:
 
 def _show(mapped: Mapped, seconds: float) -> None:
     from mmaprobe.cli.text.plan_results import activation_text
-    from mmaprobe.queries.plans.library import LOOKED
+    from mmaprobe.queries.plans.asked_products import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
     for what, shapes in _missing(mapped).items():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.questions.problem import Candidates, Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.queries.search.witness import Row, replay
+from mmaprobe.queries.search.witness import Row, differs_on
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.base.progress import Pieces
@@ -166,7 +166,7 @@ class _Partitioning:
 
     def _is_distinguished(self, pair: _Pair) -> bool:
         problem = pair.problem
-        return any(problem_differs(problem, row) for row in self.partitions[pair.number].witnesses)
+        return any(differs_on(problem, row) for row in self.partitions[pair.number].witnesses)
 
     def _prove(self, pair: _Pair) -> Proof | None:
         """The proof for a pair; None if a witness already distinguishes its models, or no time is left."""
@@ -201,8 +201,3 @@ class _Partitioning:
             partition.witnesses.append(proof.witness.operands.every)
         elif not distinguished:
             partition.unknown.append(pair.models)
-
-
-def problem_differs(problem: Problem, row: Row) -> bool:
-    """Whether the two sides of a problem differ on an input, by evaluation."""
-    return bool(replay(problem, [row]).differs[0])

@@ -19,13 +19,13 @@ from mmaprobe.queries.compare.steady import AGAIN, Answer, AskDevice, spread
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.search.witness import (
     Row,
-    _cost,
-    _fields,
-    _smaller,
+    cost_of,
     exercised_features,
+    fields_of,
     replay,
     results_differ,
     row_with,
+    smaller_rows,
 )
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -42,8 +42,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.operand import NAMED
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
-REPEATS = 4  # times that a question is asked before its answer is believed
-NOISY_REPEATS = 16  # the same for a device that has contradicted itself
+REPEATS = 4  # times that a question is repeated before its answer is believed
+NOISY_REPEATS = 16  # further repeats for a device that has contradicted itself
 TRIES = 2  # vectors of each new kind that are asked again, the easiest to read
 ROUNDS = 80  # rounds of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
@@ -301,7 +301,7 @@ class Comparison:
         """Follow up vectors with different answers: those of each new kind that are easiest to read, if the devices
         repeat their answers."""
         by_kind: dict[Kind, list[Row]] = {}
-        order = {row: _cost(row, pair.layout) for row in rows}
+        order = {row: cost_of(row, pair.layout) for row in rows}
         kinds = pair.kinds(rows, left, right)
         for row, kind in sorted(zip(rows, kinds, strict=True), key=lambda one: order[one[0]]):
             if not self._known(kind) and len(by_kind.setdefault(kind, [])) < TRIES:
@@ -396,8 +396,8 @@ class Comparison:
 def reading_cost(row: Row, layout: Layout) -> tuple[int, ...]:
     """The costs of reading an input, as for witnesses; then the numbers of set bits, then of products' places."""
     count = layout.length
-    ones = sum(_fields(pattern, fmt)[2].bit_count() for pattern, fmt in zip(row, layout.formats, strict=True))
-    return (*_cost(row, layout), ones, sum(k for k in range(count) if row[k] or row[count + k]))
+    ones = sum(fields_of(pattern, fmt)[2].bit_count() for pattern, fmt in zip(row, layout.formats, strict=True))
+    return (*cost_of(row, layout), ones, sum(k for k in range(count) if row[k] or row[count + k]))
 
 
 def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
@@ -414,7 +414,7 @@ def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
 
 def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
     """The steps of a witness; fraction bits cleared from the top, and one by one; products moved forward."""
-    yield from _smaller(row, layout)
+    yield from smaller_rows(row, layout)
     count = layout.length
     for index, fmt in enumerate(layout.formats):
         for place in range(fmt.fraction):

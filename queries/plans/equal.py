@@ -52,6 +52,7 @@ from mmaprobe.queries.search.witness import (
     Row,
     Witness,
     confirmed_witness,
+    differs_on,
     replay,
     row_with,
     shrink,
@@ -584,10 +585,7 @@ def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[i
     return *sides[0], *sides[1], other[2]
 
 
-@lru_cache
-def _differs(problem: Placed, row: Row) -> bool:
-    """Whether the plans differ on a row."""
-    return bool(replay(problem, [row]).differs[0])
+_differs = lru_cache(differs_on)  # a proof's verdict is asked for many times
 
 
 def model_reference(plan: Plan, length: int) -> str:

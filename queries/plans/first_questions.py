@@ -19,7 +19,6 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 SEED = 1  # of the random factors
-SIDE = 8  # rows, and columns, that are compared, at most
 ZERO_POINT = (
     "products with 0 are 0 in every plan, but not where {factor} has a zero point, as quantised numbers may, nor where "
     "something that depends on {other} is added: ask the function with a zero point of 0"
@@ -27,15 +26,13 @@ ZERO_POINT = (
 OWN_FACTORS = "no plan has a factor for each {line}, as weights that are quantised line by line have"
 
 
-@dataclass
+@dataclass(frozen=True)
 class FirstQuestions:
-    """The first products that a library is asked for. `shape`: M, N and K; `products`: the number of products asked so
-    far."""
+    """The first products that a library is asked for. `shape`: M, N and K."""
 
     asked: Signature
     multiply: Multiply
     shape: tuple[int, int, int]
-    products: int = 0
 
     def check_zeros(self) -> None:
         """Raises IncompleteError if a product of zeros, or with zeros for one factor, is not zero."""
@@ -91,5 +88,4 @@ class FirstQuestions:
         return numbers(self.asked.a, (rows, length)), numbers(self.asked.b, (length, columns))
 
     def _product(self, a: Matrix, b: Matrix) -> Matrix:
-        self.products += 1
         return self.multiply(a, b, np.zeros((a.shape[0], b.shape[1]), kind_of(self.asked.c)))

@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.activations import activation_of
+from mmaprobe.queries.plans.asked_products import CHOICES, SMALL, TILE, AskedProducts, cost, crossed
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
-from mmaprobe.queries.plans.first_questions import FirstQuestions
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, told_sums, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
-from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
+from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.results import SECONDS
-from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
+from mmaprobe.queries.plans.rules import FEATURES, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError, ParameterError
@@ -47,9 +47,6 @@ from mmaprobe.smtmodel.plans.joins import Promote
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
-LOOKED = 10  # rows, and columns, recomputed of each result: the first, the last and some between
-ROWS = 8  # rows of the first products, at least where there are so many
-LEAST = 40  # elements recomputed of each shape; a small shape is multiplied several times
 FIRST = 60  # random shapes from which the first rules are learned
 MORE = 40  # random shapes in each round of refining the rules
 NEAR = 2  # shapes, with one side changed, that are multiplied for each shape on which the rules failed
@@ -82,14 +79,9 @@ SHARE = 0.2  # share of the learning time left: the largest estimate for an orde
 LONGEST = 2  # times SHARE of that time, after which the search for an order ends
 ORDERING = 0.4  # share of the learning time for all orders
 UNITS = 4  # the least number of uses of a known unit in K for which its cuts are tried before an order is revealed
-TILE = 16  # products of one use of a matrix unit, or a multiple of them
-SMALL = 32  # powers of two by which an addend may be smaller than the sum of the products
-TIED = 8  # the exponent of sums half way between two results
-DEEP = 32  # powers of two by which a product that decides may be smaller than half a unit of these results
-DIRECTED, CHOICES = 4, 1 << 17  # products whose c is chosen to distinguish plans; candidates for c in each of these
+DIRECTED = 4  # products whose c is chosen to distinguish plans
 AGAIN, NARROW_D = (3, 12), 16  # further products that a plan must reproduce, the latter if d has at most NARROW_D bits
 NARROWED = 16  # the most products by which the factor of quantised results is narrowed down
-POOL = 1 << 20  # the most random numbers of a matrix; a larger matrix repeats them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless K of every shape left is longer
 
 Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
@@ -112,6 +104,12 @@ class Looked:
     def unexplained(self) -> NDArray[np.bool_]:
         """For each element, whether no known plan reproduces it."""
         return np.asarray(~np.array(self.fits).any(axis=0))
+
+    @property
+    def sides(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows, and the columns, of the elements."""
+        rows, columns = (np.unique(side) for side in self.places.T)
+        return rows, columns
 
     def alone(self, number: int) -> Sample:
         """The sample restricted to one element."""
@@ -255,13 +253,9 @@ class Mapper(Candidates):
         least: tuple[int, int, int] = (1, 1, 1), multiple: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(asked)
-        self.multiply, self.reveal, self.multiple = multiply, reveal, multiple
-        self.least = tuple(-(-side // multiple) * multiple for side in least)
-        self.most = tuple(side - side % multiple for side in top.sides)
-        if any(low > high for low, high in zip(self.least, self.most, strict=True)):
-            raise ParameterError("--multiple", f"no shape up to {top} has sides that are multiples of {multiple}")
-        self.top = Shape(*self.most)
-        self.rng = np.random.default_rng(seed)
+        self.multiply, self.reveal = multiply, reveal
+        self.products = AskedProducts(asked, self._multiplied, top, least, multiple, seed)
+        self.top, self.rng = self.products.top, self.products.rng  # one sequence of random numbers for both
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
         self.quickest = math.inf  # seconds of one product of the shape that was asked for last
@@ -286,8 +280,10 @@ class Mapper(Candidates):
     def run(self) -> Mapped:
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and if zeros do
         not give zeros."""
-        self._ask_first()
-        self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
+        first = self.products.first
+        first.check_zeros()
+        self.findings.unlike = first.unlike()
+        self._look_at([self.top, *(self.products.random_shape(number) for number in range(FIRST))])
         top = self.looked[self.top]
         if top.unexplained.any():
             self.findings.activation = activation_of(self.asked, top.sample)
@@ -305,18 +301,6 @@ class Mapper(Candidates):
             self._learn_from(self.findings.differ)
             rules = self._explained()
         return self.findings
-
-    def _ask_first(self) -> None:
-        """Ask whether the library multiplies matrices, and whether all rows and columns are alike. Raises
-        IncompleteError if it does not."""
-        height = min(self.top.rows, max(self.least[0], -(-ROWS // self.multiple) * self.multiple))
-        length = min(self.top.length, max(self.least[2], TILE))
-        first = FirstQuestions(self.asked, self.multiply, (height, self.top.columns, length))
-        try:
-            first.check_zeros()
-            self.findings.unlike = first.unlike()
-        finally:
-            self.findings.asked += first.products
 
     def searched(self) -> IncompleteError | None:
         """Run; then look for products that the sums of elements without a plan leave out or add twice. Returns the
@@ -357,7 +341,7 @@ class Mapper(Candidates):
         quiet = number = 0
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
-            new = [self.random_shape(n) for n in range(MORE)] + list(self._ends(rules))
+            new = [self.products.random_shape(n) for n in range(MORE)] + list(self._ends(rules))
             self._look_at(new)
             for shape in self._held_at(rules, LEARNING) if quiet == QUIET - 1 else ():
                 self._look_at([shape])
@@ -390,8 +374,16 @@ class Mapper(Candidates):
     def _unfitted(self, shape: Shape) -> Looked:
         """The library's results for a shape, before any plan is compared."""
         self.quickest = math.inf
-        sample, places = self._sample(shape)
+        sample, places = self.products.sample(shape)
         return Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), self.quickest, [])
+
+    def _multiplied(self, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        """The library's D. The product is counted and timed."""
+        begun = time.monotonic()
+        d = self.multiply(a, b, c)
+        self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation
+        self.findings.asked += 1
+        return d
 
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
         """For each observed element, whether a plan reproduces it."""
@@ -431,7 +423,7 @@ class Mapper(Candidates):
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
         features, fits, _ = self._table()
-        self.rules = rules = learned(features, fits, self.least, self.multiple)
+        self.rules = rules = learned(features, fits, self.products.least, self.products.multiple)
         self.findings.rules = [MappedRule(rule, self.known[rule.plan] if rule.plan >= 0 else None) for rule in rules]
         self.findings.gives = dict(zip(self.known, fits.sum(axis=0).tolist(), strict=True))
         self.findings.observed = len(fits)
@@ -508,26 +500,19 @@ class Mapper(Candidates):
             counts = [self._count_of(one, shapes) for one in every]
             every = [one for one, count in zip(every, counts, strict=True) if count == max(counts)]
         if len(every) > 1:
-            small = self._near_smallest(shapes[0])
+            small = self.products.near_smallest(shapes[0].shape, *shapes[0].sides)
             results = [self.results(one, small) for one in every]
             counts = [0 if one is None else int(self.agreeing(one, small).sum()) for one in results]
             every = [every[counts.index(max(counts))]]
         return every[0]
-
-    def _near_smallest(self, looked: Looked) -> Sample:
-        """A product of a shape in which the numbers of A, and so the products, are near the smallest normal ones."""
-        low = self.asked.a.emin
-        powers = (low - self.asked.a.fraction, low + 2), (0, SMALL // 4), (low - self.asked.a.fraction, low + 2)
-        rows, columns = (np.unique(side) for side in looked.places.T)
-        return Sample(*(side[None] for side in self._drawn(looked.shape, rows, columns, False, powers=powers)))
 
     def _again(self, looked: Looked, number: int) -> Sample:
         """An element of a shape, with its results in further products: wrong plans reproduce one result by chance,
         above all in a narrow format."""
         row, column = looked.places[number : number + 1].T
         times = AGAIN[self.asked.d.width <= NARROW_D]
-        more = [self._drawn(looked.shape, row, column, True) for _ in range(times)]
-        return Sample.joined([looked.alone(number), *(Sample(*(side[None] for side in part)) for part in more)])
+        more = [self.products.drawn(looked.shape, row, column, True) for _ in range(times)]
+        return Sample.joined([looked.alone(number), *more])
 
     def _likeliest_ends(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Of plans of one sum, those of one form for each format of the sum: of the likeliest form that no result
@@ -548,7 +533,7 @@ class Mapper(Candidates):
     def _with_best_end(self, plans: list[Plan], looked: Looked) -> Plan:
         """Of several plans with the same sum, the plan that reproduces most of the unexplained elements of a shape,
         for sums and values of c that distinguish the steps after the sum. Of equally good plans, the first."""
-        rows, columns = (np.unique(side) for side in looked.places.T)
+        rows, columns = looked.sides
         before: list[Plan] = []
         while self.asked.of_integers and len(plans) != len(before):
             before = plans
@@ -556,18 +541,17 @@ class Mapper(Candidates):
                 plans = self._giving_most_of(drawn, plans, looked)
         formats = self.asked.a, self.asked.b, self.asked.c, self.asked.d
         if len(plans) > 1 and not any(fmt.is_integer for fmt in formats):
-            plans = self._giving_most_of(self._tied(looked.shape, rows, columns), plans, looked)
+            plans = self._giving_most_of(self.products.tied(looked.shape, rows, columns), plans, looked)
         for number in range(DIRECTED if self.asked.addend else 0):
             if len(plans) == 1 or (number > 1 and len(plans) == len(before)):
                 break
             before, with_c = plans, partial(self._telling_c, plans)
-            drawn = self._drawn(looked.shape, rows, columns, self.asked.of_integers, with_c)
+            drawn = self.products.drawn(looked.shape, rows, columns, self.asked.of_integers, with_c)
             plans = self._giving_most_of(drawn, plans, looked)
         return plans[0]
 
-    def _giving_most_of(self, drawn: tuple[Matrix, ...], plans: list[Plan], looked: Looked) -> list[Plan]:
+    def _giving_most_of(self, sample: Sample, plans: list[Plan], looked: Looked) -> list[Plan]:
         """The plans that reproduce most of the elements of a new product of a shape that are unexplained there."""
-        sample = Sample(*(side[None] for side in drawn))
         open_at = looked.unexplained.reshape(sample.d.shape)
         every = [self.results(plan, sample) for plan in plans]
         gives = [0 if one is None else int((self.agreeing(one, sample) & open_at).sum()) for one in every]
@@ -582,59 +566,32 @@ class Mapper(Candidates):
         sums = None if total is None else self.results(total, Sample(a[None], b[None], c[None], c[None]))
         if sums is None or len(ends) == 1:
             return c
-        many = self._random(self.asked.c, (max(1, CHOICES // c.size), c.size), (-SMALL, 5))
+        many = self.products.patterns(self.asked.c, (max(1, CHOICES // c.size), c.size), (-SMALL, 5))
         results = [one.ended(np.broadcast_to(sums.reshape(1, -1), many.shape), many) for one in ends]
         differ = (np.array(results) != results[0]).sum(axis=0)
         return np.take_along_axis(many, differ.argmax(axis=0)[None], axis=0).reshape(c.shape)
 
     def _telling_sums(
         self, plans: Sequence[Plan], shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> tuple[Matrix, ...] | None:
+    ) -> Sample | None:
         """A, B, C (zeros) and D at some rows and columns of a product of integers, with one sum in each row, for which
         some plan differs from the first one in the steps after the sum; None if no such sum is found."""
-        sums, c = self._sums(shape), kind_of(self.asked.c)
+        sums, c = self.products.sums(shape), kind_of(self.asked.c)
         forms = [form_of(self.asked, plan) for plan in plans]
         patterns = from_numbers(sums.astype(np.float64), forms[0].format, "nearest_even")
         results = np.array([one.ended(patterns, np.zeros(sums.shape, c)) for one in forms])
         told = sums[(results != results[0]).any(axis=0)]
-        return self._of_sums(told, shape, rows, columns) if told.size else None
+        return self.products.of_sums(told, shape, rows, columns) if told.size else None
 
     def _with_told_sums(self, looked: Looked, sample: Sample) -> Sample:
         """A sample of products of integers, and further products of its shape whose sums narrow the factor down."""
-        rows, columns = (np.unique(side) for side in looked.places.T)
+        rows, columns = looked.sides
         for _ in range(NARROWED):
-            told = told_sums(self.asked, sample, self._sums(looked.shape))
+            told = told_sums(self.asked, sample, self.products.sums(looked.shape))
             if not told.size:
                 break
-            drawn = self._of_sums(told, looked.shape, rows, columns)
-            sample = Sample.joined([sample, Sample(*(side[None] for side in drawn))])
+            sample = Sample.joined([sample, self.products.of_sums(told, looked.shape, rows, columns)])
         return sample
-
-    def _sums(self, shape: Shape) -> NDArray[np.int64]:
-        """Sums of products of integers that `_of_sums` makes."""
-        places = shape.length - 1
-        top = self._base * int(self.asked.a.most) * places + self._base - 1 if places else int(self.asked.a.most)
-        least = -top if self.asked.a.signed else 0
-        wide = self.rng.integers(least, top, CHOICES, endpoint=True) >> self.rng.integers(0, top.bit_length(), CHOICES)
-        return np.append(np.arange(max(least, -CHOICES), min(top, CHOICES) + 1), wide)
-
-    @property
-    def _base(self) -> int:
-        return 1 << min(self.asked.a.fraction, self.asked.b.fraction)
-
-    def _of_sums(
-        self, sums: NDArray[np.int64], shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> tuple[Matrix, ...]:
-        """A, B, C (zeros) and D at some rows and columns of a product of integers, with one of some sums in each row,
-        chosen at random: its digits to the base that B holds."""
-        asked, places, base = self.asked, shape.length - 1, self._base
-        chosen = np.resize(self.rng.permutation(sums), (shape.rows, 1))
-        a, b = np.zeros((shape.rows, shape.length)), np.full((shape.length, shape.columns), float(base))
-        a[:, :1], b[:1] = chosen % base if places else chosen, 1
-        a[:, 1:] = chosen // base // max(places, 1) + (np.arange(places) < chosen // base % max(places, 1))
-        x, y = (from_numbers(side, fmt).astype(kind_of(fmt)) for side, fmt in ((a, asked.a), (b, asked.b)))
-        zeros = np.zeros((shape.rows, shape.columns), kind_of(asked.c))
-        return self._asked_product(x, y, zeros, rows, columns)
 
     def _giving_most(self, plans: list[Plan], looked: Looked, asked: NDArray[np.bool_], share: float) -> list[Plan]:
         """The plans that reproduce at least `share` times as many of the elements in `asked` as the best plan does."""
@@ -752,8 +709,7 @@ class Mapper(Candidates):
         """The plans that reproduce most elements at the next few K as well, as plans that treat the last products in
         different ways may agree at one K. Of plans that differ only in the size of a cut, the likeliest come first, and
         plans with sizes near the likeliest size are added."""
-        shape = looked.shape
-        step = self.multiple
+        shape, step = looked.shape, self.products.multiple
         for length in range(shape.length + step, min(shape.length + LONGER * step, self.top.length) + 1, step):
             plans = self._best_at(plans, replace(shape, length=length))
         alike: dict[Plan, list[Plan]] = {}  # by the plan with the smallest cut size
@@ -769,9 +725,10 @@ class Mapper(Candidates):
     def _best_past_cuts(self, plans: list[Plan], shape: Shape) -> list[Plan]:
         """The plans that reproduce most elements at K one above the largest size of a plan's sums, or one above twice
         that size: at such K the plans' cuts differ."""
+        least, multiple = self.products.least[2], self.products.multiple
         for _ in range(APART):
             every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
-            lengths = sorted(n for n in every if self.least[2] <= n <= self.top.length and n % self.multiple == 0)
+            lengths = sorted(n for n in every if least <= n <= self.top.length and n % multiple == 0)
             groups = [max(Counter(_cut(plan, length) for plan in plans).values()) for length in lengths]
             if not lengths or min(groups) == len(plans):
                 break
@@ -812,7 +769,7 @@ class Mapper(Candidates):
     def _near(self, shape: Shape) -> Iterator[Shape]:
         """Shapes with one side of `shape` changed."""
         for _ in range(NEAR):
-            other, own = self.random_shape(), int(self.rng.integers(3))
+            other, own = self.products.random_shape(), int(self.rng.integers(3))
             yield Shape(*(*shape.sides[:own], other.sides[own], *shape.sides[own + 1 :]))
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
@@ -837,9 +794,10 @@ class Mapper(Candidates):
 
     def _unseen(self, rule: Rule, bases: Sequence[Shape]) -> Iterator[Shape]:
         """New shapes of sizes at which a rule was not observed, with elements within its limits."""
+        allowed = self.products.allowed
         for side, low, high in rule.unseen():
             every = (
-                self._asked(*base.sides[:side], int(self.rng.integers(low, high + 1)), *base.sides[side + 1 :])
+                allowed(*base.sides[:side], int(self.rng.integers(low, high + 1)), *base.sides[side + 1 :])
                 for base in self._some_of(bases)
             )
             yield from islice(self._new_within(rule.reaches, every), 1)
@@ -851,13 +809,13 @@ class Mapper(Candidates):
         for at in self.rng.permutation(len(ends))[:MORE]:
             number, feature, end = ends[at]
             some = self._some_of(bases[number])
-            every = (shape for base in some for shape in self._changed(base, FEATURES[feature], end))
+            every = (shape for base in some for shape in self.products.changed(base, FEATURES[feature], end))
             yield from islice(self._new_within(rules[number].reaches, every), 1)
 
     def _held_at(self, rules: Sequence[Rule], share: float) -> Iterator[Shape]:
         """New shapes at the K of `lengths_asked` for the rules with a plan, each with the M and N that need the fewest
         products. Ends when a share of the time is over."""
-        bases = {number: sorted(shapes, key=_cost) for number, shapes in self._bases(rules).items()}
+        bases = {number: sorted(shapes, key=cost) for number, shapes in self._bases(rules).items()}
         numbers, seen = list(bases), {number: {shape.length for shape in shapes} for number, shapes in bases.items()}
         for at, length in lengths_asked((rules[number], self.known[rules[number].plan]) for number in numbers):
             if length in seen[number := numbers[at]]:
@@ -875,7 +833,7 @@ class Mapper(Candidates):
         """The shapes not yet observed that have elements which a rule covers. `covers`: `Rule.reaches` or `Rule.holds`
         of the rule."""
         for shape in shapes:
-            places = _crossed(self._places(shape.rows), self._places(shape.columns))
+            places = crossed(self.products.places(shape.rows), self.products.places(shape.columns))
             if shape not in self.looked and covers(features_of(shape, places[:, 0], places[:, 1])).any():
                 yield shape
 
@@ -889,7 +847,8 @@ class Mapper(Candidates):
         wanted = (limit.low + limit.high) // 2
         if limit.high - limit.low < limit.low // NARROW:  # libraries choose at round numbers
             wanted = _roundest(limit.low, limit.high)
-        shapes = [shape for base in (low, high) for shape in self._changed(base, FEATURES[limit.feature], wanted)]
+        feature = FEATURES[limit.feature]
+        shapes = [shape for base in (low, high) for shape in self.products.changed(base, feature, wanted)]
         away = [(abs(self._number(shape, limit) - wanted), n) for n, shape in enumerate(shapes)
                 if limit.low < self._number(shape, limit) < limit.high]  # fmt: skip
         return shapes[min(away)[1]] if away else None
@@ -898,36 +857,6 @@ class Mapper(Candidates):
     def _number(shape: Shape, limit: Limit) -> int:
         """The value of a limit's feature for a shape."""
         return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
-
-    def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
-        """Shapes like `base`, within the smallest and the largest shape, whose feature is about `wanted`."""
-        m, n, k = base.sides
-        by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
-        match feature.kind, feature.of:
-            case "rest", "M":
-                shapes = [(m - m % feature.step + wanted, n, k)]
-            case "rest", _:
-                shapes = [(m, n - n % feature.step + wanted, k)]
-            case _, "M":
-                shapes = [(wanted, n, k)]
-            case _, "N":
-                shapes = [(m, wanted, k)]
-            case _, "K":
-                shapes = [(m, n, wanted)]
-            case _, "M * N":
-                shapes = [*((x, n, k) for x in _about(wanted, n)), *((m, x, k) for x in _about(wanted, m))]
-            case _:
-                shapes = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
-                side = 1 << (wanted & -wanted).bit_length() // 3
-                shapes.append((side, side, wanted // side**2))
-        return [self._asked(*sides) for sides in shapes if sides[0] and sides[1]]
-
-    def _asked(self, *sides: int) -> Shape:
-        """The allowed shape nearest to some sides."""
-        step = self.multiple
-        rounded = ((side + step // 2) // step * step for side in sides)
-        ends = zip(self.least, rounded, self.most, strict=True)
-        return Shape(*(max(low, min(side, high)) for low, side, high in ends))
 
     # -- tests of rules
 
@@ -948,10 +877,10 @@ class Mapper(Candidates):
         mapped = self.findings
         mapped.checked, mapped.right, mapped.open = 0, 0, []
         self._find_rivals(rules)
-        count = min(CHECKED, max(2 * CONFIRMED, self._shapes()))
+        count = min(CHECKED, max(2 * CONFIRMED, self.products.shapes()))
         for number in range(count):
             self._say(f"{number} of {count} random shapes")
-            shape = self.random_shape(number)
+            shape = self.products.random_shape(number)
             is_open = self._compared(rules, shape)
             mapped.checked += 1
             mapped.right += not is_open and not any(shape in entry.differ for entry in mapped.rules)
@@ -986,12 +915,12 @@ class Mapper(Candidates):
         for number in range(MEANT if rule.plan >= 0 and bases else 0):
             if (entry.confirmed and number >= 2 * len(ends)) or entry.differ or self._late(CONFIRMING):
                 break
-            base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
+            base, other = bases[int(self.rng.integers(len(bases)))], self.products.random_shape()
             kept = self.rng.random(3) < 0.5
             shapes = [Shape(*np.where(kept, base.sides, other.sides).tolist())]
             if ends and number % 2:
                 feature, end = ends[number // 2 % len(ends)]
-                shapes = self._changed(base, FEATURES[feature], end)
+                shapes = self.products.changed(base, FEATURES[feature], end)
             for shape in self._new_within(rule.holds, shapes):
                 self._say(f"{shape}, to confirm a rule")
                 self._compared(rules, shape)
@@ -1031,125 +960,7 @@ class Mapper(Candidates):
         it."""
         return self._reproduced(rules, self._unfitted(shape))
 
-    # -- products
-
-    def _sample(self, shape: Shape) -> tuple[Sample, NDArray[np.int64]]:
-        """Several matrix products of one shape, and the rows and columns (n x 2) of the elements to compare."""
-        rows, columns = self._places(shape.rows), self._places(shape.columns)
-        times = -(-LEAST // (len(rows) * len(columns)))
-        parts = [self._drawn(shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)]
-        places = _crossed(rows, columns)
-        a, b, c, d = (np.array(side) for side in zip(*parts, strict=True))
-        return Sample(a, b, c, d), places
-
-    def _drawn(
-        self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool,
-        chosen: Callable[[Matrix, Matrix, Matrix], Matrix] | None = None,
-        powers: Sequence[tuple[int, int]] | None = None,
-    ) -> tuple[Matrix, ...]:  # fmt: skip
-        """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
-        pairs whose exact sum is zero, and c is small: the result then consists of rounding errors, which a narrow
-        format of d otherwise hides, and shows the step at which c is added; of integers, which are summed without
-        error, all products of an element are large and have one sign instead. `chosen`: the function that chooses c at
-        these rows and columns from A, B and a random c. `powers`: other powers of two for the sizes of A, B and C."""
-        sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
-        formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
-        powers = powers or [(-spread, spread), (-spread, spread), (-SMALL, 0) if cancels else (-spread, spread)]
-        a, b, c = (self._random(*each) for each in zip(formats, sizes, powers, strict=True))
-        if self.asked.of_integers:
-            a, b, positive = self._integers(shape, large=cancels)
-            if cancels and self.asked.c.is_integer:  # most sums are beyond an end, or near it
-                c = near_ends(self.rng, self.asked.c, positive ^ (self.rng.integers(0, 4, c.shape) > 0))
-        elif cancels:
-            order = self.rng.permutation(shape.length)
-            half = shape.length // 2
-            one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
-            a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
-            b[rest] = 0
-        c, at = c if self.asked.addend else np.zeros_like(c), np.ix_(rows, columns)
-        if chosen is not None:
-            c[at] = chosen(a[rows], b[:, columns], c[at])
-        return self._asked_product(a, b, c, rows, columns)
-
-    def _integers(self, shape: Shape, *, large: bool) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
-        """Random integers as A and B: of as many bits in all of a row, or column; or, with `large`, near one end of the
-        format, in half of the rows near the other end from some place on; and, for each element, whether its first
-        products are positive then."""
-        ends, places = ((shape.rows, 1), (1, shape.columns)), np.arange(shape.length)
-        rows, columns = (self.rng.integers(0, 2, size) > 0 for size in ends)
-        turned = places >= self.rng.integers(1, 2 * shape.length + 1, ends[0])
-
-        def side(fmt: Format, least: NDArray[np.bool_], size: tuple[int, int]) -> Matrix:
-            if large:
-                return near_ends(self.rng, fmt, least)
-            return random_integers(self.rng, fmt, least.shape, self.rng.integers(1, fmt.width + 1, size))
-
-        a = side(self.asked.a, rows ^ turned, ends[0])
-        b = side(self.asked.b, np.broadcast_to(columns, (shape.length, shape.columns)), ends[1])
-        return a, b, (rows & self.asked.a.signed) == (columns & self.asked.b.signed)
-
-    def _tied(self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, ...]:
-        """A, B, C and D at some rows and columns of a product whose sums lie half way between two numbers of the format
-        of d, but for a far smaller c or, without c, a far smaller product. Two roundings after the sum then often give
-        another number than one."""
-        asked, sizes = self.asked, (shape.rows, shape.columns)
-        top = min(TIED, asked.b.emax - 1, asked.d.emax - 2)
-        half = top - asked.d.fraction - 1  # the exponent of half a unit in the last place of the sums
-        bits = min(asked.a.fraction, asked.d.fraction)
-        a, b = np.zeros((shape.rows, shape.length)), np.zeros((shape.length, shape.columns))
-        a[:, 0], b[0] = 1 + self.rng.integers(0, 1 << bits, shape.rows) / (1 << bits), 2.0**top
-        a[:, 1:2], b[1:2] = 2.0 ** (half // 2), 2.0 ** (half - half // 2)
-        least = asked.c.unit if asked.addend else max(asked.a.unit + asked.b.unit, half - DEEP)
-        below = self.rng.integers(1, max(2, half - least + 1), sizes)
-        c = np.where(self.rng.integers(0, 2, sizes), 1, -1) * 2.0 ** (half - below)
-        if not asked.addend:
-            b[2:3] = 2.0 ** max(asked.b.unit, least // 2)
-            a[:, 2:3], c = c[:, :1] / b[2:3, :1], np.zeros(sizes)
-        sides = ((a, asked.a), (b, asked.b), (c, asked.c))
-        x, y, z = (from_numbers(side, fmt, "toward_zero").astype(kind_of(fmt)) for side, fmt in sides)
-        return self._asked_product(x, y, z, rows, columns)
-
-    def _asked_product(
-        self, a: Matrix, b: Matrix, c: Matrix, rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> tuple[Matrix, ...]:
-        """A, B, C and the library's D at some rows and columns."""
-        at = np.ix_(rows, columns)
-        begun = time.monotonic()
-        d = self.multiply(a, b, c)
-        self.quickest = min(self.quickest, time.monotonic() - begun)  # the first may include compilation
-        self.findings.asked += 1
-        return a[rows], b[:, columns], c[at], d[at]
-
-    def _places(self, side: int) -> NDArray[np.int64]:
-        """At most `LOOKED` places of a side: the first, the last ones and some between."""
-        if side <= LOOKED:
-            return np.arange(side)
-        ends = {0, side - 1, side - 2, side - 1 - int(self.rng.integers(2, 9))}
-        between = self.rng.choice(np.setdiff1d(np.arange(side), list(ends)), LOOKED - len(ends), replace=False)
-        return np.sort(np.append(between, sorted(ends)))
-
-    def _random(self, fmt: Format, size: tuple[int, int], powers: tuple[int, int]) -> Matrix:
-        drawn, (low, high) = min(math.prod(size), POOL), powers
-        return np.resize(random_patterns(self.rng, fmt, (drawn,), low, high), size)
-
-    def _shapes(self) -> int:
-        """The number of allowed shapes."""
-        sides = zip(self.least, self.most, strict=True)
-        return math.prod((most - least) // self.multiple + 1 for least, most in sides)
-
-    def random_shape(self, number: int = 3) -> Shape:
-        """A random shape from the smallest to the largest; for some values of `number`, with the smallest M or N. About
-        half of the sides are drawn log-uniformly."""
-        logarithmic = self.rng.random(3) < 0.5
-        sides = [
-            int(np.exp(self.rng.uniform(np.log(least), np.log(side + 1))))
-            if small
-            else int(self.rng.integers(least, side + 1))
-            for side, small, least in zip(self.top.sides, logarithmic, self.least, strict=True)
-        ]
-        rows, columns, length = sides
-        m, n, _ = self.least
-        return self._asked(m if number % 8 in (0, 2) else rows, n if number % 8 in (0, 1) else columns, length)
+    # -- time
 
     def _say(self, text: str) -> None:
         self.progress(f"{text}; {counted(len(self.known), 'plan')} so far")
@@ -1190,18 +1001,3 @@ def _roundest(low: int, high: int) -> int:
     while (shorter := number & (number - 1)) > low:
         number = shorter
     return number
-
-
-def _about(wanted: int, factor: int) -> list[int]:
-    """The sides whose products with `factor` are nearest to `wanted`, from below and from above."""
-    return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
-
-
-def _cost(shape: Shape) -> tuple[int, int]:
-    """About how many matrix products it takes to observe a shape, and their size: a sort key."""
-    return -(-LEAST // (min(shape.rows, LOOKED) * min(shape.columns, LOOKED))), shape.rows * shape.columns
-
-
-def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All pairs of a row and a column (n x 2)."""
-    return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)

@@ -33,6 +33,7 @@ from mmaprobe.queries.search.witness import (
     answered_row,
     confirmed_witness,
     costs_of,
+    differs_on,
     replay,
     shrink,
 )
@@ -294,7 +295,7 @@ class WitnessSearch:
                 self.outcome.witnesses.append(self._kept(tuple(map(int, rows[place]))))
 
     def _replayed(self, row: Row, answer: Answer) -> Witness:
-        if not replay(self.problem, [row]).differs[0]:
+        if not differs_on(self.problem, row):
             raise SolverFaultError(
                 f"{answer.engine} {answer.version} gave a model on which the two do not differ: {row}"
             )

@@ -79,6 +79,11 @@ def replay(
     return ReplayedRows(results[0], results[1], results[2], results[3], (first, second))
 
 
+def differs_on(problem: Problem, row: Row) -> bool:
+    """Whether the two models differ on an admitted input, by evaluation."""
+    return bool(replay(problem, [row]).differs[0])
+
+
 def results_differ(problem: Problem, left: Patterns, right: Patterns) -> NDArray[np.bool_]:
     """Where two arrays of results differ, by the problem's comparison."""
     lanes = [_CARRIER.lanes(side, fmt.width) for side, fmt in ((left, problem.left.d), (right, problem.right.d))]
@@ -151,7 +156,7 @@ def shrink_rows(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns],
     row = _without_runs(layout, row, good, end)
     seen = {row}
     while end is None or time.monotonic() < end:
-        others = [other for other in dict.fromkeys(_smaller(row, layout)) if other not in seen]
+        others = [other for other in dict.fromkeys(smaller_rows(row, layout)) if other not in seen]
         most, *smaller = costs_of([row, *others], layout)
         costs = {other: cost for other, cost in zip(others, smaller, strict=True) if cost < most}
         tried = list(costs)
@@ -189,7 +194,7 @@ def _nonzero_products(row: Row, layout: Layout) -> list[int]:
     return [k for k in range(layout.length) if row[k] and row[layout.length + k]]
 
 
-def _fields(pattern: int, fmt: Format) -> tuple[int, int, int]:
+def fields_of(pattern: int, fmt: Format) -> tuple[int, int, int]:
     """(sign, exponent field, fraction field)."""
     body = pattern >> fmt.padding
     return (
@@ -203,7 +208,7 @@ def _pattern(sign: int, exponent: int, fraction: int, fmt: Format) -> int:
     return (sign << fmt.field_width) | ((exponent << fmt.fraction | fraction) << fmt.padding)
 
 
-def _cost(row: Row, layout: Layout) -> tuple[int, ...]:
+def cost_of(row: Row, layout: Layout) -> tuple[int, ...]:
     return costs_of([row], layout)[0]
 
 
@@ -234,7 +239,7 @@ def bit_length(values: Patterns) -> NDArray[np.int64]:
     return np.frexp(values.astype(np.float64))[1].astype(np.int64)
 
 
-def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
+def smaller_rows(row: Row, layout: Layout) -> Iterator[Row]:
     """Inputs that may be easier to read than a row."""
     count, formats = layout.length, layout.formats
     for k in range(count):
@@ -271,7 +276,7 @@ def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
     """Patterns with shorter significands, exponents nearer to zero, or a positive sign."""
     if not pattern:
         return
-    sign, exponent, fraction = _fields(pattern, fmt)
+    sign, exponent, fraction = fields_of(pattern, fmt)
     for kept in range(fmt.fraction):
         yield _pattern(sign, exponent, fraction & ~((1 << (fmt.fraction - kept)) - 1), fmt)
     for power in range(fmt.fraction):  # subnormal powers of two
@@ -287,7 +292,7 @@ def _simpler(pattern: int, fmt: Format) -> Iterator[int]:
 
 def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Iterator[Row]:
     """Rows with the same product from other factors: an exponent moved from one to the other, or both signs changed."""
-    (s, e, f), (t, g, h) = _fields(row[left], formats[left]), _fields(row[right], formats[right])
+    (s, e, f), (t, g, h) = fields_of(row[left], formats[left]), fields_of(row[right], formats[right])
     if not (row[left] and row[right] and e and g):
         return
     for step in {formats[left].one_exponent - e, g - formats[right].one_exponent, 1, -1}:
@@ -308,7 +313,7 @@ def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
     for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
         changed = []
         for index in scaled:
-            sign, exponent, fraction = _fields(row[index], formats[index])
+            sign, exponent, fraction = fields_of(row[index], formats[index])
             if row[index] == 0:
                 continue
             if not exponent > 0 or not 0 < exponent + step < 1 << formats[index].exponent:

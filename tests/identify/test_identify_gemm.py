@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.gemm import Element, Matrices
 from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans import asked_products
 from mmaprobe.queries.plans import library as gemm_plans
 from mmaprobe.queries.plans.candidates import Candidates, cut_alike
 from mmaprobe.queries.plans.first_step import first_step
@@ -241,9 +242,9 @@ def test_only_the_k_of_a_span_are_asked_and_spoken_of(tmp_path: Path) -> None:
 
 
 def test_a_large_matrix_repeats_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plans, "POOL", 64)
+    monkeypatch.setattr(asked_products, "POOL", 64)
     mapper = gemm_plans.Mapper(parse_signature("f32,f32,f32", 1), lambda a, b, c: c, lambda *_: None, Shape(4, 4, 8))
-    few, many = (mapper._random(FORMATS["f32"], (10, width), (-2, 2)) for width in (6, 20))
+    few, many = (mapper.products.patterns(FORMATS["f32"], (10, width), (-2, 2)) for width in (6, 20))
     assert (few.size, len(np.unique(few)), many.size, len(np.unique(many))) == (60, 60, 200, 64)
 
 
@@ -259,7 +260,7 @@ def test_cancelling_products_show_where_c_is_added() -> None:
     mapper = gemm_plans.Mapper(
         asked, lambda a, b, c: simulate(a, b, c, last), lambda *_: None, Shape(12, 12, 128)
     )  # fmt: skip
-    sample, _ = mapper._sample(mapper.top)
+    sample, _ = mapper.products.sample(mapper.top)
     assert mapper.same(last, sample)
     results = mapper.results(first, sample)
     assert results is not None

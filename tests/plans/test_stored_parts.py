@@ -140,7 +140,7 @@ def check(mapper: library.Mapper, name: str) -> None:
     held, mapper.deadline = 0, None
     rules = [rule for rule, entry in zip(mapper.rules, mapper.findings.rules, strict=True) if entry.confirmed]
     for number in range(NEW):
-        at, right = mapper.held(rules, mapper.random_shape(number))
+        at, right = mapper.held(rules, mapper.products.random_shape(number))
         assert right[at >= 0].all(), (name, mapper.findings.rules)
         held += int((at >= 0).sum())
     assert held or not mapper.findings.whole
