@@ -12,6 +12,7 @@ from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
 from mmaprobe.queries.compare.explanations import Explanation, changes, common_changes, explanations, explanations_apart
 from mmaprobe.queries.compare.neighbours import Neighbour
+from mmaprobe.queries.covering.cover import Change
 from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.runner.devices import Device
 from mmaprobe.runner.recorded import RecordedDevice
@@ -28,12 +29,13 @@ LISTED = 100  # the most contradictions in the document
 @dataclass
 class Report:
     """A comparison and its explanations. `differ`: two recorded matrices were compared, without a device, and
-    differ."""
+    differ; `untold`: changes of the models that no vector shows, as far as was found out."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
     pair: Pair | None = None
     differ: bool = False
+    untold: Sequence[Change] = ()
     gemm: documents.Gemm | None = None
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # by difference and side
     #: by side, the changes that explain all differences

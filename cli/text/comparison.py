@@ -126,6 +126,9 @@ def _show_counts(report: Report) -> None:
         say(what + (f", and {counted(minimised, 'minimised vector')}" if minimised else ""))
         return
     say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
+    if report.untold:
+        names = ", ".join(sorted({change.name for change in report.untold}))
+        say(f"no vector was found that shows these changes of one parameter, nor a proof that none does: {names}")
     sides = report.pair.sides
     if all(side.software for side in sides):
         say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in sides)}")
