@@ -29,9 +29,7 @@ SEARCHED = 800  # samples among which vectors are chosen on which two hypotheses
 DISCRIMINATING = 2  # the most vectors for each pair of hypotheses
 
 
-def all_rows(
-    layout: Layout, model: Model, samples: int, seed: int = 1, telling: Iterable[Row] = ()
-) -> Iterator[Row]:
+def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1, telling: Iterable[Row] = ()) -> Iterator[Row]:
     """All rows, each once; random rows come last. `telling`: rows that tell the model from others."""
     seen: set[Row] = set()
     sources = (
