@@ -79,7 +79,7 @@ class Matrix(FileName):
     type=WholeNumber(0, 1_000_000_000),
     default=4000,
     show_default=True,
-    help="Random vectors to ask, after published, discriminating and special-value vectors.",
+    help="Random vectors to draw, each asked once, after published, discriminating and special-value vectors.",
 )
 @click.option("--seed", type=WholeNumber(0), default=1, show_default=True, help="Seed of the random vectors.")
 @click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
@@ -309,7 +309,7 @@ class _Run:
 
         yield from given
         if not self.recordings:
-            yield from all_rows(pair.layout, pair.left.model, samples, seed, near.sampled())
+            yield from all_rows(pair.layout, pair.left.model, samples, seed, near.sampled(), self.report.repeated)
             return
         side = next(side for side in pair.sides if side.closed)
         recorded, c, addends = [row for row, _ in _recorded(self.recordings[0], side, pair)], 2 * pair.length, 0

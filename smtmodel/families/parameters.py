@@ -13,13 +13,14 @@ from typing import Any
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
-from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError, nearest
 
 FAMILY = "family"  # the parameter that names the function
 FAMILIES = (
     "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
     "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "grid-fdpa", "fma-chain", "ftz-addmul",
 )  # fmt: skip
+MISSPELT = 0.8  # how near a name is to a known one, from 0 to 1, if it is a misspelling
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 ZERO_SIGNS = ("positive", "ieee", "always_positive")
@@ -118,6 +119,14 @@ def letter_hint(name: str) -> str:
     """The end of a message about an unknown name: the parameter with this letter in papers (F, L); else empty."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
+
+
+def change_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name that is no misspelling of a known one: that units have changes that no
+    reference expresses; else empty."""
+    if nearest(name, known, MISSPELT):
+        return ""
+    return " (a change that `compare` or `cover` names: `mmaprobe show MODEL --change NAME=VALUE` prints its unit file)"
 
 
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:

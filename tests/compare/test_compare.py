@@ -493,6 +493,25 @@ def test_a_device_beside_a_model_is_asked_what_shows_each_change_of_one_paramete
     other.write_text(DOT6.replace("a[0:4] * b[0:4]", "counting(a[0:4] * b[0:4])"))
     result = run("compare", f"model:{own}", f"model:{other}", code=0)
     assert "by zeros_count=products: with this change the first model" in result.stderr
+    words = f"show {own} --change zeros_count=products"
+    assert f"for unit files alone, not for references: zeros_count=products, as in `mmaprobe {words}`" in result.stderr
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(run(*words.split(), code=0).stdout)
+    run("prove", str(changed), str(other), code=0)
+
+
+def test_changes_that_no_reference_expresses_lead_to_a_unit_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(DOT6)
+    said = run("prove", f"{own}@zeros_count=products", str(own), code=2).stderr
+    assert f"change its text, or save what `mmaprobe show {own} --change zeros_count=products` prints" in said
+    said = run("prove", f"{AMPERE}@zeros_count=products", AMPERE, code=2).stderr
+    assert "`mmaprobe show MODEL --change NAME=VALUE` prints its unit file" in said
+    assert "--change" not in run("prove", f"{AMPERE}@cary_bits=3", AMPERE, code=2).stderr
+    said = run("show", str(own), "--change", "zeros_counts=products", code=2).stderr
+    assert "did you mean 'zeros_count=products'?" in said
+    assert "counting(a[i + j] * b[i + j])" in run("show", AMPERE, "--change", "zeros_count=products", code=0).stdout
+    assert "change its text" in run("show", "plan:cublas/split-k", "--change", "x=1", code=2).stderr
 
 
 def test_solvers_are_asked_for_changes_that_no_sample_shows() -> None:
@@ -510,6 +529,18 @@ def test_solvers_are_asked_for_changes_that_no_sample_shows() -> None:
     assert len(shown) > 20
     for change in shown:
         assert replay(Problem(model, change.model), rows).differs.any(), change.name
+
+
+def test_vectors_that_are_chosen_again_are_counted(tmp_path: Path) -> None:
+    """Of 4000 random vectors of narrow formats, many are the same; what is asked, and what is not, adds up."""
+    own = tmp_path / "own.yaml"
+    own.write_text(DOT6)
+    numbers = []
+    for count in ("0", "4000"):
+        said = run("compare", f"model:{own}", f"model:{own}", "--samples", count, code=1).stderr
+        numbers.append([int(number) for words in ("in ([0-9]+) vectors answered", "\n([0-9]+) of those chosen")
+                        for number in re.findall(words, said)])  # fmt: skip
+    assert sum(numbers[1]) - sum(numbers[0]) == 4000
 
 
 def test_changes_that_stay_open_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
