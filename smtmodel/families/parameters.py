@@ -20,7 +20,6 @@ FAMILIES = (
     "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
     "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "grid-fdpa", "fma-chain", "ftz-addmul",
 )  # fmt: skip
-MISSPELT = 0.8  # how near a name is to a known one, from 0 to 1, if it is a misspelling
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 ZERO_SIGNS = ("positive", "ieee", "always_positive")
@@ -119,6 +118,10 @@ def letter_hint(name: str) -> str:
     """The end of a message about an unknown name: the parameter with this letter in papers (F, L); else empty."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
+
+
+#: how near a name is to a known one, from 0 to 1, if it is a misspelling
+MISSPELT = 0.8
 
 
 def change_hint(name: str, known: Iterable[str]) -> str:
