@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from mmaprobe.hypotheses.retarget import RetargetError, hypothesis_model
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
@@ -33,13 +33,18 @@ def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int)
         raise file.error(("inputs", error.parameter), error.message) from None
 
 
+def _with_model(value: Any) -> Any:
+    """A hypothesis that is a reference alone, as one that names this model and changes nothing."""
+    return {"model": value} if isinstance(value, str) else value
+
+
 class _HypothesisFile(Strict):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     question: str
     source: str
-    model: str
+    model: str | None = None
     inputs: Inputs = Inputs()
-    hypotheses: dict[str, dict[str, Any]]
+    hypotheses: dict[str, Annotated[dict[str, Any], BeforeValidator(_with_model)]]
     expect: Literal["different", "equal"]
     expect_any: Literal["different", "equal"] | None = None
     one_vector: str | None = None
@@ -236,9 +241,12 @@ def _same(first: Model, second: Model) -> bool:
     return bases[0] == bases[1] and same_arithmetic(first, second)
 
 
-def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Model:
+def _model(file: YamlFile, base: str | None, name: str, values: dict[str, Any]) -> Model:
     """The model of one hypothesis: its own `model`, else the file's, with the hypothesis's parameters. Raises
     InputError."""
+    if base is None and "model" not in values:
+        message = "which model is changed? the file needs a key `model`, or the hypothesis a reference in its place"
+        raise file.error(("hypotheses", name), message)
     path: tuple[str, ...] = ("hypotheses", name, "model") if "model" in values else ("model",)
     try:
         model = parse_reference(str(values.get("model", base)))

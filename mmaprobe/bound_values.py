@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -20,11 +21,13 @@ from mmaprobe.queries.kernel.bounds.wording import COUNT, up_float
 from mmaprobe.queries.kernel.integers.blocks import InLargest
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.plans.bound_report import PlanBound
-from mmaprobe.queries.plans.bound_samples import ErrorOfPlan, exact_result
+from mmaprobe.queries.plans.bound_samples import EASY, ErrorOfPlan, easy_size, exact_result
 from mmaprobe.queries.plans.slices import bound_in_largest
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import ErrorOfModel
+from mmaprobe.smtmodel.arithmetic.display import finite_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import in_f64, type_of
@@ -32,7 +35,8 @@ from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import flushed_in
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.known import power
+from mmaprobe.smtmodel.nodes.node import of_kind, walk
 from mmaprobe.smtmodel.plans.gemm import addend
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 
@@ -78,6 +82,7 @@ def value_of(
             raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
         if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
             raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
+    _warn_of_overflow(_easy_size(how, isinstance(in_largest, InLargest)), sides)
     if in_largest is not None:
         out = _of_largest(in_largest, length, how, sides)
         return out if axes == 2 else float(out[0, 0])
@@ -88,6 +93,33 @@ def value_of(
     for row, column in np.ndindex(*out.shape):
         out[row, column] = up_float(of_element(x[row], y[:, column], int(z[row, column])))
     return out if axes == 2 else float(out[0, 0])
+
+
+def _warn_of_overflow(most: Fraction, sides: dict[str, Numbers]) -> None:
+    """Give a RuntimeWarning where the magnitudes of the products and of c add up to more than `most`: a rounding might
+    overflow, and then no bound is proved."""
+    with np.errstate(all="ignore"):
+        size = (np.abs(sides["a"]) @ np.abs(sides["b"]) + np.abs(sides["c"])).max(initial=0.0)
+    if not size <= float(most):
+        why = f"the magnitudes of products and c add up to {size:.3g}; above {float(most):.3g} one may"
+        warnings.warn(f"the bound is for inputs on which no rounding overflows: {why}", RuntimeWarning, 4)
+
+
+def _easy_size(how: Model | Plan, scaled: bool) -> Fraction:
+    """A sum of magnitudes up to which no rounding overflows, and no product reaches its limit. `scaled`: what is added
+    on the way to the result is scaled."""
+    if isinstance(how, Plan):
+        return EASY * _largest_of(how.d) if scaled else easy_size(how)
+    rounded = [node.rounding.format for node in of_kind(how.unit.result, Round) if node.converts is None]
+    limits = [power(node.limit) for node in of_kind(how.unit.result, Product) if node.limit is not None]
+    return EASY * min([*map(_largest_of, (how.d, *rounded)), *limits])
+
+
+def _largest_of(fmt: Format) -> Fraction:
+    """The largest number of a format."""
+    largest = finite_value(fmt.largest, fmt)
+    assert largest is not None
+    return largest
 
 
 def _in_largest(bound: BoundResult | PlanBound, measure: str | None) -> InLargest | OfLargest | None:

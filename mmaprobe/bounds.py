@@ -68,7 +68,8 @@ class Bound(Verdicts):
 
         Units: float64, rounded up; `convert` as for `matmul`. For up to 16,384 products M x K x N the bound is computed
         in exact fractions; for more, by products of matrices in f64, whose own errors are added. The bound holds under
-        the conditions of `where`; whether a rounding overflows is not checked here.
+        the conditions of `where`. A RuntimeWarning says where the magnitudes of the products and of c add up to more
+        than a quarter of the largest number of a result, so that a rounding may overflow.
 
         `measure`: "elements", in the magnitudes |a_k| and |b_k| themselves; "largest", in the largest magnitude of a
         row of A and of a column of B in place of all of them. For a plan whose elements share a power of two, as in

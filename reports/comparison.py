@@ -11,7 +11,8 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
 from mmaprobe.queries.compare.explanations import Explanation, changes, common_changes, explanations, explanations_apart
-from mmaprobe.queries.compare.neighbours import Neighbour
+from mmaprobe.queries.compare.neighbours import Neighbour, is_spelled
+from mmaprobe.queries.covering.cover import Change
 from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.runner.devices import Device
 from mmaprobe.runner.recorded import RecordedDevice
@@ -28,12 +29,15 @@ LISTED = 100  # the most contradictions in the document
 @dataclass
 class Report:
     """A comparison and its explanations. `differ`: two recorded matrices were compared, without a device, and
-    differ."""
+    differ; `untold`: changes of the models that no vector shows, as far as was found out; `repeated`: inputs that were
+    chosen again after they were asked."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
     pair: Pair | None = None
     differ: bool = False
+    untold: Sequence[Change] = ()
+    repeated: list[tuple[int, ...]] = field(default_factory=list)
     gemm: documents.Gemm | None = None
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # by difference and side
     #: by side, the changes that explain all differences
@@ -49,6 +53,11 @@ class Report:
         self.changes = [changes(difference) for difference in self.comparison.differences]
         self.common = [common_changes(self.comparison, self.pair, self.changes, side) for side in (0, 1)]
         self.explanations = explanations(self.comparison, self.pair)
+
+    def unspelled(self, side: int) -> list[str]:
+        """The changes of one model that explain all differences, and that no reference expresses."""
+        near = {one.change: one.model for one in self.changes[0][side]} if self.changes else {}
+        return [one.change for one in self.common[side] if one.change in near and not is_spelled(near[one.change])]
 
     def vectors(self) -> list[Vector]:
         """The differences as vectors, with each device's result, and the user's own keys of a recorded row."""

@@ -40,6 +40,7 @@ from mmaprobe.smtmodel.base.wording import counted
 if TYPE_CHECKING:
     from mmaprobe.cli.commands.compare_gemm import Files
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
+    from mmaprobe.queries.covering.neighbour_rows import NeighbourRows
     from mmaprobe.queries.search.witness import Row
     from mmaprobe.reports.comparison import Report
     from mmaprobe.runner.devices import Device
@@ -79,7 +80,7 @@ class Matrix(FileName):
     type=WholeNumber(0, 1_000_000_000),
     default=4000,
     show_default=True,
-    help="Random vectors to ask, after published, discriminating and special-value vectors.",
+    help="Random vectors to draw, each asked once, after published, discriminating and special-value vectors.",
 )
 @click.option("--seed", type=WholeNumber(0), default=1, show_default=True, help="Seed of the random vectors.")
 @click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
@@ -277,7 +278,11 @@ class _Run:
         self.report.pair = pair
         given = [] if vectors is None else list(_given(vectors, pair))
         total = len(given) + (len(self.recordings[0].vectors) if self.recordings else samples)
-        self.comparison.run(pair, self._rows(pair, given, samples, seed), total)
+        near = self._neighbour_rows(pair)
+        self.comparison.run(pair, self._rows(pair, given, samples, seed, near), total)
+        if not self.comparison.differences and (found := list(near.solved())):
+            self.comparison.run(pair, found, len(found))
+        self.report.untold = near.open
         if not self.comparison.compared and all(side.closed for side in pair.sides):
             self.comparison.apart = [
                 (pair.layout.split(row), *((d, None) if side is pair.left else (None, d)))
@@ -285,12 +290,21 @@ class _Run:
                 for row, d in _recorded(recording, side, pair)
             ]
 
-    def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
+    def _neighbour_rows(self, pair: Pair) -> NeighbourRows:
+        """The search for rows that tell the models of the sides from their neighbours; of recordings, none."""
+        from mmaprobe.queries.covering.neighbour_rows import NeighbourRows
+        from mmaprobe.smtmodel.inputs.signature import Signature
+
+        known = [side.model for side in pair.sides if not isinstance(side.model, Signature)]
+        models = [] if self.recordings else list(dict.fromkeys(known))
+        return NeighbourRows(models, pair.layout, self.comparison.until, progress)
+
+    def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int, near: NeighbourRows) -> Iterator[Row]:
         from mmaprobe.queries.compare.asked_rows import all_rows
 
         yield from given
         if not self.recordings:
-            yield from all_rows(pair.layout, pair.left.model, samples, seed)
+            yield from all_rows(pair.layout, pair.left.model, samples, seed, near.sampled(), self.report.repeated)
             return
         side = next(side for side in pair.sides if side.closed)
         recorded, c, addends = [row for row, _ in _recorded(self.recordings[0], side, pair)], 2 * pair.length, 0

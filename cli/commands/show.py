@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=models)
+@click.option(
+    "--change", metavar="NAME=VALUE",
+    help="Of a unit: with this parameter changed, as `compare` and `cover` name changes (zeros_count=products).",
+)  # fmt: skip
 @picture_options
-def show(model: str, pictures: PictureFiles) -> None:
+def show(model: str, change: str | None, pictures: PictureFiles) -> None:
     """Print the file of a unit or a plan. It has MODEL's arithmetic as an expression, and can be edited and used by its
     path.
 
@@ -30,6 +34,7 @@ def show(model: str, pictures: PictureFiles) -> None:
 
     \b
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
+    mmaprobe show my-unit.yaml --change zeros_count=products > changed.yaml
     mmaprobe distinguish hopper/mma/m16n8k16.f32.f16.f16.f32 ./my-unit.yaml
     mmaprobe show plan:cublas/split-k > my-plan.yaml
     mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
@@ -41,15 +46,29 @@ def show(model: str, pictures: PictureFiles) -> None:
     if names_plan(model):
         name = model.removeprefix(PLAN)
         refuse(f"{PLAN}{name}: the picture of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
+        refuse("a plan has no parameters to change: change its text", "change")
         plan = parse_plan_path(model)
         say_unread(plan)
         click.echo(plan_text(plan), nl=False)
         return
     shown = parse_reference(model)
+    if change is not None:
+        shown = _changed(shown, change)
     pictures.write(lambda width: _picture(shown, width))
     if not pictures:
         say_unread(shown)
         click.echo(unit_text(shown.unit), nl=False)
+
+
+def _changed(model: Model, change: str) -> Model:
+    """The unit that differs from a model's in one parameter. Raises UnknownNameError."""
+    from mmaprobe.queries.compare.neighbours import neighbours
+    from mmaprobe.smtmodel.base.errors import UnknownNameError
+
+    known = {f"{name}={value}": near for name, value, near in neighbours(model)}
+    if change not in known:
+        raise UnknownNameError("change", change, known, f" (all of {model.reference}: {', '.join(sorted(known))})")
+    return known[change]
 
 
 def _picture(model: Model, width: float | None) -> Drawing:

@@ -84,7 +84,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         outcomes.append(outcome)
         end_work()
         document = outcome.document
-        _show(document, claim)
+        _show(document, claim, options.timeout)
         if certificate is not None and not outcome.certificates:
             say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
@@ -133,7 +133,7 @@ def _code(document: Document) -> int:
     return 0 if document.as_expected else 1
 
 
-def _show(document: Document, claim: Statement) -> None:
+def _show(document: Document, claim: Statement, limit: float | None) -> None:
     from mmaprobe.documents.distinguish import expected_text
     from mmaprobe.documents.verify import QUANTIFIED
 
@@ -157,7 +157,7 @@ def _show(document: Document, claim: Statement) -> None:
     by = _by(document)
     expected = expected_text(document.expect, document.as_expected)
     if document.verdict == "unknown":
-        say(f"  {stopped_text(document)}; tried")
+        say(f"  {stopped_text(document)}{_past_text(document.seconds, limit)}; tried")
         for step in document.asked[:TRIED]:
             say(f"    {': '.join(filter(None, (step.what, ', '.join(step.answers))))}")
         if len(document.asked) > TRIED:
@@ -168,6 +168,11 @@ def _show(document: Document, claim: Statement) -> None:
         end = " ".join(filter(None, (expected, source)))
         say(f"  {document.verdict} in {document.seconds:.1f} s, {by}{end and f'; {end}'}")
     say()
+
+
+def _past_text(seconds: float, limit: float | None) -> str:
+    """That a case took clearly longer than its limit, as where a step under way does not end at once; else empty."""
+    return "" if limit is None or seconds < 1.1 * limit + 1 else f", past its limit of {limit:g} s"
 
 
 def _shares(document: Document) -> str:

@@ -87,6 +87,9 @@ def _show_common(report: Report) -> None:
             listed = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in report.common[side])
             start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
             say(start + (listed or "none"))
+            if report.pair and (changes := report.unspelled(side)[:SHOWN]):
+                file = f"show {shlex.quote(report.pair.sides[side].model.reference)} --change {shlex.quote(changes[0])}"
+                say(f"  for unit files alone, not for references: {', '.join(changes)}, as in `mmaprobe {file}`")
     complete = [one for one in report.explanations if one.complete]
     if not complete:
         say("no question of the library has hypotheses that predict every answer of both devices")
@@ -125,6 +128,11 @@ def _show_counts(report: Report) -> None:
         say(what + (f", and {counted(minimised, 'minimised vector')}" if minimised else ""))
         return
     say(f"no difference in {counted(comparison.compared, 'vector')} answered by both; this is not a proof")
+    if again := len(report.repeated):
+        say(f"{again} of those chosen, such as random ones, had been asked before, and were asked once")
+    if report.untold:
+        names = ", ".join(sorted({change.name for change in report.untold}))
+        say(f"no vector was found that shows these changes of one parameter, nor a proof that none does: {names}")
     sides = report.pair.sides
     if all(side.software for side in sides):
         say(f"to prove it: mmaprobe prove {' '.join(side.model.reference for side in sides)}")

@@ -29,13 +29,22 @@ SEARCHED = 800  # samples among which vectors are chosen on which two hypotheses
 DISCRIMINATING = 2  # the most vectors for each pair of hypotheses
 
 
-def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Iterator[Row]:
-    """All rows, each once; random rows come last."""
+def all_rows(
+    layout: Layout,
+    model: Model,
+    samples: int,
+    seed: int = 1,
+    telling: Iterable[Row] = (),
+    repeated: list[Row] | None = None,
+) -> Iterator[Row]:
+    """All rows, each once; random rows come last. `telling`: rows that tell the model from others; `repeated`: a list
+    to which a row is added each time that it comes again."""
     seen: set[Row] = set()
     sources = (
         rows_of(_published(), layout, model),
         discriminating_rows(layout, model, seed),
         special_value_rows(layout),
+        telling,
         _sampled(layout, model.d, samples, seed),
     )
     for source in sources:
@@ -44,6 +53,8 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
             if row not in seen:
                 seen.add(row)
                 yield row
+            elif repeated is not None:
+                repeated.append(row)
 
 
 def _sampled(layout: Layout, result: Format, count: int, seed: int) -> Iterator[Row]:

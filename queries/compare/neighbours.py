@@ -47,6 +47,7 @@ STAGES = {
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
 WIDE = FORMATS["f16"]  # the format in which some units multiply narrower factors
+WITH = " with "  # between a model's reference and a change that no reference expresses
 READ = ("operand", "index")  # the fields of an element that say which input it is
 #: kinds of nodes, the kinds with the most frequent wrong parameters first; other kinds come last
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
@@ -283,7 +284,12 @@ def neighbours(model: Model) -> Iterator[tuple[str, str, Model]]:
             continue
         seen.add(unit.result)
         name, value = change.parameter, _text(change.new)
-        yield spelled.get(unit.result) or (name, value, Model(f"{model.reference} with {name}={value}", unit))
+        yield spelled.get(unit.result) or (name, value, Model(f"{model.reference}{WITH}{name}={value}", unit))
+
+
+def is_spelled(neighbour: Model) -> bool:
+    """Whether a reference expresses the change of a neighbour, which is then the neighbour's."""
+    return WITH not in neighbour.reference
 
 
 def _changed_units(unit: Unit) -> Iterator[tuple[Variant, Unit]]:

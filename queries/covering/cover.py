@@ -347,12 +347,15 @@ class Covering:
 
     # -- the search
 
+    def begin(self, options: Options) -> None:
+        """Begin a search that ends after `options.timeout` seconds."""
+        self.options = options
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
+
     def run(self, options: Options, changes: bool = True) -> Cover:
         """The whole search, in `options.timeout` seconds; an interrupt ends it with the findings so far. `changes`:
         whether solvers are asked about changes and lone lost bits, too. Raises SolverFaultError."""
-        start = options.clock()
-        self.options = options
-        self.deadline = None if options.timeout is None else start + options.timeout
+        self.begin(options)
         self.aside = None if changes else []
         try:
             self.sample(options.progress)

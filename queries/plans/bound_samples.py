@@ -138,7 +138,7 @@ class ErrorOfPlan:
         magnitudes |= {(): 1.0, (EXACT,): abs(exact)} | _of_largest(len(b), large.max(1)[:, None], wide.max(0))
         bound = sum(float(value) * magnitudes[_kind(item)]
                     for atom, value in self.bound.parts.items() for item in atom)  # fmt: skip
-        easy = magnitudes["a", "b"] <= float(_easy(plan))
+        easy = magnitudes["a", "b"] <= float(easy_size(plan))
         error = abs(d - exact)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(error > 0, error / bound, 0.0)
@@ -152,7 +152,7 @@ class ErrorOfPlan:
         for row, column in self._worst(a, b, results, least):
             x, y, d = a[row], b[:, column], int(results[row, column])
             sums, exact = _sums(self.plan, x, y)
-            if sums["a", "b"] > _easy(self.plan):
+            if sums["a", "b"] > easy_size(self.plan):
                 continue
             near = NearPlan(exact, abs(_number(d, self.plan.d) - exact), self._value(sums, exact), x, y, d)
             if near.error > near.bound:
@@ -332,7 +332,7 @@ def _begins(stage: Stage, length: int) -> Iterator[Sequence[int]]:
         yield from _begins(stage.body, length)
 
 
-def _easy(plan: Plan) -> Fraction:
+def easy_size(plan: Plan) -> Fraction:
     """A sum of magnitudes up to which no rounding overflows."""
     converted = {how.format for how in (plan.convert_a, plan.convert_b) if how is not None}
     return EASY * min(_number(fmt.largest, fmt) for fmt in {*plan.formats_of_results, *converted})

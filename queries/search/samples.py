@@ -164,7 +164,7 @@ def _below_small_rows(layout: Layout, count: int, zero: bool, seed: int) -> Tabl
     formats = layout.a, layout.b
     narrow = [fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1 for fmt in formats]
     sides = [side for side in (0, 1) if (not formats[side].is_integer if zero else narrow[side])]
-    if not sides:
+    if not sides or not count:
         return np.zeros((0, len(layout.names)), dtype=np.uint64)
     rng, rows = np.random.default_rng(seed), np.arange(count)
     table = np.zeros((count, base), dtype=np.uint64)

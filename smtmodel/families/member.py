@@ -20,6 +20,7 @@ from mmaprobe.smtmodel.families.parameters import (
     FAMILY,
     OUTPUTS,
     PARAMETERS,
+    change_hint,
     check_parameter,
     format_parameter,
     letter_hint,
@@ -89,7 +90,8 @@ class FamilyFunction(functions.Family):
         """Raises ParameterError for a parameter of other families, UnknownNameError for an unknown one."""
         if name not in self.defaults:
             if name not in PARAMETERS:
-                raise UnknownNameError("parameter", name, self.takes, letter_hint(name))
+                hint = letter_hint(name) or change_hint(name, self.takes)
+                raise UnknownNameError("parameter", name, self.takes, hint)
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
 from mmaprobe.smtmodel.arithmetic.rounding import MODES, RESULT_MODES, RESULT_OVERFLOWS, mode_named
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
-from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError, nearest
 
 FAMILY = "family"  # the parameter that names the function
 FAMILIES = (
@@ -118,6 +118,18 @@ def letter_hint(name: str) -> str:
     """The end of a message about an unknown name: the parameter with this letter in papers (F, L); else empty."""
     meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
     return f" ({name} is {meant})" if meant else ""
+
+
+#: how near a name is to a known one, from 0 to 1, if it is a misspelling
+MISSPELT = 0.8
+
+
+def change_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name that is no misspelling of a known one: that units have changes that no
+    reference expresses; else empty."""
+    if nearest(name, known, MISSPELT):
+        return ""
+    return " (a change that `compare` or `cover` names: `mmaprobe show MODEL --change NAME=VALUE` prints its unit file)"
 
 
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:

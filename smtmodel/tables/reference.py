@@ -89,7 +89,10 @@ def parse_reference(text: str) -> Model:
         raise ParameterError(path, f"a plan is a model for a given number of products: {PLAN}{path}{LENGTH}64")
     unit = read_unit(Path(path))
     if changes:
-        raise ParameterError(path, "a unit file has no parameters to change: change its text")
+        one = f"`mmaprobe show {path} --change {changes}`"
+        raise ParameterError(
+            path, f"a unit file has no parameters to change: change its text, or save what {one} prints"
+        )
     return Model(path, unit)
 
 

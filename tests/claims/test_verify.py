@@ -452,6 +452,23 @@ def test_each_case_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert min(seconds) > 59.5
 
 
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(40.4, "after 40.4 s; tried"), (58.8, "after 58.8 s, past its limit of 40 s; tried")]
+)
+def test_a_case_that_took_longer_than_its_limit_says_so(
+    seconds: float, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(claim: Statement, options: Options, before: Any) -> Outcome[Any]:
+        outcome = decide(claim, Options(timeout=0.0), before)
+        outcome.seconds = seconds
+        return outcome
+
+    monkeypatch.setattr("mmaprobe.queries.claims.decide.decide", late)
+    path = tmp_path / "mine.yaml"
+    path.write_text(text_of(terms=1, inputs__format="f16"))
+    assert words in run(str(path), "--timeout", "40").stderr
+
+
 def test_certificate(tmp_path: Path) -> None:
     small = {"terms": 1, "inputs": {"format": "f16", "a": [0, 0], "b": [0, 0], "c": [0, 0]}, "expect": "holds"}
     path = tmp_path / "mine.yaml"

@@ -140,7 +140,7 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
     ("datasheet", "declaration"): ("arm/neon/bfdot-ebf --p3109", "p3109 limit store as_json"),
     ("datasheet", "all"): ("--all -o OUT.html", "every output limit store"),
     ("list", "document"): ("models --json", "as_json"),
-    ("show", "unit"): (AMPERE, "svg pdf tikz"),
+    ("show", "unit"): (AMPERE, "change svg pdf tikz"),
     ("show", "plan"): (PLAN, ""),
     ("completion", "bash"): ("bash", ""),
 }  # fmt: skip

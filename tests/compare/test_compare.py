@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +22,14 @@ import mmaprobe
 from mmaprobe.queries.compare.asked_rows import all_rows, row_of
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
+from mmaprobe.queries.covering.cover import Change, Covering
+from mmaprobe.queries.covering.neighbour_rows import NeighbourRows
 from mmaprobe.queries.kernel.questions.problem import Problem
 from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.queries.plans.forms import forms_of
 from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -474,6 +478,77 @@ def test_a_slow_device_is_asked_in_few_batches() -> None:
     assert comparison.done
     assert len({one.kind for one in comparison.differences}) == 6
     assert calls[0] < 250
+
+
+DOT6 = """unit: dot6
+formats: {a: e3m2, b: e3m2, c: none, d: f16}
+length: 4
+roundings: {r: "round(f16, nearest_even, zero=positive)"}
+steps: {d: "r(fused(a[0:4] * b[0:4], F=8))"}
+"""
+
+
+def test_a_device_beside_a_model_is_asked_what_shows_each_change_of_one_parameter(tmp_path: Path) -> None:
+    """Here that zeros count in the alignment, which few random vectors show."""
+    own, other = tmp_path / "own.yaml", tmp_path / "other.yaml"
+    own.write_text(DOT6)
+    other.write_text(DOT6.replace("a[0:4] * b[0:4]", "counting(a[0:4] * b[0:4])"))
+    result = run("compare", f"model:{own}", f"model:{other}", code=0)
+    assert "by zeros_count=products: with this change the first model" in result.stderr
+    words = f"show {own} --change zeros_count=products"
+    assert f"for unit files alone, not for references: zeros_count=products, as in `mmaprobe {words}`" in result.stderr
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(run(*words.split(), code=0).stdout)
+    run("prove", str(changed), str(other), code=0)
+
+
+def test_changes_that_no_reference_expresses_lead_to_a_unit_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(DOT6)
+    said = run("prove", f"{own}@zeros_count=products", str(own), code=2).stderr
+    assert f"change its text, or save what `mmaprobe show {own} --change zeros_count=products` prints" in said
+    said = run("prove", f"{AMPERE}@zeros_count=products", AMPERE, code=2).stderr
+    assert "`mmaprobe show MODEL --change NAME=VALUE` prints its unit file" in said
+    assert "--change" not in run("prove", f"{AMPERE}@cary_bits=3", AMPERE, code=2).stderr
+    said = run("show", str(own), "--change", "zeros_counts=products", code=2).stderr
+    assert "did you mean 'zeros_count=products'?" in said
+    assert "counting(a[i + j] * b[i + j])" in run("show", AMPERE, "--change", "zeros_count=products", code=0).stdout
+    assert "change its text" in run("show", "plan:cublas/split-k", "--change", "x=1", code=2).stderr
+
+
+def test_solvers_are_asked_for_changes_that_no_sample_shows() -> None:
+    """Whatever `cover` can tell from a model, what `compare` asks tells from it."""
+    model = Model("own.yaml", parse_unit(DOT6, "own.yaml"))
+    pair = Pair(compared_model(model), compared_model(model))
+    near = NeighbourRows([model], pair.layout, time.monotonic() + 120, lambda text: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Covering, "samples", lambda self: iter(()))
+        assert not list(near.sampled())
+        rows = np.array(list(near.solved()), dtype=np.uint64)
+    assert not near.open
+    cover = Covering(model, False, cases=False).run(Options(timeout=60))
+    shown = [change for change in cover.counts if isinstance(change, Change) and cover.counts[change]]
+    assert len(shown) > 20
+    for change in shown:
+        assert replay(Problem(model, change.model), rows).differs.any(), change.name
+
+
+def test_vectors_that_are_chosen_again_are_counted(tmp_path: Path) -> None:
+    """Of 4000 random vectors of narrow formats, many are the same; what is asked, and what is not, adds up."""
+    own = tmp_path / "own.yaml"
+    own.write_text(DOT6)
+    numbers = []
+    for count in ("0", "4000"):
+        said = run("compare", f"model:{own}", f"model:{own}", "--samples", count, code=1).stderr
+        numbers.append([int(number) for words in ("in ([0-9]+) vectors answered", "\n([0-9]+) of those chosen")
+                        for number in re.findall(words, said)])  # fmt: skip
+    assert sum(numbers[1]) - sum(numbers[0]) == 4000
+
+
+def test_changes_that_stay_open_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmaprobe.queries.covering.neighbour_rows.UNLIMITED_SECONDS", 0.0)
+    result = run("compare", f"model:{AMPERE}", f"model:{AMPERE}", "--samples", "10", code=1)
+    assert "nor a proof that none does: carry_bits=5, " in result.stderr
 
 
 def test_a_device_that_fails_while_a_difference_is_made_small() -> None:

