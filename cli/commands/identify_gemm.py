@@ -29,6 +29,7 @@ LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
 LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
 LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
+IN_EACH = ", in each of 2 or more products of a shape"  # where an element that a plan gives is looked at
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
@@ -194,7 +195,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
     if mapped.fails:
         nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
-        say(f"{where}no plan tried gives the results{'' if nearest is None else f'; {_gives(mapped, nearest)}'}")
+        most = "" if nearest is None else f"; {_gives(mapped, nearest)}{IN_EACH}"
+        say(f"{where}no plan tried gives the results{most}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
     if mapped.unlike and (mapped.fails or not mapped.plans):
@@ -222,7 +224,8 @@ def _show_cut(mapped: Mapped, given: str) -> None:
     nearest = max(mapped.gives, key=lambda plan: mapped.gives[plan], default=None)
     if not mapped.rules and nearest is not None and mapped.observed:
         share = percent(mapped.gives[nearest], mapped.observed)
-        say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
+        gives = f"{_gives(mapped, nearest)}{IN_EACH} ({share})"
+        say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {gives}")
     if not mapped.asked:
         say("no product was asked")
     left = "a plan for the other elements, rules of M, N and K, and " if not mapped.rules else ""

@@ -150,7 +150,8 @@ class Mapped:
     whose elements are all as the rules say; `open`: the shapes with elements that have no rule, or a rule without a
     plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
-    each plan, the number of the `observed` elements that it reproduces; `activation`: the activation, which no plan
+    each plan, the number of the `observed` elements (places of shapes) that it reproduces in every product of the shape
+    that was asked, of which there are two at least; `activation`: the activation, which no plan
     has, that elements without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that
     have other results, in words, empty for none."""
 
@@ -282,10 +283,12 @@ class Mapper(Candidates):
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and if zeros do
         not give zeros."""
         self._ask_first()
-        self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
+        others = [self.random_shape(number) for number in range(FIRST)]
+        self._look_at([self.top])
         top = self.looked[self.top]
         if top.unexplained.any():
             self.findings.activation = activation_of(self.asked, top.sample)
+        self._look_at(others)
         if (np.array(top.fits)[:, 0].any() or not self._lacks(top)) and (self._affordable(top) or self._units_likely):
             if not self._units_likely:
                 self._order(self.top, (0, 0))
