@@ -30,6 +30,10 @@ UNSURE = 6  # rules that are printed though new shapes do not confirm them
 LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
 LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
 IN_EACH = ", in each of 2 or more products of a shape"  # where an element that a plan gives is looked at
+ROUND_THEN_ADDED = (
+    "plans with one factor for all elements that add it after the rounding or before it are tried: ask the function "
+    "without it to find others"
+)
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
@@ -199,6 +203,9 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{where}no plan tried gives the results{most}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
+    if mapped.zero_point:
+        lost = f"; {ROUND_THEN_ADDED}" if mapped.fails or not mapped.plans else ""
+        say(f"results have a zero point of {mapped.zero_point}, as zeros give it{lost}")
     if mapped.unlike and (mapped.fails or not mapped.plans):
         say(mapped.unlike)
     if left_out:

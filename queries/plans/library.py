@@ -151,9 +151,10 @@ class Mapped:
     plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
     each plan, the number of the `observed` elements (places of shapes) that it reproduces in every product of the shape
-    that was asked, of which there are two at least; `activation`: the activation, which no plan
-    has, that elements without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that
-    have other results, in words, empty for none."""
+    that was asked, of which there are two at least; `activation`: the activation, which no plan has, that elements
+    without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that have other results,
+    in words, empty for none; `zero_point`: the integer that zeros give in every element, where results are quantised;
+    0 for none."""
 
     rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
@@ -166,6 +167,7 @@ class Mapped:
     observed: int = 0
     activation: str = ""
     unlike: str = ""
+    zero_point: int = 0
 
     @property
     def plans(self) -> list[Plan]:
@@ -313,6 +315,7 @@ class Mapper(Candidates):
         try:
             first.check_zeros()
             self.findings.unlike = first.unlike()
+            self.findings.zero_point = first.zero_point
         finally:
             self.findings.asked += first.products
 
@@ -345,6 +348,8 @@ class Mapper(Candidates):
     def _lacks(self, looked: Looked) -> bool:
         """Whether the sums of a shape leave out a product or add one twice. No plan has such sums: a plan adds every
         product once."""
+        if self.findings.zero_point:  # results are no multiples of the sums
+            return False
         if looked.shape not in self.findings.left_out and (products := summed(self.asked, looked.sample)):
             self.findings.left_out[looked.shape] = products
         return looked.shape in self.findings.left_out
@@ -601,7 +606,7 @@ class Mapper(Candidates):
         """A sample of products of integers, and further products of its shape whose sums narrow the factor down."""
         rows, columns = (np.unique(side) for side in looked.places.T)
         for _ in range(NARROWED):
-            told = told_sums(self.asked, sample, self._sums(looked.shape))
+            told = told_sums(self.asked, sample, self._sums(looked.shape), self.findings.zero_point)
             if not told.size:
                 break
             drawn = self._of_sums(told, looked.shape, rows, columns)
@@ -720,8 +725,9 @@ class Mapper(Candidates):
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
             if self.asked.of_integers and looked is top and not (self.asked.addend and not self.asked.c.is_integer):
                 sample = self._with_told_sums(looked, sample)
-            own = forms_of(self.asked, sample)
-            self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own))))
+            point = self.findings.zero_point
+            own = forms_of(self.asked, sample, point)
+            self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own, point))))
             others = self._forms(top) if looked is not top else []
             every = (
                 (*others, *own) if self.asked.of_integers else (*own, *others)
