@@ -164,7 +164,7 @@ def _gives(mapped: Mapped, plan: Plan) -> str:
 
 
 def _show(mapped: Mapped, seconds: float) -> None:
-    from mmaprobe.cli.text.plan_results import activation_text
+    from mmaprobe.cli.text.plan_results import PAIRS, activation_text
     from mmaprobe.queries.plans.library import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
@@ -203,6 +203,8 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{where}no plan tried gives the results{most}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
+    if mapped.pairs:
+        say(PAIRS)
     if mapped.zero_point:
         lost = f"; {ROUND_THEN_ADDED}" if mapped.fails or not mapped.plans else ""
         say(f"results have a zero point of {mapped.zero_point}, as zeros give it{lost}")

@@ -29,6 +29,7 @@ from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.first_questions import FirstQuestions
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, told_sums, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
+from mmaprobe.queries.plans.pairs import saturates_pairs
 from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
 from mmaprobe.queries.plans.results import SECONDS
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -154,7 +155,7 @@ class Mapped:
     that was asked, of which there are two at least; `activation`: the activation, which no plan has, that elements
     without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that have other results,
     in words, empty for none; `zero_point`: the integer that zeros give in every element, where results are quantised;
-    0 for none."""
+    0 for none; `pairs`: whether elements without a plan are sums of pairs of products that are saturated to int16."""
 
     rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
@@ -168,6 +169,7 @@ class Mapped:
     activation: str = ""
     unlike: str = ""
     zero_point: int = 0
+    pairs: bool = False
 
     @property
     def plans(self) -> list[Plan]:
@@ -328,9 +330,11 @@ class Mapper(Candidates):
                 self.run()
             except IncompleteError as error:
                 failure = error
-            for looked in self.looked.values():
-                if looked.unexplained.any():
-                    self._lacks(looked)
+            unexplained = [looked for looked in self.looked.values() if looked.unexplained.any()]
+            few = (looked.sample for looked in unexplained[:TRIED])
+            self.findings.pairs = bool(unexplained) and all(saturates_pairs(self.asked, sample) for sample in few)
+            for looked in unexplained:
+                self._lacks(looked)
         except CutShort as end:  # between two looks at the clock
             failure = failure or (self.late() if isinstance(end, TimeUp) else IncompleteError("interrupted"))
         if failure is not None and not self.findings.rules:
