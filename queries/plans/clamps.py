@@ -12,15 +12,15 @@ ENOUGH = 8  # results between the bounds, and results at a bound that the multip
 NEAR = 0.02  # distance from multiples of the sums, as a share of the results between the bounds: as root mean square
 
 
+@np.errstate(all="ignore")
 def clamp_of(asked: Signature, sample: Sample) -> str:
     """The clamp of the results of a sample, with its bounds, in words; empty if there is none that a plan lacks: ReLU,
     and the ends of the format of the results, are no such clamps."""
     a, b, c, d = sample.numbers(asked)
-    with np.errstate(all="ignore"):
-        sums = a @ b
-        seen = np.isfinite(sums) & np.isfinite(c) & np.isfinite(d)
-        if asked.of_integers:  # larger sums may wrap
-            seen &= np.abs(sums + c) <= float(FORMATS["int32"].most)
+    sums = a @ b
+    seen = np.isfinite(sums) & np.isfinite(c) & np.isfinite(d)
+    if asked.of_integers:  # larger sums may wrap
+        seen &= np.abs(sums + c) <= float(FORMATS["int32"].most)
     d = d[seen]
     if d.size == 0:
         return ""
