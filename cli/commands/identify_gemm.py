@@ -29,6 +29,11 @@ LISTED = 3  # shapes that are listed
 UNSURE = 6  # rules that are printed though new shapes do not confirm them
 LEAST_SHAPES = 16  # the least number of shapes whose common parity of M, N or K is printed
 LARGEST_SIDE = 65536  # largest M, N or K: vocabularies have about this many words
+IN_EACH = ", in each of 2 or more products of a shape"  # where an element that a plan gives is looked at
+ROUND_THEN_ADDED = (
+    "plans with one factor for all elements that add it after the rounding or before it are tried: ask the function "
+    "without it to find others"
+)
 RECORDED = "recorded:"  # prefix of the files of one recorded product
 
 
@@ -157,7 +162,7 @@ def _gives(mapped: Mapped, plan: Plan) -> str:
 
 
 def _show(mapped: Mapped, seconds: float) -> None:
-    from mmaprobe.cli.text.plan_results import activation_text
+    from mmaprobe.cli.text.plan_results import PAIRS, activation_text
     from mmaprobe.queries.plans.asked_products import LOOKED
     from mmaprobe.queries.plans.report import outline_of
 
@@ -191,10 +196,15 @@ def _show(mapped: Mapped, seconds: float) -> None:
         say(f"{counted(unsure - UNSURE, 'further rule')} that new shapes do not confirm (--json has them)")
     if mapped.fails:
         where = "elsewhere " if any(entry.confirmed for entry in mapped.rules) else ""
-        nearest = "" if mapped.nearest is None else f"; {_gives(mapped, mapped.nearest)}"
+        nearest = "" if mapped.nearest is None else f"; {_gives(mapped, mapped.nearest)}{IN_EACH}"
         say(f"{where}no plan tried gives the results{nearest}")
     if mapped.activation and (mapped.fails or not mapped.plans):
         say(activation_text(mapped.activation))
+    if mapped.pairs:
+        say(PAIRS)
+    if mapped.zero_point:
+        lost = f"; {ROUND_THEN_ADDED}" if mapped.fails or not mapped.plans else ""
+        say(f"results have a zero point of {mapped.zero_point}, as zeros give it{lost}")
     if mapped.unlike and (mapped.fails or not mapped.plans):
         say(mapped.unlike)
     if left_out:
@@ -219,7 +229,8 @@ def _show_cut(mapped: Mapped, given: str) -> None:
 
     if not mapped.rules and (nearest := mapped.nearest) is not None and mapped.observed:
         share = percent(mapped.gives[nearest], mapped.observed)
-        say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {_gives(mapped, nearest)} ({share})")
+        gives = f"{_gives(mapped, nearest)}{IN_EACH} ({share})"
+        say(f"the nearest of {counted(len(mapped.gives), 'plan')} tried so far: {gives}")
     if not mapped.asked:
         say("no product was asked")
     left = "a plan for the other elements, rules of M, N and K, and " if not mapped.rules else ""

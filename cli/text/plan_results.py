@@ -65,7 +65,9 @@ def sentences(
                                 if how not in best.plan.reference)  # fmt: skip
             share = f"{best.agree} of {best.looked} ({percent(best.agree, best.looked)})"
             lines[-1] += f"; the nearest so far, {best.plan.reference}{roundings}, gives {share}"
-        if found.activation:
+        if found.pairs:
+            lines.append(PAIRS)
+        elif found.activation:
             lines.append(activation_text(found.activation))
         elif not found.untried:
             lines.append(ELSE)
@@ -80,6 +82,14 @@ ELSE = (
     "computes such products shows its order, and other K (identify --gemm --device python:FILE.py:FUNCTION); of units, "
     "those of the table and instructions with one other number of bits or rounding are tried: another is identified "
     "from its tiles (identify --device); a plan file of your own is compared by what `mmaprobe simulate --plan` gives"
+)
+
+
+PAIRS = (
+    "the results are sums of pairs of products, each pair saturated to int16, as PMADDUBSW and PMADDWD give them; no "
+    "unit of the table has such pairs: a plan with `sum(pairs, +0)` has them by a unit file of your own, of length 2, "
+    "with the steps s: round(exact(a[0:2] * b[0:2]), int16, toward_zero, overflow=saturate) and "
+    "d: round(exact(s, c), int32, toward_zero)"
 )
 
 

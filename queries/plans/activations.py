@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.queries.plans.clamps import clamp_of
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.smtmodel.inputs.signature import Signature
 
@@ -36,8 +37,10 @@ LEAKY = "leaky ReLU"  # with any slope
 
 
 def activation_of(asked: Signature, sample: Sample) -> str:
-    """The activation that the results of a sample look like, by name; empty if no activation is near, or if a linear
-    combination of the sums and c, or ReLU, is not much farther."""
+    """The activation that the results of a sample look like, by name, or a clamp with its bounds; empty if no
+    activation is near, or if a linear combination of the sums and c, or ReLU, is not much farther."""
+    if clamp := clamp_of(asked, sample):
+        return clamp
     a, b, c, d = sample.numbers(asked)
     with np.errstate(all="ignore"):
         sums = a @ b + (c if asked.addend else 0)

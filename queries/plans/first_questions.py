@@ -12,13 +12,14 @@ from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.recorded import random_patterns
 from mmaprobe.smtmodel.arithmetic.display import decimal_text, number_text
-from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 SEED = 1  # of the random factors
+SUMS = FORMATS["int32"]  # of products of integers
 ZERO_POINT = (
     "products with 0 are 0 in every plan, but not where {factor} has a zero point, as quantised numbers may, nor where "
     "something that depends on {other} is added: ask the function with a zero point of 0"
@@ -26,16 +27,19 @@ ZERO_POINT = (
 OWN_FACTORS = "no plan has a factor for each {line}, as weights that are quantised line by line have"
 
 
-@dataclass(frozen=True)
+@dataclass
 class FirstQuestions:
-    """The first products that a library is asked for. `shape`: M, N and K."""
+    """The first products that a library is asked for. `shape`: M, N and K; `zero_point`: the integer that zeros give
+    in every element, where quantised results may have it added."""
 
     asked: Signature
     multiply: Multiply
     shape: tuple[int, int, int]
+    zero_point: int = 0
 
     def check_zeros(self) -> None:
-        """Raises IncompleteError if a product of zeros, or with zeros for one factor, is not zero."""
+        """Sets `zero_point`. Raises IncompleteError if a product of zeros, or with zeros for one factor, is not zero,
+        or not the zero point."""
         a, b = self._random()
         for left, right, zeros, others in (
             (np.zeros_like(a), np.zeros_like(b), "", ""),
@@ -43,6 +47,7 @@ class FirstQuestions:
             (a, np.zeros_like(b), "B", "A"),
         ):
             d = self._product(left, right)
+            self.zero_point = self.zero_point if zeros else self._zero_point_of(d)
             if len(places := np.argwhere(self._not_zero(d))):
                 row, column = map(int, places[0])
                 value = number_text(int(d[row, column]), self.asked.d)
@@ -70,10 +75,17 @@ class FirstQuestions:
                 return f"{apart}: {OWN_FACTORS.format(line=name)}; --shape {option} asks one {name} alone"
         return ""
 
+    def _zero_point_of(self, d: Matrix) -> int:
+        """The zero point of the results of zeros: of quantised results, narrower than sums, the number that all are."""
+        fmt, first = self.asked.d, int(d[0, 0])
+        quantised = self.asked.of_integers and fmt.is_integer and fmt.width < SUMS.width
+        return first - ((first & fmt.sign_bit) << 1) if quantised and (d == first).all() else 0
+
     def _not_zero(self, d: Matrix) -> NDArray[np.bool_]:
-        """Which results are not zero."""
-        minus = self.asked.d.sign_bit if self.asked.d.has_negative_zero else 0
-        return np.asarray((d != 0) & (d != minus))
+        """Which results are neither zero nor, of quantised results, the zero point."""
+        zero = self.zero_point % (1 << self.asked.d.width)
+        minus = self.asked.d.sign_bit if self.asked.d.has_negative_zero else zero
+        return np.asarray((d != zero) & (d != minus))
 
     def _random(self) -> tuple[Matrix, Matrix]:
         """Random factors: integers of all sizes, or the numbers -1, 0 and 1 of a floating-point format."""

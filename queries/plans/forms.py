@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.probe import SUMS
 from mmaprobe.queries.plans.recorded import Sample, within_ends
+from mmaprobe.queries.plans.zero_points import with_zero_point
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -165,22 +166,23 @@ def plain(asked: Signature, fmt: Format, convert: Conversion = (None, None)) -> 
 
 
 @np.errstate(all="ignore")
-def forms_of(asked: Signature, sample: Sample) -> list[Form]:
+def forms_of(asked: Signature, sample: Sample, zero_point: int = 0) -> list[Form]:
     """The forms near to the results of a sample, for the possible formats of sums: the nearest first, and of equally
     near forms the likeliest first; if too few results are finite, all usual forms. Last come the usual forms of sums in
-    a format of fewer bits than the results', if that format holds all results."""
+    a format of fewer bits than the results', if that format holds all results. `zero_point`: what integer results are
+    for sums of 0."""
     integers = ("int32",) if asked.of_integers else ()
     names = dict.fromkeys((*integers, "f32", asked.d.name, *(("f64",) if asked.d.name in ("f32", "f64") else ())))
-    seen = _Seen.of(asked, sample)
+    seen = _Seen.of(asked, sample, zero_point)
     near = [*chain.from_iterable(_near(asked, FORMATS.get(name, asked.d), seen) for name in names)]
     fewer = None if seen is None else seen.fewer_bits
     return near if fewer is None else [*near, *plain(asked, fewer)]
 
 
 @np.errstate(all="ignore")
-def told_sums(asked: Signature, sample: Sample, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+def told_sums(asked: Signature, sample: Sample, sums: NDArray[np.int64], zero_point: int = 0) -> NDArray[np.int64]:
     """Those of some exact sums whose results narrow the factors down that the results of a sample admit."""
-    if (seen := _Seen.of(asked, sample)) is None or not (spans := seen.spans(seen.sums + seen.c)):
+    if (seen := _Seen.of(asked, sample, zero_point)) is None or not (spans := seen.spans(seen.sums + seen.c)):
         return sums[:0]
     differ = np.zeros(sums.shape, np.bool_)
     for mode, *ends in spans:
@@ -191,11 +193,11 @@ def told_sums(asked: Signature, sample: Sample, sums: NDArray[np.int64]) -> NDAr
 
 
 @np.errstate(all="ignore")
-def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form]) -> list[Format]:
+def stored_of(asked: Signature, sample: Sample, forms: Sequence[Form], zero_point: int = 0) -> list[Format]:
     """The formats narrower than the results' in which sums of runs may be stored before their addition. If summation
     cannot explain the median error of the nearest forms: the formats whose rounding loses about as much; otherwise: the
     formats with as many fraction bits as all results use, if that is fewer than the results' format has."""
-    if (seen := _Seen.of(asked, sample)) is None or not forms:
+    if (seen := _Seen.of(asked, sample, zero_point)) is None or not forms:
         return []
     firsts = {form.format: form for form in reversed(forms)}.values()
     kept = (
@@ -218,7 +220,7 @@ def _near(asked: Signature, fmt: Format, seen: _Seen | None) -> list[Form]:
     for convert, exact in seen.conversions:
         pairs = product(seen.scalars(exact), _hows(fmt))
         every = (_every(asked, fmt, convert, scalars, seen.rectified, how) for scalars, how in pairs)
-        for form in dict.fromkeys(chain.from_iterable(every)):
+        for form in dict.fromkeys(seen.with_zero_point(chain.from_iterable(every))):
             squares = seen.squares(form, exact)
             size = float(np.sqrt(np.mean(squares)))
             if np.isfinite(size):
@@ -346,7 +348,8 @@ def _times(scalar: float, node: Node, how: Rounding, stored: Iterable[Rounding] 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The numbers of a sample's inputs and results, and which results are finite."""
+    """The numbers of a sample's inputs and results, and which results are finite. `d`: the results less their zero
+    point, which is 0 unless they are integers."""
 
     asked: Signature
     sample: Sample
@@ -354,16 +357,25 @@ class _Seen:
     c: Numbers
     d: Numbers
     finite: NDArray[np.bool_]
+    zero_point: int
 
     @classmethod
-    def of(cls, asked: Signature, sample: Sample) -> _Seen | None:
+    def of(cls, asked: Signature, sample: Sample, zero_point: int = 0) -> _Seen | None:
         """The numbers of a sample; None where too few numbers are finite."""
         a, b, c, d = sample.numbers(asked)
         with np.errstate(all="ignore"):
             sums = a @ b
         finite = np.isfinite(np.square(sums) + np.square(c) + np.square(d)) & (sums != 0)
         finite &= within_ends(d, asked.d)
-        return cls(asked, sample, sums, c, d, finite) if finite.sum() >= ENOUGH and d[finite].any() else None
+        d = d - zero_point
+        whole = finite.sum() >= ENOUGH and d[finite].any()
+        return cls(asked, sample, sums, c, d, finite, zero_point) if whole else None
+
+    def with_zero_point(self, forms: Iterable[Form]) -> Iterator[Form]:
+        """Some forms; of results with a zero point, these forms with steps that add it."""
+        for form in forms:
+            ends = with_zero_point(form.end, self.zero_point) if self.zero_point else (form.end,)
+            yield from (replace(form, end=end) for end in ends)
 
     @property
     def rectified(self) -> bool:
@@ -456,7 +468,7 @@ class _Seen:
         """The squared distances of a form's results, with exact sums, from the sample's."""
         with np.errstate(all="ignore"):
             sums = _rounded_to(exact + self.c if form.start == Element("c") else exact, Rounding(form.format))
-            apart = (_value(form.end, sums, self.c) - self.d)[self.finite]
+            apart = (_value(form.end, sums, self.c) - self.zero_point - self.d)[self.finite]
             return np.asarray(apart**2)
 
     def scalars(self, exact: Numbers) -> list[tuple[float, float]]:

@@ -29,6 +29,7 @@ from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.forms import Form, form_of, forms_of, plain, stored_of, told_sums, with_sums
 from mmaprobe.queries.plans.lengths import lengths_asked
+from mmaprobe.queries.plans.pairs import saturates_pairs
 from mmaprobe.queries.plans.recorded import Sample
 from mmaprobe.queries.plans.results import SECONDS
 from mmaprobe.queries.plans.rules import FEATURES, Limit, Numbers, Rule, Shape, chosen, features_of, learned
@@ -148,9 +149,11 @@ class Mapped:
     whose elements are all as the rules say; `open`: the shapes with elements that have no rule, or a rule without a
     plan; `orders`: the revealed summation orders, by shape and place; `asked`: the number of matrix products that the
     library computed; `left_out`: by shape, the products that sums without a plan leave out or add twice; `gives`: for
-    each plan, the number of the `observed` elements that it reproduces; `activation`: the activation, which no plan
-    has, that elements without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that
-    have other results, in words, empty for none."""
+    each plan, the number of the `observed` elements (places of shapes) that it reproduces in every product of the shape
+    that was asked, of which there are two at least; `activation`: the activation, which no plan has, that elements
+    without a plan look like, empty for none; `unlike`: two rows or columns of the same factors that have other results,
+    in words, empty for none; `zero_point`: the integer that zeros give in every element, where results are quantised;
+    0 for none; `pairs`: whether elements without a plan are sums of pairs of products that are saturated to int16."""
 
     rules: list[MappedRule] = field(default_factory=list)
     checked: int = 0
@@ -163,6 +166,8 @@ class Mapped:
     observed: int = 0
     activation: str = ""
     unlike: str = ""
+    zero_point: int = 0
+    pairs: bool = False
 
     @property
     def plans(self) -> list[Plan]:
@@ -282,11 +287,13 @@ class Mapper(Candidates):
         not give zeros."""
         first = self.products.first
         first.check_zeros()
-        self.findings.unlike = first.unlike()
-        self._look_at([self.top, *(self.products.random_shape(number) for number in range(FIRST))])
+        self.findings.unlike, self.findings.zero_point = first.unlike(), first.zero_point
+        others = [self.products.random_shape(number) for number in range(FIRST)]
+        self._look_at([self.top])
         top = self.looked[self.top]
         if top.unexplained.any():
             self.findings.activation = activation_of(self.asked, top.sample)
+        self._look_at(others)
         if (np.array(top.fits)[:, 0].any() or not self._lacks(top)) and (self._affordable(top) or self._units_likely):
             if not self._units_likely:
                 self._order(self.top, (0, 0))
@@ -311,9 +318,11 @@ class Mapper(Candidates):
                 self.run()
             except IncompleteError as error:
                 failure = error
-            for looked in self.looked.values():
-                if looked.unexplained.any():
-                    self._lacks(looked)
+            unexplained = [looked for looked in self.looked.values() if looked.unexplained.any()]
+            few = (looked.sample for looked in unexplained[:TRIED])
+            self.findings.pairs = bool(unexplained) and all(saturates_pairs(self.asked, sample) for sample in few)
+            for looked in unexplained:
+                self._lacks(looked)
         except CutShort as end:  # between two looks at the clock
             failure = failure or (self.late() if isinstance(end, TimeUp) else IncompleteError("interrupted"))
         if failure is not None and not self.findings.rules:
@@ -331,6 +340,8 @@ class Mapper(Candidates):
     def _lacks(self, looked: Looked) -> bool:
         """Whether the sums of a shape leave out a product or add one twice. No plan has such sums: a plan adds every
         product once."""
+        if self.findings.zero_point:  # results are no multiples of the sums
+            return False
         if looked.shape not in self.findings.left_out and (products := summed(self.asked, looked.sample)):
             self.findings.left_out[looked.shape] = products
         return looked.shape in self.findings.left_out
@@ -587,7 +598,7 @@ class Mapper(Candidates):
         """A sample of products of integers, and further products of its shape whose sums narrow the factor down."""
         rows, columns = looked.sides
         for _ in range(NARROWED):
-            told = told_sums(self.asked, sample, self.products.sums(looked.shape))
+            told = told_sums(self.asked, sample, self.products.sums(looked.shape), self.findings.zero_point)
             if not told.size:
                 break
             sample = Sample.joined([sample, self.products.of_sums(told, looked.shape, rows, columns)])
@@ -679,8 +690,9 @@ class Mapper(Candidates):
             sample = Sample(x.a[::2], x.b[::2], x.c[::2], x.d[::2])
             if self.asked.of_integers and looked is top and not (self.asked.addend and not self.asked.c.is_integer):
                 sample = self._with_told_sums(looked, sample)
-            own = forms_of(self.asked, sample)
-            self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own))))
+            point = self.findings.zero_point
+            own = forms_of(self.asked, sample, point)
+            self.stored = list(dict.fromkeys((*self.stored, *stored_of(self.asked, sample, own, point))))
             others = self._forms(top) if looked is not top else []
             every = (
                 (*others, *own) if self.asked.of_integers else (*own, *others)

@@ -21,6 +21,7 @@ from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline, with_unit, with_unit_in
 from mmaprobe.queries.plans.cut_sums import cuts_of
 from mmaprobe.queries.plans.forms import forms_of, stored_of
+from mmaprobe.queries.plans.pairs import saturates_pairs
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -69,7 +70,8 @@ class PlansOfResult:
     tried; `untried`: in words, which plans were not tried, or not all, for lack of time. `products`: the products that
     are not in the sum, or are in it twice; plans are then about the products that are in it. `others`: those of `plans`
     that new elements tell from the first plan, or of which no new element was asked in time. `activation`: the
-    activation, which no plan has, that results without a plan look like; empty for none."""
+    activation, which no plan has, that results without a plan look like; empty for none. `pairs`: whether results
+    without a plan are sums of pairs of products that are saturated to int16."""
 
     plans: tuple[Plan, ...]
     looked: int
@@ -79,6 +81,7 @@ class PlansOfResult:
     products: Summed = WHOLE
     others: tuple[Other, ...] = ()
     activation: str = ""
+    pairs: bool = False
 
     @property
     def left_out(self) -> tuple[int, ...]:
@@ -163,6 +166,7 @@ class _Trial:
         self._parts = recorded.parts()
         samples = recorded.block(*recorded.looked())
         self._activations = [activation_of(self.asked, sample) for sample in samples]
+        self._pairs = [saturates_pairs(self.asked, sample) for sample in samples]
         every = [
             forms_of(self.asked, sample)[: 1 if activation else None]  # all are as far from an activation
             for sample, activation in zip(samples, self._activations, strict=True)
@@ -290,7 +294,8 @@ class _Trial:
         untried = () if fits else tuple(dict.fromkeys(self._untried))
         activation = "" if plans else self._activations[side]
         others = self._others(plans, groups)
-        return PlansOfResult(plans, looked, best, self._number, untried, others=others, activation=activation)
+        pairs = not plans and self._pairs[side]
+        return PlansOfResult(plans, looked, best, self._number, untried, WHOLE, others, activation, pairs)
 
     def _asked_of_all(self, side: int) -> tuple[dict[Plan, Fit], Fit | None]:
         """The plans found or, without one, the best plan. Several found plans are held against all recorded elements,

@@ -15,6 +15,8 @@ from mmaprobe.queries.plans.first_questions import FirstQuestions
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 
 
 def identified(tmp_path: Path, body: str, formats: str, *more: str) -> Result:
@@ -41,6 +43,40 @@ def test_a_zero_point_is_said_at_once(tmp_path: Path, body: str, factor: str, ot
     assert done.exit_code == 3, done.output
     assert f"zeros for {factor}, beside other numbers for {other}, give " in done.output
     assert f"but not where {factor} has a zero point" in done.output
+
+
+@pytest.mark.parametrize(
+    ("rounded", "zero_point", "steps"),
+    [
+        ("np.rint(SUMS * np.float32(2**-7)) + 3", 3, "r2(exact(r(product(2**-7, sum("),
+        ("np.rint(SUMS * np.float32(2**-7) + np.float32(3))", 3, "r(exact(product(2**-7, sum("),
+        ("np.maximum(np.rint(SUMS * np.float32(2**-7)), 0) - 5", -5, "r2(exact(r(relu(product(2**-7, sum("),
+    ],
+)
+def test_a_zero_point_of_the_results_is_a_step_of_the_plan(
+    tmp_path: Path, rounded: str, zero_point: int, steps: str
+) -> None:
+    """A factor of a power of two has many ties, on which the place of the zero point shows."""
+    body = f"np.clip({rounded.replace('SUMS', 'np.float32(a @ b)')}, -128, 127).astype(np.int8)"
+    done = identified(tmp_path, body, "int8,int8,int8", "--shape", "6,6", "--save", str(tmp_path / "plan.yaml"))
+    assert done.exit_code == 0, done.output
+    assert f"results have a zero point of {zero_point}, as zeros give it" in done.output
+    assert f"all products: {steps}" in done.output
+    rng = np.random.default_rng(5)
+    a = rng.integers(-128, 128, (100, 20)) >> rng.integers(0, 8, (100, 1))
+    b = rng.integers(-128, 128, (20, 100))
+    own = eval(f"np.clip({rounded}, -128, 127).astype(np.int8)", {"np": np, "SUMS": np.float32(a @ b)})
+    plan = parse_plan_path(f"plan:{tmp_path}/plan.yaml")
+    patterns = (side.astype(np.int8).view(np.uint8) for side in (a, b))
+    assert np.array_equal(simulate(*patterns, None, plan).astype(np.uint8).view(np.int8), own)
+
+
+def test_a_zero_point_of_the_results_is_told_from_a_bias(tmp_path: Path) -> None:
+    """Zeros give the same number in each element where the results have a zero point."""
+    body = "np.clip((a @ b >> 5) + np.arange(b.shape[1]), -128, 127).astype(np.int8)"
+    done = identified(tmp_path, body, "int8,int8,int8", "--shape", "6,6")
+    assert done.exit_code == 3, done.output
+    assert "zeros give 1 in column 1: something is added besides the products" in done.output
 
 
 @pytest.mark.parametrize(
