@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.compare.gemm import Element, Matrices
+from mmaprobe.queries.plans.first_step import first_step
 from mmaprobe.queries.plans.recorded import Recorded
 from mmaprobe.queries.plans.results import PlansOfResult, plans_of_results
 from mmaprobe.reports.plan_differences import RESULT, SUM, UNIT, C, why_they_differ
@@ -138,6 +140,16 @@ def test_units_that_cannot_be_the_cause_are_exchanged() -> None:
     assert why.startswith("the result is the sum times 9287867*2^-29, rounded to f32, nearest even, and c, ")
     assert "then rounded to f16, nearest even, and c, " in why
     assert [plan.models[0].reference for plan in pair.plans] == [INT8, INT8]
+
+
+def test_the_result_of_one_plan_is_compared_with_that_of_the_other() -> None:
+    """In some elements the sum that one kernel rounds to f16 before the bias is what the other one gives at last."""
+    a, b = np.array([[2430, 0.9]], np.float16), np.ones((2, 1), np.float16)
+    c, d = np.full((1, 1), -1.5, np.float32), np.zeros((1, 1), np.uint16)
+    matrices = Matrices(a.view(np.uint16), b.view(np.uint16), c.view(np.uint32), (d, d))
+    steps = first_step(plan_of(AT_END), plan_of(STORED), matrices, Element(0, 0, (0, 0), None))
+    assert steps is not None
+    assert [None if step is None else (step.step, step.value) for step in steps] == [("d", 2430), ("d", 2428)]
 
 
 def test_after_the_time_the_plans_stay_as_they_were_found(monkeypatch: pytest.MonkeyPatch) -> None:
