@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Parted
 
 LOOKED = 32  # the most plans of each result that are paired where they are alike in the same respects
-BETWEEN = "[,;] (?:then |inside: )?"  # what stands between two steps in words
+BETWEEN = ", (?:then )?"  # what stands between two steps in words
 IDLE = "; this alone changes none of these elements"
 
 
@@ -99,8 +99,12 @@ def _unlikely(pair: tuple[Plan, Plan]) -> tuple[bool, int]:
 
 
 def _steps_apart(respects: Mapping[Plan, Respects], pair: tuple[Plan, Plan]) -> int:
-    """The number of steps that one of two plans has and the other has not."""
-    one, other = ([step for _, text in respects[plan].values() for step in re.split(BETWEEN, text)] for plan in pair)
+    """The number of steps that one of two plans has and the other has not, those of the sums of products aside: of
+    these the shortest plans come first."""
+    one, other = (
+        [step for what, (_, text) in respects[plan].items() if what != SUM for step in re.split(BETWEEN, text)]
+        for plan in pair
+    )
     alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
     return len(one) + len(other) - 2 * alike
 
