@@ -62,6 +62,7 @@ def nearest_pair(given: Sequence[PlansOfResult], recorded: Recorded, places: Seq
         with suppress(CutShort):
             exchange = _Exchange(recorded, places)
             plans = exchange.nearer(plans)
+            why = why_they_differ(*plans, with_c)  # kept if the time ends before these are weighed
             why = exchange.weighed(plans)
     return Pair(plans, [*products_left_out(given), *why.values()])
 
