@@ -111,36 +111,33 @@ def run_gemm(
 def _plans(
     model: Model, matrices: Matrices, differences: Differences, seconds: float | None, save: Path | None
 ) -> ComparedPlans:
-    """The plans and instructions of the table that reproduce each result; for the two most similar plans, one of each
-    result, the difference and the first step in which they differ."""
+    """The plans and instructions of the table that reproduce each result; for the two plans, one of each result, that
+    differ least, the differences and the first step in which they differ."""
     from mmaprobe.cli.text.plan_results import save_plan
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
-    from mmaprobe.reports.plan_differences import most_alike, products_left_out, why_they_differ
+    from mmaprobe.reports.plan_pairs import nearest_pair
 
     recorded = Recorded.of(model, matrices.a, matrices.b, matrices.c, matrices.d)
     places = [(element.row, element.column) for element in differences.chosen]
     given = plans_of_results(recorded, places, progress, left(seconds))
     progress("")
-    addend = recorded.asked.addend
-    pair, why = most_alike(given[0].plans, given[1].plans, addend, recorded.length), list[str]()
-    if pair is not None:
-        why = [*products_left_out(given), *why_they_differ(*pair, addend)]
-        for sentence in why:
-            say_wrapped(sentence, "why: ")
+    pair = nearest_pair(given, recorded, places)
+    for sentence in () if pair is None else pair.why:
+        say_wrapped(sentence, "why: ")
     every = []
     for index, one in enumerate(given):
-        first = () if pair is None else pair[index : index + 1]
+        first = () if pair is None else pair.plans[index : index + 1]
         every.append(plans_found(one, first))
         for sentence in sentences(one, recorded, seconds, first):
             say_wrapped(sentence, f"D{index + 1}: ")
         path = save and save.with_stem(f"{save.stem}-D{index + 1}")
         save_plan(path, [*first, *one.plans], one, recorded.about, recorded.length)
-    document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
+    document = ComparedPlans(why=ABSENT if pair is None else pair.why, D1=every[0], D2=every[1])
     if pair is None or differences.first is None or any(one.products for one in given):
         return document
-    return replace(document, first_step=_first_step(pair, matrices, differences.first))
+    return replace(document, first_step=_first_step(pair.plans, matrices, differences.first))
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:

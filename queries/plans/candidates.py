@@ -346,8 +346,12 @@ def with_unit_in(plan: Plan, model: Model, other: Model) -> Plan | None:
 def outline(plan: Plan) -> tuple[bool, int, int, str]:
     """The place of a plan among plans that give the same results: plans that do not round sums of integers come first;
     then the plan with the shortest text, without the names of units; then the plan with the likeliest unit."""
-    rounds = any(model.a.is_integer and not model.d.is_integer for model in plan.models)
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)
-    return rounds, len(text), min(map(likelihood, plan.models)), plan.reference
+    return rounds_integers(plan), len(text), min(map(likelihood, plan.models)), plan.reference
+
+
+def rounds_integers(plan: Plan) -> bool:
+    """Whether a unit of a plan rounds sums of integers to numbers of another format."""
+    return any(model.a.is_integer and not model.d.is_integer for model in plan.models)

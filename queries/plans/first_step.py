@@ -20,7 +20,7 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
     """The first steps of an element, one of each plan, at which two plans differ in the products that they add or in
     their results (None: the plan has no further step). None if all steps are the same, or the product is too long to be
     traced. Steps that add the same products with the same result are no difference, even if other steps come between
-    them."""
+    them. The last step of a plan, its result, is compared with that of the other one."""
     row, column = element.row, element.column
     a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
     operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
@@ -32,7 +32,12 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
         return None
     both = Counter(map(_what, steps[0])) & Counter(map(_what, steps[1]))
     pairs = zip_longest(*(_remaining(side, both.copy()) for side in steps))
-    return next(((left, right) for left, right in pairs if _what(left) != _what(right)), None)
+    ends = steps[0][-1], steps[1][-1]  # both are the result
+    for left, right in pairs:
+        if _what(left) != _what(right):
+            last = (left is None and right is ends[1]) or (right is None and left is ends[0])
+            return ends if last else (left, right)
+    return None
 
 
 def _remaining(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:

@@ -291,6 +291,7 @@ def _every(
     hole, c, out, form = Given(0, fmt), Element("c"), Rounding(asked.d), partial(Form, asked, fmt, convert)
     stored = [Rounding(FORMATS[name]) for name in dict.fromkeys((asked.d.name, *NARROW)) if name in FORMATS]
     stored = [one for one in stored if one.format != fmt and fmt.holds(one.format)]
+    kept = [*stored, out] if fmt.is_integer and how.format.holds(asked.d) and not asked.d.is_integer else stored
     alpha, beta = scalars
     others = TO_INTEGERS if asked.d.is_integer and alpha != 1 else ()  # a sum of integers is an integer
     outs = [out, *(Rounding(asked.d, mode) for mode in others)]
@@ -310,7 +311,7 @@ def _every(
         if at is None:
             yield from _times(alpha, total, how)
         else:
-            for one, end in product(_times(alpha, total, how, stored), _times(beta, at, how, [out])):
+            for one, end in product(_times(alpha, total, how, kept), _times(beta, at, how, [out])):
                 yield ExactSum((one, end))
 
     converted = [how] if fmt.is_integer and not how.format.holds(fmt) else []
