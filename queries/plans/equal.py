@@ -194,6 +194,8 @@ class _Prover:
             self._decide()
         except KeyboardInterrupt:
             self.proof.interrupted = True
+            if self.length is not None and self.proof.length != self.length:
+                self._forget()
         self.proof.seconds = self.options.clock() - self.start
         if self.proof.verdict == "equal" and not self.proof.interrupted:
             self._check()
