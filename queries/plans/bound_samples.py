@@ -105,7 +105,8 @@ class ErrorOfPlan:
                 break
             pairs = [[near.a[None], near.b[None]] for near in bests]
             for chance, pair in zip(chances, pairs, strict=True):
-                pair[step % 2] = _varied(chance, pair[step % 2][0], (self.plan.a, self.plan.b)[step % 2].fraction)
+                varied = _varied(chance, pair[step % 2][0], (self.plan.a, self.plan.b)[step % 2].fraction)
+                pair[step % 2] = _as_read(self.plan, step % 2, varied)
             a, b = (np.concatenate(sides) for sides in zip(*pairs, strict=True))
             every = _results_of(self.plan, a, np.ascontiguousarray(b.T), steps)
             for place, (best, (a, b)) in enumerate(zip(bests, pairs, strict=True)):
@@ -260,7 +261,19 @@ def _of_all_sizes(plan: Plan, length: int) -> Iterator[tuple[Matrix, Matrix]]:
         any_size = rng.integers(fmt.largest + 1, size=shape, dtype=np.uint64) >> fmt.padding << fmt.padding
         large = rng.random(shape) < np.linspace(0, 1, RANDOM)[:, None]
         sides.append(np.where(large, np.uint64(fmt.largest), any_size))
-    yield _typed(plan, sides[0], sides[1].T)
+    a, b = _typed(plan, sides[0], sides[1].T)
+    yield _as_read(plan, 0, a), _as_read(plan, 1, b)
+
+
+def _as_read(plan: Plan, side: int, patterns: Matrix) -> Matrix:
+    """Patterns of A (`side` 0) or of B (1), with zeros for the subnormal numbers that a unit reads as zero: these count
+    as zero in the exact result, too. Sides that are read as words stay as they are."""
+    fmt, inputs = (plan.a, plan.b)[side], (part for unit in plan.models for part in of_kind(unit.unit.result, Element))
+    flushes = any(part.operand == "ab"[side] and part.subnormals != "keep" for part in inputs)
+    if not flushes or not fmt.subnormals or plan.words_read(side) != (None,):
+        return patterns
+    zeros = patterns.dtype.type(fmt.sign_bit)
+    return np.where(abs(in_f64(patterns, fmt)) < 2.0**fmt.emin, patterns & zeros, patterns)
 
 
 def _random(plan: Plan, length: int) -> tuple[Matrix, Matrix]:

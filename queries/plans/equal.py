@@ -158,10 +158,14 @@ def prove_plans(
     return _Prover(left, right, length, options or Options(), confirm).run()
 
 
+def with_one_addend(left: Plan, right: Plan) -> tuple[Plan, Plan]:
+    """Two plans, the second one with the first one's format of c if neither reads c: no result depends on it."""
+    return left, right if left.addend or right.addend else replace(right, c=left.c)
+
+
 class _Prover:
     def __init__(self, left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> None:
-        if not (left.addend or right.addend):
-            right = replace(right, c=left.c)  # no result depends on the format of a c that is not read
+        left, right = with_one_addend(left, right)
         self.left, self.right, self.length = left, right, length
         for plan in (left, right):
             if plan.scale is not None:
@@ -190,6 +194,8 @@ class _Prover:
             self._decide()
         except KeyboardInterrupt:
             self.proof.interrupted = True
+            if self.length is not None and self.proof.length != self.length:
+                self._forget()
         self.proof.seconds = self.options.clock() - self.start
         if self.proof.verdict == "equal" and not self.proof.interrupted:
             self._check()

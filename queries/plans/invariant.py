@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.compare.steady import spread
-from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans
+from mmaprobe.queries.plans.equal import PlanProof, matrices_agree, prove_plans, with_one_addend
 from mmaprobe.queries.plans.planmap import PlanMap, Within
 from mmaprobe.queries.plans.rulefile import span_of
 from mmaprobe.queries.plans.rules import Numbers, Shape
@@ -120,6 +120,10 @@ class Need:
     @property
     def lengths(self) -> list[int]:
         return sorted(self.places)
+
+    def is_asked_by(self, proof: PlanProof) -> bool:
+        """Whether a proof compares these two plans."""
+        return (proof.left, proof.right) == with_one_addend(self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -265,7 +269,7 @@ class Invariance:
             for need in self.enumeration.needs if proof.verdict == "different" else ():
                 places = need.places.get(proof.length or 0)
                 theirs = None if places is None else [self._plan_at(place) for place in places]
-                if places is not None and theirs == [need.left, need.right] == [proof.left, proof.right]:
+                if places is not None and theirs == [need.left, need.right] and need.is_asked_by(proof):
                     return (proof, *places)
         return None
 
@@ -275,7 +279,7 @@ class Invariance:
 
     def left_open(self, need: Need) -> list[int]:
         """The K at which no theorem states that two plans are equal."""
-        goals = [proof.goal for proof in self.proofs if (proof.left, proof.right) == (need.left, need.right)]
+        goals = [proof.goal for proof in self.proofs if need.is_asked_by(proof)]
         return [k for k in need.lengths if not any(goal is not None and goal.covers(k) for goal in goals)]
 
 

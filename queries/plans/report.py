@@ -80,7 +80,7 @@ def document_of_invariance(found: Invariance) -> ProveInvariant:
 
 
 def _compared(found: Invariance, need: Need) -> PlansCompared:
-    proofs = [proof for proof in found.proofs if (proof.left, proof.right) == (need.left, need.right)]
+    proofs = [proof for proof in found.proofs if need.is_asked_by(proof)]
     solved = [one for proof in proofs for one in proof.proofs]
     still = set(found.left_open(need))
     return PlansCompared(

@@ -24,8 +24,10 @@ from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.operand import NAMED
 from mmaprobe.smtmodel.plans.engine import Engine
+from mmaprobe.smtmodel.plans.joins import Only
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import Parted, Stage, Then
 from mmaprobe.smtmodel.plans.words import Gathered, Words, factor_over, over_given
 
 # an expression with at most this many inputs is computed at once; otherwise each rounding in it is computed apart
@@ -169,7 +171,7 @@ class Results(Engine[F]):
             start = node.start
             fmt = node.stage.accumulator
             begin = self.zeros(fmt, start.negative) if isinstance(start, Constant) else self.value(start, count)
-            return node.stage.run(self, Span.of(count), begin) if count else self.in_format(begin, node.stage.d)
+            return node.stage.run(self, Span.of(count), begin) if count else self._start_alone(node.stage, begin)
         if isinstance(node, Element):
             return self.c
         assert isinstance(node, Round)
@@ -184,6 +186,17 @@ class Results(Engine[F]):
             return Given(len(given) - 1, given[-1].format)
 
         return self.elementwise(_round(replaced(node, leaf)), given)
+
+    def _start_alone(self, stage: Stage, start: F) -> F:
+        """The result of a stage without products: its start, rounded as the stage rounds sums that need no addition."""
+        for body in stage.bodies if isinstance(stage, Then) else ():
+            start = self._start_alone(body, start)
+        if isinstance(stage, Parted) and stage.join.begin != "zero":
+            start = self._start_alone(stage.body, start)
+            if isinstance(stage.join, Only):
+                return self.rounded([start], stage.join.rounding)
+            return start if stage.rounding is None else stage.alone(self, start)
+        return self.in_format(start, stage.d)
 
     def in_format(self, value: F, fmt: Format) -> F:
         """The same numbers in another format, which holds these. Low bits that a format ignores are zeros in every

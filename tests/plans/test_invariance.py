@@ -83,6 +83,14 @@ def test_two_plans_are_proved_equal_at_each_k_at_which_they_meet(folder: Path) -
     assert not found.left_open(need)
 
 
+def test_plans_that_read_no_c_may_name_two_formats_of_it(folder: Path) -> None:
+    (folder / "none.yaml").write_text((folder / f"{CHAIN}.yaml").read_text().replace("c: f16", "c: f32"))
+    found = asked(written(folder, f"M: ..16, K: 61..64, plan: {SPLIT}.yaml", "plan: none.yaml"))
+    assert found.verdict == "equal"
+    found = asked(written(folder, f"M: ..16, K: 200.., plan: {SPLIT}.yaml", "plan: none.yaml"))
+    assert found.verdict == "different"
+
+
 def test_a_split_by_m_is_shown_by_two_shapes_and_a_small_input(folder: Path) -> None:
     path = written(folder, f"M: ..16, K: 200.., plan: {SPLIT}.yaml", f"plan: {CHAIN}.yaml")
     found = asked(path)

@@ -189,6 +189,15 @@ def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
         assert near is not None
 
 
+@pytest.mark.parametrize("unit", ["f32_32x32x4f16", "f32_32x32x2bf16"])
+def test_subnormals_that_a_unit_reads_as_zero_are_zero_in_the_exact_result(unit: str) -> None:
+    """One product is exact: inputs of all sizes are tried, subnormal ones among them."""
+    plan = Plan.chained(parse_reference(f"cdna2/mfma/{unit}"))
+    near, tried = ErrorOfPlan(plan, error_of(bound_of_plan(plan, 1, believed)).merged()).nearest(1)
+    assert near is not None
+    assert tried > 100
+
+
 def test_sums_of_samples_are_exact() -> None:
     rng = np.random.default_rng(1)
     sides = [rng.standard_normal((2, count)) * 2.0 ** rng.integers(-spread, spread + 1, (2, count))

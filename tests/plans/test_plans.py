@@ -583,3 +583,14 @@ def test_plans_are_listed() -> None:
     assert rows["plan:deepgemm/fp8"]["units"] == ["hopper/wgmma/m64n8k32.f32.e4m3.e4m3"]
     with pytest.raises(MmaprobeError):
         parse_reference("plan:deepgemm/fp8")
+
+
+@pytest.mark.parametrize("step", ["sum(t(fma), c)", "sum(t(promote(4, fma, r)), c)", "sum(then(fma, t(fma)), c)"])
+def test_the_start_alone_is_rounded_as_the_stage_says(step: str) -> None:
+    """A sum of no products, K = 0: c as the workspace of the stage keeps it, here rounded toward zero."""
+    plan = plan_of(step, **{"d: f32}": "d: f16}", "  h: round(f16, nearest_even)": "  t: round(f16, toward_zero)"})
+    numbers = np.array([[0.16133253, -2.2308297]], dtype=np.float32)
+    a, b = np.zeros((1, 0), np.uint16), np.zeros((0, 2), np.uint16)
+    wanted = from_numbers(numbers, plan.d, "toward_zero")
+    for engine in ("numpy", "compiled"):
+        assert (simulate(a, b, numbers.view(np.uint32), plan, engine=engine) == wanted).all()

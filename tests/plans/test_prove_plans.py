@@ -544,3 +544,15 @@ steps: {{d: "sum({stage}, +0)"}}
     )
     for sides in ((one, two), (two, one)):
         assert prove_plans(*sides, 12, Options("bitwuzla", 20), confirm=False).verdict == verdict
+
+
+def test_an_interrupt_leaves_no_difference_at_another_k(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference at a smaller K says nothing about the K asked until it is found there, too."""
+
+    def interrupted(prover: object, length: int) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asked._Prover, "_differ_again", interrupted)
+    proof = prove(Plan.chained(parse_reference("ieee/fma/f32")), Plan.chained(parse_reference("ieee/muladd/f32")), 7)
+    assert proof.interrupted
+    assert (proof.verdict, proof.length, proof.witness) == ("unknown", 7, None)
