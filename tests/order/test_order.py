@@ -325,6 +325,13 @@ def test_a_start_that_changes_no_sum_is_not_ruled_out(
     assert ends_of_unit(tmp_path, text, "f16,f16,f32,f32")["starts_from"] == said
 
 
+def test_factors_without_a_negative_zero_show_the_start(tmp_path: Path) -> None:
+    """The pattern of -0 is the NaN of e4m3fnuz: products that are -0 are those of -1 and +0."""
+    text = OF_EITHER_START.replace("MODE", "nearest_even").replace("START", "1").replace("FIRST", "r(a[0] * b[0])")
+    fnuz = re.sub(r"{a: \w+, b: \w+", "{a: e4m3fnuz, b: e4m3fnuz", text)
+    assert ends_of_unit(tmp_path, fnuz, "e4m3fnuz,e4m3fnuz,f32,f32")["starts_from"] == "the first product"
+
+
 ALIGNED = """
 unit: aligned
 formats: {a: A, b: A, c: C, d: D}
