@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import mmaprobe
-from mmaprobe.queries.compare.asked_rows import all_rows, row_of
+from mmaprobe.queries.compare.asked_rows import all_rows, row_of, special_value_rows
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
 from mmaprobe.queries.covering.cover import Change, Covering
@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -1025,3 +1025,17 @@ def test_a_long_input_takes_a_screen(tmp_path: Path) -> None:
     found = run("evaluate", str(path), code=1).stderr
     assert f" lines: mmaprobe explain {model} {path}:1\n" in found
     assert len(found.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["cdna3/mfma/f32_16x16x32_fp8_fp8", "ampere/mma/m16n8k16.f32.f16.f16.f32", "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"],
+)
+def test_every_product_is_a_negative_zero_once(unit: str) -> None:
+    """Also where the pattern of -0 is NaN."""
+    model = parse_reference(unit)
+    layout, n = layout_of(model), model.length
+    for row in list(special_value_rows(layout))[-2:]:
+        a, b = (in_f64(np.array(side, np.uint64), fmt) for side, fmt in ((row[:n], model.a), (row[n : 2 * n], model.b)))
+        products = a * b
+        assert ((products == 0) & np.signbit(products)).all()
