@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import mmaprobe
 from mmaprobe.queries.compare.asked_rows import all_rows, row_of, special_value_rows
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
-from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
+from mmaprobe.queries.compare.gemm import Matrices, _narrow, differing_elements, traced
 from mmaprobe.queries.covering.cover import Change, Covering
 from mmaprobe.queries.covering.neighbour_rows import NeighbourRows
 from mmaprobe.queries.kernel.questions.problem import Problem
@@ -1039,3 +1039,31 @@ def test_every_product_is_a_negative_zero_once(unit: str) -> None:
         a, b = (in_f64(np.array(side, np.uint64), fmt) for side, fmt in ((row[:n], model.a), (row[n : 2 * n], model.b)))
         products = a * b
         assert ((products == 0) & np.signbit(products)).all()
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OutOfTimeError])
+@pytest.mark.parametrize("shortened", [False, True])
+def test_a_difference_found_is_kept_at_an_interrupt(end: type[BaseException], shortened: bool) -> None:
+    """While it is minimised, or asked again of the shorter instruction."""
+    unit = "turing/mma/m16n8k8.f32.f16.f16.f32"
+    left, right = (compared_model(parse_reference(name)) for name in (unit, f"{unit}@fraction_bits=20"))
+    pair = Pair(left, right, length=16 if shortened else 8)
+    comparison, ask, calls = Comparison(), right.ask, 0
+    rest = (0,) * (pair.length - 3)
+    row = (0x3C00, 1, 0xBC00, *rest, 0x3C00, 0x3C00, 0x3C00, *rest, 0)  # 1 + 2^-24 - 1
+
+    def ended(vectors: Sequence[Vector]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 2:
+            raise end("over")
+        return ask(vectors)
+
+    if shortened:
+        comparison.run(pair, [row], 1)
+        assert len(comparison.differences) == 1
+        calls = 2
+    right.ask = ended
+    with pytest.raises(end):
+        _narrow(comparison) if shortened else comparison.run(pair, [row], 1)
+    assert len(comparison.differences) == 1
