@@ -42,7 +42,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import type_of
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -815,3 +815,23 @@ def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch)
     with Slow(one_by_one, "slow") as device:
         tree = revealed(device, parse_signature("f32,f32,f32", 64), 1e9, lambda text: None, ends=True)
     assert device.asked == SIDE < len(tree.questions)
+
+
+def test_answers_to_larger_masks_do_not_count_for_smaller_ones() -> None:
+    """Sums in f16 overflow at the masks that results in e5m2 would not show; the widest smaller masks suffice."""
+    asked = parse_signature("f16,f16,e5m2", 20)
+
+    @np.errstate(all="ignore")
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        a, b = (
+            in_f64(np.array([getattr(vector.operands, side) for vector in vectors], np.uint64), asked.a)
+            for side in "ab"
+        )
+        total = np.zeros(len(vectors), np.float16)
+        for product in (a * b).T:
+            total = (total + product).astype(np.float16)
+        return list(map(int, from_numbers(total.astype(np.float32), asked.d, "nearest_even")))
+
+    tree = reveal(ask, asked, addend=False)
+    assert tree.outline().lines() == ["0-19 (added one after another)"]
+    assert (tree.span.mask, tree.span.unit) == (asked.d.emax, asked.d.unit)
