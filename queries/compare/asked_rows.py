@@ -148,5 +148,6 @@ def special_value_rows(layout: Layout) -> Iterator[Row]:
     if n > 1:
         for x, y in product(_values(a), _values(a)):
             yield row({0: x, 1: y, n: b.one, n + 1: b.one})
+    x, y = (a.one | a.sign_bit, 0) if a.nan_for_negative_zero else (a.sign_bit, b.one)
     for z in (0, c.sign_bit):  # with every product a negative zero
-        yield row({**dict.fromkeys(range(n), a.sign_bit), **dict.fromkeys(range(n, 2 * n), b.one), 2 * n: z})
+        yield row({**dict.fromkeys(range(n), x), **dict.fromkeys(range(n, 2 * n), y), 2 * n: z})

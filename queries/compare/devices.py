@@ -323,7 +323,7 @@ class Comparison:
         try:
             path = self._shrunk(pair, row)
             stable = self._confirmed(pair, path, [row] * len(path))
-        except MmaprobeError:
+        except (MmaprobeError, KeyboardInterrupt):
             self.differences.append(difference)
             raise
         fitting = [one for one in stable.values() if not self._known(one.kind)]

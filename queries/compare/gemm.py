@@ -215,9 +215,11 @@ def _narrow(comparison: Comparison) -> None:
     pair = Pair(*last.pair.sides, last.pair.problem.compare, length)
     del comparison.differences[-1]
     before = len(comparison.differences)
-    ask(comparison, pair, segment(parts, 0, length, parts.c, pair.left.model))
-    if len(comparison.differences) == before:
-        comparison.differences.append(last)
+    try:
+        ask(comparison, pair, segment(parts, 0, length, parts.c, pair.left.model))
+    finally:
+        if len(comparison.differences) == before:
+            comparison.differences.append(last)
 
 
 @dataclass(frozen=True)

@@ -187,9 +187,10 @@ def _start(probe: Probe, root: Node | Leaf) -> str:
     model = probe.model
     step = next((node for node in nodes_of(root) if "c" in node.children), None)
     from_c = step is not None and not any(isinstance(child, Node) for child in step.children)
-    down = any(question.d == model.d.sign_bit for question in probe.questions)
+    minus = model.d.sign_bit if model.d.has_negative_zero else None  # where there is no -0, every zero sum is +0
+    down = any(question.d == minus for question in probe.questions)
     [zero] = probe.patterns([(partial(_zeros, probe), "the sum of negative zeros alone")])
-    plain = zero == model.d.sign_bit
+    plain = zero == minus
     if from_c:
         return "c" if plain else "c (a sum of negative zeros is +0)"
     if not plain:
@@ -198,9 +199,11 @@ def _start(probe: Probe, root: Node | Leaf) -> str:
 
 
 def _zeros(probe: Probe, text: str, number: int) -> Vector:
+    """Products and c that are -0. Where the format of a has no -0, products are those of a negative number and +0."""
     model = probe.model
+    negative = model.a.sign_bit if model.a.has_negative_zero else model.a.one | model.a.sign_bit
     signs = {leaf: sign for leaf, (sign, _) in probe.weights.items()}
     c = model.c.sign_bit if "c" in probe.leaves and signs.get("c", 1) > 0 else 0
-    a = tuple(model.a.sign_bit if signs.get(k, 1) > 0 else 0 for k in range(model.length))
+    a = tuple(negative if signs.get(k, 1) > 0 else 0 for k in range(model.length))
     operands = Operands(a, (0,) * model.length, c, tuple(map(tuple, idle(model).values())))
     return Vector(model, operands, id=number, extra={"question": text})

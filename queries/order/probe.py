@@ -199,7 +199,7 @@ class Probe:
         self.singly = False  # whether each mask is asked about one leaf at a time
         self.assumed: set[Pair] = set()  # masks whose counts were partly derived from those of other masks
         self.traced: set[Pair] = set()  # masks that left a trace, beside which larger units were counted
-        self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
+        self._given: dict[tuple[Pair, Power, int, int, Leaf, int], Fraction | None] = {}
         self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
         self._parts: dict[tuple[Power, bool], list[int]] = {}
 
@@ -489,6 +489,7 @@ class Probe:
         """Ask for 1 at each leaf alone: the device may subtract terms, multiply terms by powers of two or all terms by
         one other factor, or leave products out. Returns whether it does any of these."""
         self._weighed, self.normal = True, True
+        self._given.clear()  # answers to questions without weights
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         alone = dict(zip(self.leaves, values, strict=True))
         self._leave_out([k for k in self.products if alone[k] == 0] if self.missing else [])
@@ -693,7 +694,7 @@ class Probe:
     def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
         """The sums of masks on pairs with units, each as (pair, signs, exponent of the units, group of leaves). New
         ones are asked together."""
-        keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
+        keys = [(pair, signs, self.span.mask, unit, group[0], len(group)) for pair, signs, unit, group in masks]
         new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
         values = self.values([self._mask(*mask) for mask in new.values()])
         self._given |= dict(zip(new, values, strict=True))

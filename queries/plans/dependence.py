@@ -174,13 +174,14 @@ class Dependence:
 
     def _drawn(self, length: int) -> tuple[Matrix, Matrix]:
         """OWN rows (OWN x K) and as many columns (OWN x K). The products of all columns but one come in pairs whose
-        exact sum is zero: the results then consist of rounding errors, which a narrow format of d otherwise hides."""
+        exact sum is zero, if b has negative numbers: the results then consist of rounding errors, which a narrow format
+        of d otherwise hides."""
         a, b = self._vectors(OWN, length, self.asked.a), self._vectors(OWN, length, self.asked.b)
         order, half = self.rng.permutation(length), length // 2
         one, other = order[:half], order[half : 2 * half]
         a[:, other] = a[:, one]
-        if length > 1:
-            b[1:, other] = b[1:, one] ^ b.dtype.type(self.asked.b.sign_bit)
+        if length > 1 and self.asked.b.signed:
+            b[1:, one], b[1:, other] = _with_negatives(b[1:, one], self.asked.b)
             b[1:, order[2 * half :]] = 0
         return a, b
 
@@ -260,3 +261,13 @@ class Dependence:
                 groups.setdefault((d[0] if side == "M" else d[:, 0]).tobytes(), []).append(value)
             if len(groups) > 1:
                 self.findings.alike[side] = [runs_of(values) for values in groups.values()]
+
+
+def _with_negatives(patterns: Matrix, fmt: Format) -> tuple[Matrix, Matrix]:
+    """Patterns of a signed format, and those of the negative numbers. The least number in two's complement, whose
+    negative the format lacks, is replaced by the largest one; +0 is its own negative where the format has no -0."""
+    sign = patterns.dtype.type(fmt.sign_bit)
+    if fmt.complement:
+        patterns = np.where(patterns == sign, sign - patterns.dtype.type(1), patterns)
+        return patterns, (-patterns) & patterns.dtype.type((1 << fmt.width) - 1)
+    return patterns, np.where((patterns == 0) & (not fmt.has_negative_zero), patterns, patterns ^ sign)

@@ -174,7 +174,9 @@ class _Sums:
             weights = self._weights()
             usual = np.median(weights)
             times = weights / usual if usual else np.ones(length)
-            gone, twice = (tuple(np.flatnonzero(np.abs(times - count) < UNSURE).tolist()) for count in (0, 2))
+            seen = (self.a.any(axis=1) & self.b.any(axis=2)).any(axis=0)  # a product that is 0 throughout has no weight
+            near = (seen & (np.abs(times - count) < UNSURE) for count in (0, 2))
+            gone, twice = (tuple(np.flatnonzero(some).tolist()) for some in near)
             if 0 < len(gone) + len(twice) < length:
                 yield Summed(gone, twice)
         else:

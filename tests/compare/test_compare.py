@@ -19,9 +19,9 @@ import pytest
 from numpy.typing import NDArray
 
 import mmaprobe
-from mmaprobe.queries.compare.asked_rows import all_rows, row_of
+from mmaprobe.queries.compare.asked_rows import all_rows, row_of, special_value_rows
 from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
-from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
+from mmaprobe.queries.compare.gemm import Matrices, _narrow, differing_elements, traced
 from mmaprobe.queries.covering.cover import Change, Covering
 from mmaprobe.queries.covering.neighbour_rows import NeighbourRows
 from mmaprobe.queries.kernel.questions.problem import Problem
@@ -36,7 +36,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -1025,3 +1025,45 @@ def test_a_long_input_takes_a_screen(tmp_path: Path) -> None:
     found = run("evaluate", str(path), code=1).stderr
     assert f" lines: mmaprobe explain {model} {path}:1\n" in found
     assert len(found.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["cdna3/mfma/f32_16x16x32_fp8_fp8", "ampere/mma/m16n8k16.f32.f16.f16.f32", "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"],
+)
+def test_every_product_is_a_negative_zero_once(unit: str) -> None:
+    """Also where the pattern of -0 is NaN."""
+    model = parse_reference(unit)
+    layout, n = layout_of(model), model.length
+    for row in list(special_value_rows(layout))[-2:]:
+        a, b = (in_f64(np.array(side, np.uint64), fmt) for side, fmt in ((row[:n], model.a), (row[n : 2 * n], model.b)))
+        products = a * b
+        assert ((products == 0) & np.signbit(products)).all()
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OutOfTimeError])
+@pytest.mark.parametrize("shortened", [False, True])
+def test_a_difference_found_is_kept_at_an_interrupt(end: type[BaseException], shortened: bool) -> None:
+    """While it is minimised, or asked again of the shorter instruction."""
+    unit = "turing/mma/m16n8k8.f32.f16.f16.f32"
+    left, right = (compared_model(parse_reference(name)) for name in (unit, f"{unit}@fraction_bits=20"))
+    pair = Pair(left, right, length=16 if shortened else 8)
+    comparison, ask, calls = Comparison(), right.ask, 0
+    rest = (0,) * (pair.length - 3)
+    row = (0x3C00, 1, 0xBC00, *rest, 0x3C00, 0x3C00, 0x3C00, *rest, 0)  # 1 + 2^-24 - 1
+
+    def ended(vectors: Sequence[Vector]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 2:
+            raise end("over")
+        return ask(vectors)
+
+    if shortened:
+        comparison.run(pair, [row], 1)
+        assert len(comparison.differences) == 1
+        calls = 2
+    right.ask = ended
+    with pytest.raises(end):
+        _narrow(comparison) if shortened else comparison.run(pair, [row], 1)
+    assert len(comparison.differences) == 1

@@ -42,7 +42,7 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.numbers import type_of
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -325,6 +325,13 @@ def test_a_start_that_changes_no_sum_is_not_ruled_out(
     assert ends_of_unit(tmp_path, text, "f16,f16,f32,f32")["starts_from"] == said
 
 
+def test_factors_without_a_negative_zero_show_the_start(tmp_path: Path) -> None:
+    """The pattern of -0 is the NaN of e4m3fnuz: products that are -0 are those of -1 and +0."""
+    text = OF_EITHER_START.replace("MODE", "nearest_even").replace("START", "1").replace("FIRST", "r(a[0] * b[0])")
+    fnuz = re.sub(r"{a: \w+, b: \w+", "{a: e4m3fnuz, b: e4m3fnuz", text)
+    assert ends_of_unit(tmp_path, fnuz, "e4m3fnuz,e4m3fnuz,f32,f32")["starts_from"] == "the first product"
+
+
 ALIGNED = """
 unit: aligned
 formats: {a: A, b: A, c: C, d: D}
@@ -523,7 +530,7 @@ def test_a_function_answers_many_questions_in_one_call(devices: str) -> None:
     with pytest.raises(InputError, match=r"python:FILE\.py:FUNCTION"):
         open_device("python:x")
     with pytest.raises(DeviceError), open_device(f"python:{devices}:fails") as device:
-        reveal(lambda vectors: list(map(device.answer, vectors)), asked, addend=False)
+        reveal(lambda vectors: [d or 0 for _, d in device.answers(vectors)], asked, addend=False)
 
 
 @pytest.mark.parametrize(("factor", "shown"), [(0.7, True), (-0.3, True), (0.0, False)])
@@ -532,7 +539,11 @@ def test_a_factor_that_is_no_power_of_two(factor: float, shown: bool) -> None:
         return np.float32(factor) * one_by_one(a, b)
 
     with CallableDevice(scaled, "scaled") as device, pytest.raises(UnrevealedError) as caught:
-        reveal(lambda vectors: list(map(device.answer, vectors)), parse_signature("f32,f32,f32", 4), addend=False)
+        reveal(
+            lambda vectors: [d or 0 for _, d in device.answers(vectors)],
+            parse_signature("f32,f32,f32", 4),
+            addend=False,
+        )
     assert ("a factor that is no power of two" in str(caught.value)) == shown
 
 
@@ -808,3 +819,23 @@ def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch)
     with Slow(one_by_one, "slow") as device:
         tree = revealed(device, parse_signature("f32,f32,f32", 64), 1e9, lambda text: None, ends=True)
     assert device.asked == SIDE < len(tree.questions)
+
+
+def test_answers_to_larger_masks_do_not_count_for_smaller_ones() -> None:
+    """Sums in f16 overflow at the masks that results in e5m2 would not show; the widest smaller masks suffice."""
+    asked = parse_signature("f16,f16,e5m2", 20)
+
+    @np.errstate(all="ignore")
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        a, b = (
+            in_f64(np.array([getattr(vector.operands, side) for vector in vectors], np.uint64), asked.a)
+            for side in "ab"
+        )
+        total = np.zeros(len(vectors), np.float16)
+        for product in (a * b).T:
+            total = (total + product).astype(np.float16)
+        return list(map(int, from_numbers(total.astype(np.float32), asked.d, "nearest_even")))
+
+    tree = reveal(ask, asked, addend=False)
+    assert tree.outline().lines() == ["0-19 (added one after another)"]
+    assert (tree.span.mask, tree.span.unit) == (asked.d.emax, asked.d.unit)

@@ -16,13 +16,15 @@ import mmaprobe
 from mmaprobe import MmaprobeError
 from mmaprobe.cli.main import main
 from mmaprobe.machines import machine_of
+from mmaprobe.queries.plans.dependence import Dependence
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.plans.invariant import Fixed, Invariance, Shapes, enumerated, prove_invariant
 from mmaprobe.queries.plans.mapping import rules_of
 from mmaprobe.queries.plans.planmap import PlanMap, Reach, Within
 from mmaprobe.queries.plans.rules import Feature, Shape
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.numbers import in_f64, to_numbers
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_plan_path
@@ -316,3 +318,14 @@ def test_a_recorded_product_is_no_map(folder: Path) -> None:
     result = invoke("product.json")
     assert result.exit_code == 2, result.output
     assert "one recorded product" in result.stderr
+
+
+@pytest.mark.parametrize(("name", "d"), [("int8", "int32"), ("e4m3fnuz", "f32"), ("f16", "f32")])
+def test_products_come_in_pairs_whose_sum_is_zero(name: str, d: str) -> None:
+    """Also in two's complement, where one number has no negative, and where the pattern of -0 is NaN."""
+    asked, length = parse_signature(f"{name},{name},{d}", 2000), 2000
+    one, other = Dependence(asked, lambda a, b, c: c, Shape(4, 4, length))._drawn(length)
+    sums = in_f64(one, asked.a) @ in_f64(other, asked.b).T
+    assert sums[:, 0].all()
+    assert not sums[:, 1:].any()
+    assert (other == 0).any() or name != "e4m3fnuz"

@@ -34,7 +34,7 @@ from mmaprobe.queries.plans.nested_sums import nested
 from mmaprobe.queries.plans.recorded import LOOKED, PART, Recorded, Sample
 from mmaprobe.queries.plans.results import FIRST, KINDS, UNEVEN, plans_of_results, with_others
 from mmaprobe.queries.plans.rules import Shape, features_of, learned
-from mmaprobe.queries.plans.summed import summed
+from mmaprobe.queries.plans.summed import Summed, summed
 from mmaprobe.queries.plans.tree_sums import FEW, TreeSums
 from mmaprobe.queries.plans.unit_stages import halved
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -1042,6 +1042,18 @@ def test_products_of_zeros_say_nothing_of_missing_ones(ones_of_b: int, unlike: i
     recorded = Recorded(parse_signature("f16,f16,f16", 4), a.view("u2"), b.view("u2"), None, (d.view("u2"),))
     [sample] = recorded.block(*recorded.looked())
     assert not summed(recorded.asked, sample)
+
+
+def test_products_that_are_zero_are_not_said_to_be_missing() -> None:
+    """Beside a product that is added twice, or that is missing."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((8, 8)).astype(np.float32) for _ in range(2))
+    a[:, 5] = 0
+    for times, wanted in ((1, Summed((), (3,))), (-1, Summed((3,)))):
+        d = a @ b + np.float32(times) * a[:, 3:4] @ b[3:4]
+        recorded = Recorded(parse_signature("f32,f32,f32", 8), a.view("u4"), b.view("u4"), None, (d.view("u4"),))
+        [sample] = recorded.block(*recorded.looked())
+        assert summed(recorded.asked, sample) == wanted
 
 
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1.7e308])
