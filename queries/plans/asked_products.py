@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.plans.dependence import Multiply
+from mmaprobe.queries.plans.dependence import Multiply, with_negatives
 from mmaprobe.queries.plans.first_questions import FirstQuestions
 from mmaprobe.queries.plans.recorded import Sample, near_ends, random_integers, random_patterns
 from mmaprobe.queries.plans.rules import Feature, Shape
@@ -80,11 +80,12 @@ class AskedProducts:
             a, b, positive = self._integers(shape, large=cancels)
             if cancels and self.asked.c.is_integer:  # most sums are beyond an end, or near it
                 c = near_ends(self.rng, self.asked.c, positive ^ (self.rng.integers(0, 4, c.shape) > 0))
-        elif cancels:
+        elif cancels and self.asked.b.signed:
             order = self.rng.permutation(shape.length)
             half = shape.length // 2
             one, other, rest = order[:half], order[half : 2 * half], order[2 * half :]
-            a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
+            a[:, other] = a[:, one]
+            b[one], b[other] = with_negatives(b[one], self.asked.b)
             b[rest] = 0
         c, at = c if self.asked.addend else np.zeros_like(c), np.ix_(rows, columns)
         if chosen is not None:

@@ -181,7 +181,7 @@ class Dependence:
         one, other = order[:half], order[half : 2 * half]
         a[:, other] = a[:, one]
         if length > 1 and self.asked.b.signed:
-            b[1:, one], b[1:, other] = _with_negatives(b[1:, one], self.asked.b)
+            b[1:, one], b[1:, other] = with_negatives(b[1:, one], self.asked.b)
             b[1:, order[2 * half :]] = 0
         return a, b
 
@@ -263,7 +263,7 @@ class Dependence:
                 self.findings.alike[side] = [runs_of(values) for values in groups.values()]
 
 
-def _with_negatives(patterns: Matrix, fmt: Format) -> tuple[Matrix, Matrix]:
+def with_negatives(patterns: Matrix, fmt: Format) -> tuple[Matrix, Matrix]:
     """Patterns of a signed format, and those of the negative numbers. The least number in two's complement, whose
     negative the format lacks, is replaced by the largest one; +0 is its own negative where the format has no -0."""
     sign = patterns.dtype.type(fmt.sign_bit)

@@ -3,6 +3,7 @@ column."""
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -11,7 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mmaprobe.cli.main import main
+from mmaprobe.queries.plans.asked_products import AskedProducts
 from mmaprobe.queries.plans.first_questions import FirstQuestions
+from mmaprobe.queries.plans.recorded import Sample
+from mmaprobe.queries.plans.rules import Shape
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, in_f64
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.signature import parse_signature
@@ -125,3 +129,18 @@ def test_sums_in_any_order_are_alike_where_rows_and_columns_are(formats: str) ->
     first = FirstQuestions(asked, multiply, (8, 9, 16))
     first.check_zeros()
     assert first.unlike() == ""
+
+
+@pytest.mark.parametrize("formats", ["f16,f16,f32", "e4m3fnuz,e4m3fnuz,f32", "f16,int8,f32", "f16,uint8,f32"])
+def test_products_that_cancel_do_so_in_every_format(formats: str) -> None:
+    """Zeros whose pattern with a sign is NaN, and integers in two's complement, have negatives too; uint8 has none."""
+    asked, shape = parse_signature(formats, 1), Shape(3, 200, 401)
+    seen = list[Sample]()
+    ask = AskedProducts(asked, lambda a, b, c: c, shape, (1, 1, 1), 1, 1)
+    rows, columns = np.arange(3), np.arange(200)
+    seen += [ask.drawn(shape, rows, columns, True) for _ in range(3)]
+    for sample in seen:
+        a, b = in_f64(sample.a[0], asked.a), in_f64(sample.b[0], asked.b)
+        assert np.isfinite(b).all()
+        sums = [math.fsum(row * column) for row in a for column in b.T]
+        assert (not any(sums)) == asked.b.signed
