@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from mmaprobe.queries.order.probe import ADDED
 from mmaprobe.queries.plans.dependence import Multiply
 from mmaprobe.queries.plans.recorded import random_patterns
+from mmaprobe.queries.plans.zero_points import is_quantised
 from mmaprobe.smtmodel.arithmetic.display import decimal_text, number_text
-from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.inputs.signature import Signature
 
 SEED = 1  # of the random factors
-SUMS = FORMATS["int32"]  # of products of integers
 ZERO_POINT = (
     "products with 0 are 0 in every plan, but not where {factor} has a zero point, as quantised numbers may, nor where "
     "something that depends on {other} is added: ask the function with a zero point of 0"
@@ -78,8 +78,8 @@ class FirstQuestions:
     def _zero_point_of(self, d: Matrix) -> int:
         """The zero point of the results of zeros: of quantised results, narrower than sums, the number that all are."""
         fmt, first = self.asked.d, int(d[0, 0])
-        quantised = self.asked.of_integers and fmt.is_integer and fmt.width < SUMS.width
-        return first - ((first & fmt.sign_bit) << 1) if quantised and (d == first).all() else 0
+        alike = is_quantised(self.asked) and (d == first).all()
+        return first - ((first & fmt.sign_bit) << 1) if alike else 0
 
     def _not_zero(self, d: Matrix) -> NDArray[np.bool_]:
         """Which results are neither zero nor, of quantised results, the zero point."""

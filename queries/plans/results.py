@@ -20,10 +20,12 @@ from mmaprobe.queries.plans.activations import activation_of
 from mmaprobe.queries.plans.apart import Apart, Other, narrowest
 from mmaprobe.queries.plans.candidates import CHUNK, Candidates, likelihood, outline, with_unit, with_unit_in
 from mmaprobe.queries.plans.cut_sums import cuts_of
-from mmaprobe.queries.plans.forms import forms_of, stored_of
+from mmaprobe.queries.plans.forms import Form, forms_of, stored_of
 from mmaprobe.queries.plans.pairs import saturates_pairs
 from mmaprobe.queries.plans.recorded import SEED, Recorded, Sample
 from mmaprobe.queries.plans.summed import WHOLE, Summed, summed
+from mmaprobe.queries.plans.zero_points import likely_zero_points
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.interrupts import CutShort, state
 from mmaprobe.smtmodel.base.progress import Show
@@ -167,12 +169,15 @@ class _Trial:
         samples = recorded.block(*recorded.looked())
         self._activations = [activation_of(self.asked, sample) for sample in samples]
         self._pairs = [saturates_pairs(self.asked, sample) for sample in samples]
-        every = [
-            forms_of(self.asked, sample)[: 1 if activation else None]  # all are as far from an activation
-            for sample, activation in zip(samples, self._activations, strict=True)
-        ]
-        stored = (stored_of(self.asked, *pair) for pair in zip(samples, every, strict=True))
-        self.candidates.stored = list(dict.fromkeys(chain.from_iterable(stored)))
+        every, stored = list[list[Form]](), list[Format]()
+        for sample, activation in zip(samples, self._activations, strict=True):
+            forms = []
+            for point in likely_zero_points(self.asked, sample):
+                near = forms_of(self.asked, sample, point)
+                stored += stored_of(self.asked, sample, near, point)
+                forms += near[: 1 if activation and not point else None]  # all are as far from an activation
+            every.append(forms)
+        self.candidates.stored = list(dict.fromkeys(stored))
         self.forms = [form for form in dict.fromkeys(chain.from_iterable(zip_longest(*every))) if form is not None]
         self._units: list[Model] = []
         self._gives: dict[Model, int] = {}  # unit -> the most first elements that it gives
