@@ -75,10 +75,12 @@ def revealed(
                 return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often,
                               without=without)  # fmt: skip
             except PlacesError:  # the function leaves out these places from now on
-                if restarts == RESTARTS or not isinstance(device, CallableDevice):
+                if restarts == RESTARTS:
                     raise
         raise AssertionError
 
+    if isinstance(device, CallableDevice):
+        device.is_strict = True
     order, failed = None, None
     try:
         order = tree()

@@ -75,6 +75,9 @@ def test_an_input_that_is_asked_twice_says_which_places_differ() -> None:
     device = CallableDevice(multiplication(lambda row, column, p: column == 1 and p[0] == 2.0**70), "f", (4, 4))
     asked = parse_signature("bf16,bf16,f32", 3)
     vector = Vector(asked, Operands((0x6280, 0xE280, 0x3F80), (0x3F80,) * 3, 0), id=1)  # 2^70 - 2^70 + 1
+    assert [answer(device, vector) for _ in range(2)] == [0x3F800000, 0]  # as places differ
+    device = CallableDevice(device.function, "f", (4, 4))
+    device.is_strict = True
     assert answer(device, vector) == 0x3F800000
     with pytest.raises(PlacesError, match=r"f: one input gives 1 at row 0, column 0 and 0 at row 0, column 1"):
         answer(device, vector)
