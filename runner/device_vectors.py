@@ -58,7 +58,7 @@ class VectorRun:
             self.source = provenance(self.name)
             self._ask(vectors, name, None)
         else:
-            with AnswersFile(output, self.name) as target:
+            with AnswersFile(output, self.name, self.model) as target:
                 if target.earlier and self.check:
                     vectors = self._anew(vectors, target)
                 elif target.earlier:
@@ -147,7 +147,7 @@ class VectorRun:
                 if not isinstance(device, BatchDevice):
                     raise InputError(
                         f"model: this field is missing, and {self.name} does not say what it computes: name in the row "
-                        "the instruction that it is for, or any with its formats"
+                        "the instruction that it is for, or give --formats and --length"
                     )
                 self.model = device.model
         return self.model

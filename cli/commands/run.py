@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mmaprobe.cli.choice import Length
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, output_option, print_json, progress, refuse, say
@@ -56,10 +57,17 @@ def device(model: str, device_timeout: float) -> None:
     help="Compare every answer with its model's: exit code 1 if one differs. Every vector is asked; answers of an "
     "earlier run are replaced.",
 )  # fmt: skip
+@click.option(
+    "--formats", metavar="A,B,C,D",
+    help="Where rows name no model, as those that `compare` writes of two functions: the formats of a, b, c and the "
+    "result, or A,B,D without c.",
+)  # fmt: skip
+@click.option("--length", type=Length(), metavar="K", help="With --formats: the number of products.")
 @DEVICE_TIMEOUT
 @JSON
 def run(
-    file: str, device_name: str, output: str | None, check: bool, device_timeout: float, as_json: bool
+    file: str, device_name: str, output: str | None, check: bool, formats: str | None, length: int | None,
+    device_timeout: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
@@ -76,8 +84,14 @@ def run(
     are of another device), 3 the device failed, has no answer, or contradicts itself (the answers are kept).
     """
     from mmaprobe.runner.device_vectors import VectorRun
+    from mmaprobe.smtmodel.inputs.signature import parse_signature
 
-    session = VectorRun(device_name, device_timeout, say, None if as_json else _write, check)
+    if (formats is None) is not (length is None):
+        raise click.UsageError("--formats and --length go together")
+    if formats is not None:
+        refuse("rows without a model have no answers of their own", "check")
+    asked = None if formats is None or length is None else parse_signature(formats, length)
+    session = VectorRun(device_name, device_timeout, say, None if as_json else _write, check, model=asked)
     failure: MmaprobeError | None = None
     with open_input(file) as (lines, name):
         try:

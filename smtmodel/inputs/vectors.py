@@ -148,7 +148,7 @@ def parse_row(
         if not isinstance(items, list) or not items:
             raise ValueError(f"{name}: a list of at least one bit pattern is needed")
         if len(items) > model.length:
-            has = f"{model.reference} has {counted(model.length, 'product')}"
+            has = f"{model.reference or 'the model'} has {counted(model.length, 'product')}"
             raise ValueError(f"{name}: {len(items)} elements, but {has}")
         sides.append(_patterns(items, fmt, name))
     if len(sides[0]) != len(sides[1]):

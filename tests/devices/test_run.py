@@ -303,3 +303,32 @@ def test_an_error_of_the_vectors_comes_after_the_answers_before_it(tmp_path: Pat
         with open_device(name) as device, pytest.raises(InputError, match="here"):
             got.extend(d for _, d in device.answers(cut()))
         assert got == list(range(5))
+
+
+def test_rows_of_two_functions_are_asked_with_their_formats(tmp_path: Path) -> None:
+    """`compare` of two functions writes rows that name no model."""
+    (tmp_path / "f.py").write_text(
+        "import numpy as np\ndef one(a, b):\n    return np.float32(a) @ np.float32(b)\n"
+        "def two(a, b):\n    return np.float32(a) @ np.float32(b) + np.float32(1)\n"
+    )
+    one, two = (f"python:{tmp_path}/f.py:{name}" for name in ("one", "two"))
+    formats, rows, answers = (
+        ["--formats", "f16,f16,f32", "--length", "3"],
+        tmp_path / "rows.jsonl",
+        tmp_path / "d.jsonl",
+    )
+    run("compare", one, two, *formats, "--samples", "16", "-o", str(rows), code=0)
+    assert (
+        "name in the row the instruction that it is for, or give --formats and --length"
+        in run("run", str(rows), "--device", two, code=2).stderr
+    )
+    for earlier in ("", "vectors were answered by an earlier run"):
+        done = run("run", str(rows), "--device", two, *formats, "-o", str(answers), code=0)
+        assert f"'{two}' is consistent with" in done.stderr
+        assert earlier in done.stderr
+    assert (
+        "a: 3 elements, but the model has 2 products"
+        in run("run", str(rows), "--device", two, "--formats", "f16,f16,f32", "--length", "2", code=2).stderr
+    )
+    assert "go together" in run("run", str(rows), "--device", two, "--length", "3", code=2).stderr
+    assert "have no answers of their own" in run("run", str(rows), "--device", two, *formats, "--check", code=2).stderr
