@@ -129,6 +129,9 @@ class Wiring:
             else:
                 given[key] = value
         own.top, own.simulator = given.pop("top", ""), given.pop("simulator", "")
+        if "#" in own.top:
+            top, _, parameter = own.top.partition("#")
+            raise InputError(f"top={own.top}: a parameter stands after a comma: top={top},#{parameter}")
         return own, given
 
     def _take(self, given: dict[str, str], name: str) -> None:

@@ -183,6 +183,12 @@ def test_a_parameter_that_the_module_has_not_is_refused(tmp_path: Path, name: st
         open_device(f"rtl:{path},top=wide{more},{given}")
 
 
+def test_a_parameter_behind_the_module_is_told_where_it_stands(tmp_path: Path) -> None:
+    path = written(tmp_path, "module wide(input [7:0] a, input [7:0] b, output [7:0] d); assign d = a * b; endmodule\n")
+    with pytest.raises(InputError, match=r"top=wide#W=4: a parameter stands after a comma: top=wide,#W=4"):
+        open_device(f"rtl:{path},top=wide#W=4")
+
+
 def test_a_changed_design_differs(tmp_path: Path) -> None:
     text = module(parse_reference(SMALL), "unit")
     changed = text.replace("max_exponent - addend_exponent", "max_exponent - addend_exponent + 1", 1)
