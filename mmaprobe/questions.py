@@ -341,7 +341,12 @@ def prove(
             raise ParameterError(", ".join(unread), f"{whose} are compared bit for bit, on every input")
         return _plans_proved(whole_product_of("left", left), whole_product_of("right", right), length, options, confirm)
     if length is not None:
-        raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
+        one = (
+            f"; one plan at one K is a unit: {left}@length={length}"
+            if isinstance(left, str) and gives_plan(left)
+            else ""
+        )
+        raise ParameterError("length", f"it is for two plans, or two units that take K in tiles{one}")
     restrictions, model = restrictions_of(inputs), model_of("left", left)
     if property == "equal" and right is None:
         raise ParameterError("right", "give a second unit, or a property of one")

@@ -684,3 +684,8 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
 def test_wrong_arguments_have_named_errors(call: Callable[[], object], output: str) -> None:
     with pytest.raises(mmaprobe.MmaprobeError, match=output):
         call()
+
+
+def test_a_property_of_a_plan_at_one_k_is_told_how_to_be_asked() -> None:
+    with pytest.raises(ParameterError, match="one plan at one K is a unit: plan:cublas/split-k@length=16"):
+        mmaprobe.prove("plan:cublas/split-k", property="sign-symmetric", length=16)
