@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,13 @@ class CallableDevice(Device):
     columns change from call to call: answers come from all places of the product. If the same input has different
     results at different places (libraries have other kernels at the edges), only places with the results of `place`
     (row, column) are used, and the description names this place. A few inputs are compared at all places at first;
-    with `is_strict`, PlacesError is raised for an input that is asked twice and shows only then that places differ.
+    inside `strict()`, PlacesError is raised for an input that is asked twice and shows only then that places differ.
 
     Arrays have the type of NumPy or of ml_dtypes for their format. The result may hold patterns as unsigned integers.
     """
 
     shape: Shape
     scaled = False
-    is_strict = False
 
     def __init__(
         self, function: Callable[..., Any], name: str = "", shape: Shape = (SIDE, SIDE),
@@ -87,11 +87,20 @@ class CallableDevice(Device):
         self._calls = 0
         self._asked = 0
         self._alike: dict[Model, NDArray[np.bool_]] = {}  # the places with the results of `place`
-        self._first: dict[int, int] = {}  # the first result of an input, by the input's hash
+        self._first: dict[int, int] | None = None  # inside `strict()`: the first result of an input, by its hash
 
     @property
     def addend(self) -> bool:
         return self._addend
+
+    @contextmanager
+    def strict(self) -> Iterator[None]:
+        """A block in which an input with other results at other places is an error."""
+        self._first = {}
+        try:
+            yield
+        finally:
+            self._first = None
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source = ReadAhead(vectors)
@@ -170,7 +179,7 @@ class CallableDevice(Device):
         if others.any():
             self._alike[model] &= ~others
             self._describe(self._alike[model])
-            self._first.clear()
+            self._first = {}
             seen = [(self.place, results[self.place]), (tuple(map(int, np.argwhere(others)[0])), results[others][0])]
             texts = [f"{number_text(int(d), model.d)} at row {row}, column {column}" for (row, column), d in seen]
             raise PlacesError(f"{self.name}: one input gives {' and '.join(texts)} of a product: places differ")
@@ -191,14 +200,19 @@ class CallableDevice(Device):
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
         results = self._product(model, a, b, c, batch[0])
         answers = [int(pattern) for pattern in results[rows, columns]]
-        if not self.is_strict:
-            return answers
+        if self._first is not None:
+            self._hold(batch, answers)
+        return answers
+
+    def _hold(self, batch: Sequence[Vector], answers: Sequence[int]) -> None:
+        """Compare results with the first ones of the same inputs. Raises PlacesError where places are why they
+        differ."""
+        assert self._first is not None
         if len(self._first) > REMEMBERED:
             self._first.clear()
         for vector, d in zip(batch, answers, strict=True):
-            if self._first.setdefault(hash((model, vector.operands)), d) != d:
+            if self._first.setdefault(hash((vector.model, vector.operands)), d) != d:
                 self._compare_places(vector)
-        return answers
 
     def product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
         """The patterns of the product of matrices of patterns, of any shapes. `model` gives the formats. Raises

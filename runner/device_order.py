@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -70,17 +72,14 @@ def revealed(
 
     def tree(without: Collection[int] = ()) -> Tree:
         often = None if ends else AGAIN  # with `ends` the result rests on the answer to every question
-        for restarts in range(RESTARTS + 1):
-            try:
-                return reveal(every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often,
-                              without=without)  # fmt: skip
-            except PlacesError:  # the function leaves out these places from now on
-                if restarts == RESTARTS:
-                    raise
-        raise AssertionError
+        ask = partial(reveal, every, asked, again=again, addend=asked.addend, ends=ends, asked_again=often,
+                      without=without)  # fmt: skip
+        with device.strict() if isinstance(device, CallableDevice) else nullcontext():
+            for _ in range(RESTARTS):
+                with suppress(PlacesError):  # the function leaves out these places from now on
+                    return ask()
+            return ask()
 
-    if isinstance(device, CallableDevice):
-        device.is_strict = True
     order, failed = None, None
     try:
         order = tree()

@@ -28,7 +28,7 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options, admitted_difference, cut_difference, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.stored import store_witness, stored_witness
-from mmaprobe.queries.search.witness import answered_row, confirmed_witness, replay, shrink, shrunk_witness
+from mmaprobe.queries.search.witness import answered_row, confirmed_witness, differs_on, replay, shrink, shrunk_witness
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -244,7 +244,7 @@ class _Prover(Attempt[Problem]):
         finally:
             self.proof.tried += [answer for one in engines.answered_queries for answer in one.answers]
         row = answered_row(self.problem.layout, answer)
-        if not replay(self.problem, [row]).differs[0]:
+        if not differs_on(self.problem, row):
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
         self.proof.witness = confirmed_witness(self.problem, shrink(self.problem, row))
 

@@ -33,7 +33,7 @@ from mmaprobe.queries.kernel.terms.same import Compared, agreed
 from mmaprobe.queries.kernel.theorem import Theorem, goal_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
-from mmaprobe.queries.search.witness import answered_row, replay, shrunk_witness
+from mmaprobe.queries.search.witness import answered_row, differs_on, replay, shrunk_witness
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
@@ -410,7 +410,7 @@ class _Sweep(Attempt[Designed]):
                 if not cuts and answer.status == "sat":
                     row = answered_row(self.problem.layout, answer)
                     undefined = self.undefined & set(in_order([claim]))
-                    if not undefined or replay(self.problem, [row]).differs[0]:
+                    if not undefined or differs_on(self.problem, row):
                         self._add_near(row)
                         return False
                 continue

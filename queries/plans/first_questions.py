@@ -27,28 +27,26 @@ ZERO_POINT = (
 OWN_FACTORS = "no plan has a factor for each {line}, as weights that are quantised line by line have"
 
 
-@dataclass
+@dataclass(frozen=True)
 class FirstQuestions:
-    """The first products that a library is asked for. `shape`: M, N and K; `zero_point`: the integer that zeros give
-    in every element, where quantised results may have it added."""
+    """The first products that a library is asked for. `shape`: M, N and K."""
 
     asked: Signature
     multiply: Multiply
     shape: tuple[int, int, int]
-    zero_point: int = 0
 
-    def check_zeros(self) -> None:
-        """Sets `zero_point`. Raises IncompleteError if a product of zeros, or with zeros for one factor, is not zero,
-        or not the zero point."""
-        a, b = self._random()
+    def check_zeros(self) -> int:
+        """The integer that zeros give in every element, where quantised results may have it added; else 0. Raises
+        IncompleteError if a product of zeros, or with zeros for one factor, is neither zero nor this integer."""
+        (a, b), zero_point = self._random(), 0
         for left, right, zeros, others in (
             (np.zeros_like(a), np.zeros_like(b), "", ""),
             (np.zeros_like(a), b, "A", "B"),
             (a, np.zeros_like(b), "B", "A"),
         ):
             d = self._product(left, right)
-            self.zero_point = self.zero_point if zeros else self._zero_point_of(d)
-            if len(places := np.argwhere(self._not_zero(d))):
+            zero_point = zero_point if zeros else self._zero_point_of(d)
+            if len(places := np.argwhere(self._not_zero(d, zero_point))):
                 row, column = map(int, places[0])
                 value = number_text(int(d[row, column]), self.asked.d)
                 if not zeros:
@@ -57,6 +55,7 @@ class FirstQuestions:
                     f"zeros for {zeros}, beside other numbers for {others}, give {value} in row {row}, column {column}"
                 )
                 raise IncompleteError(f"{given}: {ZERO_POINT.format(factor=zeros, other=others)}")
+        return zero_point
 
     def unlike(self) -> str:
         """Two rows or columns of the same factors with other results, in words; empty if all are alike. The factors are
@@ -81,9 +80,9 @@ class FirstQuestions:
         alike = is_quantised(self.asked) and (d == first).all()
         return first - ((first & fmt.sign_bit) << 1) if alike else 0
 
-    def _not_zero(self, d: Matrix) -> NDArray[np.bool_]:
+    def _not_zero(self, d: Matrix, zero_point: int) -> NDArray[np.bool_]:
         """Which results are neither zero nor, of quantised results, the zero point."""
-        zero = self.zero_point % (1 << self.asked.d.width)
+        zero = zero_point % (1 << self.asked.d.width)
         minus = self.asked.d.sign_bit if self.asked.d.has_negative_zero else zero
         return np.asarray((d != zero) & (d != minus))
 

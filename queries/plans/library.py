@@ -286,8 +286,7 @@ class Mapper(Candidates):
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline, and if zeros do
         not give zeros."""
         first = self.products.first
-        first.check_zeros()
-        self.findings.unlike, self.findings.zero_point = first.unlike(), first.zero_point
+        self.findings.zero_point, self.findings.unlike = first.check_zeros(), first.unlike()
         others = [self.products.random_shape(number) for number in range(FIRST)]
         self._look_at([self.top])
         top = self.looked[self.top]
